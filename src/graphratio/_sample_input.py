@@ -1,0 +1,287 @@
+"""Reading samples in the forms users have them, with errors that name the node at fault."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphratio import _frames
+from graphratio.exceptions import DataWarning, InputError, listing
+from graphratio.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.validation import (
+    as_labels,
+    as_observations,
+    check_choice,
+    check_magnitude,
+    nearest_name,
+    plain_label,
+)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Observations as they were read: one row each, in any order.
+
+    Attributes
+    ----------
+    labels : tuple of labels, length n_nodes
+    values : ndarray of shape (n_observations, n_features)
+    node : ndarray of shape (n_observations,)
+        Position of the node of each row.
+    is_target : ndarray of shape (n_observations,)
+    labelled : bool
+        Whether the labels came from the user.
+    """
+
+    labels: tuple[Label, ...]
+    values: FloatArray
+    node: IntArray
+    is_target: BoolArray
+    labelled: bool = True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.values.shape[1])
+
+
+def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pieces:
+    """Bring the two samples of all nodes together, whatever container they came in."""
+    if isinstance(reference, Mapping) != isinstance(target, Mapping):
+        raise InputError(
+            "one of reference and target is a dict and the other is not",
+            "Pass both as dicts keyed by node, or both as lists",
+        )
+    if isinstance(reference, Mapping):
+        return _pair_dicts(reference, target, labels)
+    ref, tgt = per_node(reference, "reference"), per_node(target, "target")
+    if len(ref) != len(tgt):
+        raise InputError(
+            f"reference has {len(ref)} nodes and target {len(tgt)}",
+            "Give both samples for every node; an empty array stands for no observations",
+        )
+    if labels is not None and len(labels) != len(ref):
+        raise InputError(f"{len(labels)} node labels for {len(ref)} nodes", "Give one for each")
+    names = labels if labels is not None else tuple(range(len(ref)))
+    return stack(names, ref, tgt, labelled=labels is not None)
+
+
+def _pair_dicts(
+    reference: Mapping[Any, Any], target: Mapping[Any, Any], order: tuple[Label, ...] | None
+) -> Pieces:
+    ref = dict(zip(as_labels(reference), reference.values(), strict=True))
+    tgt = dict(zip(as_labels(target), target.values(), strict=True))
+    found = tuple(dict.fromkeys([*ref, *tgt]))
+    if order is not None:
+        check_same_labels(found, order, holder="nodes")
+    labels = order if order is not None else found
+    none: list[float] = []
+    return stack(labels, [ref.get(v, none) for v in labels], [tgt.get(v, none) for v in labels])
+
+
+def per_node(container: Any, side: str) -> list[Any]:
+    """Split a container into one entry per node.
+
+    A 3-D array and a list of arrays run over nodes; a 1-D or 2-D array, or a list of
+    numbers, is the sample of a single node.
+    """
+    if isinstance(container, np.ndarray):
+        if container.ndim == 3:
+            return list(container)
+        if container.dtype == object and container.ndim == 1 and container.size:
+            return per_node(list(container), side)
+        return [container]
+    if _frames.is_frame(container):
+        return [np.asarray(container)]
+    if not isinstance(container, Sequence) or isinstance(container, str):
+        raise InputError(
+            f"{side} of type {type(container).__name__} cannot be read",
+            "Pass a list, dict or 3-D array over nodes, or one array for one node",
+        )
+    if len(container) and all(np.ndim(entry) == 0 for entry in container):
+        return [np.asarray(container)]
+    return list(container)
+
+
+def stack(
+    labels: tuple[Label, ...],
+    reference: Sequence[Any],
+    target: Sequence[Any],
+    *,
+    labelled: bool = True,
+) -> Pieces:
+    """Check every sample on its own and stack them."""
+    if not labels:
+        raise InputError("there are no nodes", "Pass at least one node")
+    samples, node, is_target = [], [], []
+    for position, label in enumerate(labels):
+        for side, entry in (("reference", reference[position]), ("target", target[position])):
+            if np.size(entry) == 0:
+                continue
+            rows = as_observations(entry, f"the {side} sample of node {label!r}")
+            samples.append(rows)
+            node.append(np.full(len(rows), position))
+            is_target.append(np.full(len(rows), side == "target"))
+    if not samples:
+        raise InputError("there are no observations at any node", "Pass non-empty samples")
+    _check_widths(labels, samples, node, is_target)
+    return Pieces(
+        labels,
+        np.concatenate(samples),
+        np.concatenate(node),
+        np.concatenate(is_target),
+        labelled=labelled,
+    )
+
+
+def _check_widths(
+    labels: tuple[Label, ...],
+    samples: Sequence[FloatArray],
+    node: Sequence[IntArray],
+    is_target: Sequence[BoolArray],
+) -> None:
+    widths = np.array([rows.shape[1] for rows in samples])
+    usual = int(np.bincount(widths).argmax())
+    odd = np.flatnonzero(widths != usual)
+    if not odd.size:
+        return
+    named = [
+        f"{labels[node[i][0]]!r} ({'target' if is_target[i][0] else 'reference'}: {widths[i]})"
+        for i in odd.tolist()
+    ]
+    shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    raise InputError(
+        f"most samples have {usual} features, but not those of {shown}",
+        "Give every sample the same features",
+    )
+
+
+def names_for(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+    """Feature names, by default x0, x1, ..."""
+    if names is None:
+        return tuple(f"x{i}" for i in range(n_features))
+    checked = tuple(str(name) for name in names)
+    if len(checked) != n_features or len(set(checked)) != len(checked):
+        raise InputError(
+            f"{len(checked)} feature names for {n_features} features: {listing(checked)}",
+            "Give each feature a name of its own",
+        )
+    return checked
+
+
+def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Pieces:
+    """Refuse infinite values; refuse or drop observations that contain NaN."""
+    check_choice(missing, "missing", ("error", "drop"))
+    if np.isinf(pieces.values).any():
+        raise InputError(
+            f"infinite values in {_places(pieces, np.isinf(pieces.values), names)}",
+            "Replace them by numbers or remove these rows",
+        )
+    gone = np.isnan(pieces.values)
+    rows = np.asarray(gone.any(axis=1))
+    if rows.any():
+        if missing == "error":
+            raise InputError(
+                f"missing values in {_places(pieces, gone, names)}",
+                'Pass missing="drop" to leave these rows out, or fill them',
+            )
+        warnings.warn(
+            f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values "
+            f"in {_places(pieces, gone, names)}",
+            DataWarning,
+            stacklevel=4,
+        )
+        pieces = replace(
+            pieces,
+            values=pieces.values[~rows],
+            node=pieces.node[~rows],
+            is_target=pieces.is_target[~rows],
+        )
+        if not len(pieces.values):
+            raise InputError("no observation is left after dropping those with missing values")
+    check_magnitude(pieces.values, "the data")
+    return pieces
+
+
+def _places(pieces: Pieces, bad: BoolArray, names: Sequence[str]) -> str:
+    counts = np.zeros((len(pieces.labels), bad.shape[1]), dtype=int)
+    np.add.at(counts, pieces.node, bad)
+    where = np.argwhere(counts)
+    shown = [
+        f"node {pieces.labels[v]!r} column {names[j]!r} ({counts[v, j]})" for v, j in where[:5]
+    ]
+    more = f" and {len(where) - 5} more places" if len(where) > 5 else ""
+    return ", ".join(shown) + more
+
+
+def from_long_table(
+    frame: Any,
+    node: str,
+    sample: str,
+    reference: Any,
+    target: Any,
+    features: Sequence[str] | str | None,
+    order: tuple[Label, ...] | None,
+) -> tuple[Pieces, tuple[str, ...]]:
+    """Split a long table into the two samples of every node."""
+    labels, sides, values, names = _frames.long_table(frame, node, sample, features)
+    if reference == target:
+        raise InputError(f"reference and target are both {reference!r}", "Name two samples")
+    found = dict.fromkeys(side for side in sides if side is not None)
+    for value in (reference, target):
+        if value not in found:
+            raise InputError(
+                f"the column {sample!r} has no value {value!r}", nearest_name(value, found)
+            )
+    is_target = np.array([side == target for side in sides], dtype=bool)
+    keep = is_target | np.array([side == reference for side in sides], dtype=bool)
+    kept = np.flatnonzero(keep)
+    unnamed = [int(i) for i in kept if labels[i] is None]
+    if unnamed:
+        raise InputError(
+            f"{len(unnamed)} rows have no node label in column {node!r}: rows {listing(unnamed)}",
+            "Fill the column or drop these rows",
+        )
+    used = [plain_label(labels[i]) for i in kept]
+    all_nodes = order if order is not None else tuple(dict.fromkeys(used))
+    position = {label: i for i, label in enumerate(all_nodes)}
+    unknown = [label for label in dict.fromkeys(used) if label not in position]
+    if unknown:
+        raise InputError(
+            f"the table has {len(unknown)} nodes that are not in nodes: {listing(unknown)}",
+            "Add them to nodes or drop their rows",
+        )
+    index = np.array([position[label] for label in used], dtype=np.intp)
+    return Pieces(all_nodes, values[kept], index, is_target[kept]), names
+
+
+def check_same_labels(
+    samples: Sequence[Label],
+    nodes: Sequence[Label],
+    *,
+    holder: str = "the graph",
+    remedy: str = "Use the same labels in both",
+) -> None:
+    """Refuse labels that occur on one side only, and list them."""
+    in_samples, in_nodes = set(samples), set(nodes)
+    lacking = [label for label in samples if label not in in_nodes]
+    unused = [label for label in nodes if label not in in_samples]
+    problems = []
+    if lacking:
+        problems.append(f"{len(lacking)} in the samples but not in {holder}: {listing(lacking)}")
+    if unused:
+        problems.append(f"{len(unused)} in {holder} but not in the samples: {listing(unused)}")
+    if problems:
+        raise InputError(f"node labels do not match: {'; '.join(problems)}", remedy)
+
+
+def position_of(node: object, nodes: Sequence[Label]) -> int:
+    """Position of a label in a sequence of labels."""
+    label = plain_label(node)
+    if label not in nodes:
+        raise InputError(f"there is no node {label!r}", nearest_name(label, nodes))
+    return nodes.index(label)

@@ -1,0 +1,219 @@
+"""Probability laws of the synthetic scenarios, and what two of them make together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+from scipy.special import logsumexp
+
+from graphratio.typing import FloatArray
+
+# Standard deviations around the outermost mean that hold a Gaussian law: the mass outside is
+# of the order of 1e-32, so that even divided by a tiny alpha it does not count.
+SPREAD = 12.0
+
+# Gauss-Legendre points on one panel, which is as long as the narrowest direction of the laws.
+POINTS_PER_PANEL = 12
+
+
+class Law(Protocol):
+    """What a scenario needs to know of a law on R^n_features."""
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of a point."""
+
+    @property
+    def width(self) -> float:
+        """Length on which the density varies: the deviation in the narrowest direction."""
+
+    @property
+    def tail_covariance(self) -> FloatArray:
+        """Covariance that governs the tails, shape (n_features, n_features); zero if none."""
+
+    @property
+    def box(self) -> FloatArray:
+        """Lower and upper corner of a box with all but negligible mass, (2, n_features)."""
+
+    def logpdf(self, x: FloatArray) -> FloatArray:
+        """Log density at points x of shape (n_points, n_features), shape (n_points,)."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent points, shape (size, n_features)."""
+
+    def marginal(self, coordinates: Sequence[int]) -> Law:
+        """Law of some of the coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """Equal-weight mixture of Gaussians with one covariance; one mean makes it a Gaussian.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n_parts, n_features)
+    covariance : ndarray of shape (n_features, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> law = GaussianMixture(means=np.zeros((1, 2)), covariance=np.eye(2))
+    >>> law.logpdf(np.zeros((1, 2))) + np.log(2 * np.pi)
+    array([0.])
+    """
+
+    means: FloatArray
+    covariance: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of a point."""
+        return int(self.means.shape[1])
+
+    @property
+    def width(self) -> float:
+        """Deviation of a part in its narrowest direction."""
+        return math.sqrt(np.linalg.eigvalsh(self.covariance)[0])
+
+    @property
+    def tail_covariance(self) -> FloatArray:
+        """The common covariance of the parts, shape (n_features, n_features)."""
+        return self.covariance
+
+    @property
+    def box(self) -> FloatArray:
+        """Corners of a box `SPREAD` deviations wide around all means, shape (2, n_features)."""
+        reach = SPREAD * np.sqrt(np.diag(self.covariance))
+        return np.stack([self.means.min(axis=0) - reach, self.means.max(axis=0) + reach])
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        return np.linalg.cholesky(self.covariance)
+
+    def logpdf(self, x: FloatArray) -> FloatArray:
+        """Log density at points x of shape (n_points, n_features), shape (n_points,)."""
+        whitened = linalg.solve_triangular(self._root, x.T, lower=True)
+        centres = linalg.solve_triangular(self._root, self.means.T, lower=True)
+        squares = ((whitened[:, np.newaxis, :] - centres[:, :, np.newaxis]) ** 2).sum(axis=0)
+        log_scale = np.log(np.diag(self._root)).sum() + 0.5 * self.n_features * math.log(math.tau)
+        return np.asarray(logsumexp(-0.5 * squares, axis=0) - log_scale - math.log(len(self.means)))
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent points, shape (size, n_features)."""
+        part = rng.integers(len(self.means), size=size)
+        noise = rng.standard_normal((size, self.n_features))
+        return self.means[part] + noise @ self._root.T
+
+    def marginal(self, coordinates: Sequence[int]) -> GaussianMixture:
+        """Law of some of the coordinates."""
+        chosen = list(coordinates)
+        return GaussianMixture(self.means[:, chosen], self.covariance[np.ix_(chosen, chosen)])
+
+
+@dataclass(frozen=True)
+class UniformInterval:
+    """Uniform law on an interval of the line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UniformInterval(low=0.0, high=2.0).logpdf(np.array([[1.0], [3.0]]))
+    array([-0.69314718,        -inf])
+    """
+
+    low: float
+    high: float
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of a point."""
+        return 1
+
+    @property
+    def width(self) -> float:
+        """Length of the interval."""
+        return self.high - self.low
+
+    @property
+    def tail_covariance(self) -> FloatArray:
+        """Zero: there are no tails."""
+        return np.zeros((1, 1))
+
+    @property
+    def box(self) -> FloatArray:
+        """Ends of the interval, shape (2, 1)."""
+        return np.array([[self.low], [self.high]])
+
+    def logpdf(self, x: FloatArray) -> FloatArray:
+        """Log density at points x of shape (n_points, 1), shape (n_points,)."""
+        inside = (self.low <= x[:, 0]) & (x[:, 0] <= self.high)
+        return np.where(inside, -math.log(self.width), -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent points, shape (size, 1)."""
+        return rng.uniform(self.low, self.high, size=(size, 1))
+
+    def marginal(self, coordinates: Sequence[int]) -> UniformInterval:
+        """Return the law itself: there is only one coordinate."""
+        return self
+
+
+def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatArray:
+    """Return q / ((1 - alpha) p + alpha q) from log densities, safely in the tails.
+
+    It is 0 where q = 0, whatever p; and 1 / alpha, or infinity at alpha = 0, where p = 0 < q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_p, log_q = np.array([0.0, -9e4, -np.inf]), np.array([0.0, -8e4, -np.inf])
+    >>> relative_ratio(log_p, log_q, alpha=0.5)
+    array([1., 2., 0.])
+    """
+    # Only the difference counts: both densities underflow in the tails, their quotient not.
+    gap = np.full(np.broadcast(log_p, log_q).shape, np.inf)
+    np.subtract(log_p, log_q, out=gap, where=log_q > -np.inf)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(1.0 / ((1.0 - alpha) * np.exp(gap) + alpha))
+
+
+def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
+    """Pearson divergence of the target q from the mixture (1 - alpha) p + alpha q.
+
+    Computed as (E_q[r] - 1) / 2, r being the relative ratio, with a tensor of composite
+    Gauss-Legendre rules over the box of q; hence for few dimensions only. It is infinite
+    where alpha = 0 and q has tails too heavy for p.
+    """
+    if alpha == 0.0 and not _square_integrable(reference, target):
+        return math.inf
+    panel = min(reference.width, target.width)
+    rules = [_composite_rule(low, high, panel) for low, high in target.box.T]
+    points = np.stack(np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij"), axis=-1)
+    weights = np.ones(1)
+    for _, factor in rules:
+        weights = np.multiply.outer(weights, factor).ravel()
+    points = points.reshape(-1, target.n_features)
+    log_q = target.logpdf(points)
+    ratio = relative_ratio(reference.logpdf(points), log_q, alpha)
+    return 0.5 * (float((weights * np.exp(log_q)) @ ratio) - 1.0)
+
+
+def _square_integrable(reference: Law, target: Law) -> bool:
+    # The tails of q^2 / p have precision 2 / var(q) - 1 / var(p), which has to be positive.
+    excess = 2.0 * reference.tail_covariance - target.tail_covariance
+    return bool(np.linalg.eigvalsh(excess)[0] > 0.0)
+
+
+def _composite_rule(low: float, high: float, panel: float) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss-Legendre rules on panels of at most the given length."""
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
+    edges = np.linspace(low, high, max(1, math.ceil((high - low) / panel)) + 1)
+    half = 0.5 * np.diff(edges)[:, np.newaxis]
+    middle = 0.5 * (edges[:-1] + edges[1:])[:, np.newaxis]
+    return (middle + half * nodes).ravel(), (half * weights).ravel()

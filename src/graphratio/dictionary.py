@@ -1,0 +1,173 @@
+"""The dictionary: the points whose kernels span the estimates.
+
+The default is the paper's dictionary building: first every node keeps the observations that
+are not redundant among its own (coherence at most `node_coherence`), then the graph keeps
+those that are not redundant among all nodes' (`graph_coherence`). A greedy pass accepts a
+point when its largest kernel value with the points accepted before is at most the threshold.
+Read the other way round, every accepted point strikes out the later ones it covers, and that
+is how it is computed here: for all nodes at once, one accepted point per node and round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphratio.exceptions import InputError
+from graphratio.kernels import Kernel
+from graphratio.samples import NodeSamples
+from graphratio.typing import FloatArray, IntArray
+from graphratio.validation import as_points, check_choice
+
+STRATEGIES = ("coherence", "uniform", "kmeans", "all")
+
+# Atoms of "uniform" and "kmeans" when max_atoms does not say.
+DEFAULT_ATOMS = 100
+
+# The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
+LARGEST_DICTIONARY = 6_000
+
+_BLOCK = 512
+
+
+def build_dictionary(
+    strategy: Any,
+    samples: NodeSamples,
+    kernel: Kernel,
+    sigma: FloatArray,
+    *,
+    node_coherence: float = 0.1,
+    graph_coherence: float = 0.99,
+    max_atoms: int | None = None,
+    random_state: np.random.Generator | None = None,
+) -> FloatArray:
+    """Choose the atoms, shape (n_atoms, n_features).
+
+    Parameters
+    ----------
+    strategy : {"coherence", "uniform", "kmeans", "all"} or array of shape (n_atoms, n_features)
+        "coherence" is the paper's two-level filter; "uniform" draws observations at random;
+        "kmeans" takes cluster centres; "all" takes every distinct observation; an array is
+        taken as it is.
+    samples : NodeSamples
+    kernel : Kernel
+    sigma : ndarray of shape (n_nodes,)
+        Bandwidth of every node, from the median heuristic; the graph stage uses their median.
+    node_coherence, graph_coherence : float
+    max_atoms : int, optional
+        At most this many. When more qualify, the ones kept are those that a pivoted Cholesky
+        factorisation of their Gram matrix picks first: at every step the atom that the atoms
+        before it represent worst.
+    random_state : numpy Generator, optional
+
+    Examples
+    --------
+    >>> from graphratio.kernels import get_kernel, median_bandwidths
+    >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
+    >>> kernel = get_kernel("gaussian")
+    >>> build_dictionary("coherence", samples, kernel, np.array([1.0])).ravel()
+    array([ 0.,  5., 20.])
+    """
+    if not isinstance(strategy, str):
+        atoms = np.array(as_points(strategy, samples.n_features, "dictionary"))
+        if not len(atoms):
+            raise InputError("the dictionary has no points", "Pass at least one")
+    else:
+        check_choice(strategy, "dictionary", STRATEGIES)
+        rng = random_state if random_state is not None else np.random.default_rng()
+        if strategy == "coherence":
+            chosen = node_filter(samples, kernel, sigma, node_coherence)
+            candidates = samples.values[chosen]
+            kept = graph_filter(candidates, kernel, float(np.median(sigma)), graph_coherence)
+            atoms = candidates[kept]
+        elif strategy == "all":
+            _, first = np.unique(samples.values, axis=0, return_index=True)
+            atoms = samples.values[np.sort(first)]
+        else:
+            atoms = _fixed_number(strategy, samples, max_atoms or DEFAULT_ATOMS, rng)
+    if max_atoms is not None and len(atoms) > max_atoms:
+        atoms = atoms[_most_distinct(atoms, kernel, float(np.median(sigma)), max_atoms)]
+    if len(atoms) > LARGEST_DICTIONARY:
+        raise InputError(
+            f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",
+            "Set max_atoms, or choose another dictionary",
+        )
+    return atoms
+
+
+def node_filter(
+    samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float
+) -> IntArray:
+    """Rows of `samples.values` that the node stage keeps, in order.
+
+    Within a node the reference observations come first, as in the paper. The number of rounds
+    is the size of the largest node dictionary, and each round is one pass over what is left.
+    """
+    left = np.arange(samples.n_observations)
+    kept = []
+    while left.size:
+        node = samples.node_index[left]
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        accepted = left[first]
+        kept.append(accepted)
+        of_node = np.cumsum(np.diff(node, prepend=-1) > 0) - 1
+        similarity = kernel.rowwise(
+            samples.values[left], samples.values[accepted][of_node], sigma[node]
+        )
+        left = left[similarity <= coherence]
+    return np.sort(np.concatenate(kept))
+
+
+def graph_filter(
+    candidates: FloatArray, kernel: Kernel, bandwidth: float, coherence: float
+) -> IntArray:
+    """Positions of the candidates that the graph stage keeps, in order.
+
+    Blocks of candidates are first compared with all atoms found so far at once, and what
+    remains of a block with itself.
+    """
+    kept = np.empty(0, dtype=np.intp)
+    for begin in range(0, len(candidates), _BLOCK):
+        block = np.arange(begin, min(begin + _BLOCK, len(candidates)))
+        if kept.size:
+            similarity = kernel(candidates[block], candidates[kept], bandwidth)
+            block = block[similarity.max(axis=1) <= coherence]
+        covers = kernel(candidates[block], candidates[block], bandwidth) > coherence
+        free = np.ones(block.size, dtype=bool)
+        for i in range(block.size):
+            if free[i]:
+                free[i + 1 :] &= ~covers[i, i + 1 :]
+        kept = np.concatenate([kept, block[free]])
+    return kept
+
+
+def _fixed_number(
+    strategy: str, samples: NodeSamples, n_atoms: int, rng: np.random.Generator
+) -> FloatArray:
+    distinct = np.unique(samples.values, axis=0)
+    n_atoms = min(n_atoms, len(distinct))
+    if strategy == "uniform":
+        return distinct[np.sort(rng.choice(len(distinct), n_atoms, replace=False))]
+    # Imported here: scikit-learn's cluster module would double the time of `import graphratio`.
+    from sklearn.cluster import KMeans
+
+    seed = int(rng.integers(2**31 - 1))
+    fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
+    return np.asarray(fitted.cluster_centers_, dtype=np.float64)
+
+
+def _most_distinct(atoms: FloatArray, kernel: Kernel, bandwidth: float, n_atoms: int) -> IntArray:
+    """Pivots of a Cholesky factorisation, without forming the whole Gram matrix."""
+    residual = np.ones(len(atoms))
+    factor = np.zeros((n_atoms, len(atoms)))
+    pivots = np.empty(n_atoms, dtype=np.intp)
+    for step in range(n_atoms):
+        pivot = int(np.argmax(residual))
+        pivots[step] = pivot
+        column = kernel(atoms[pivot : pivot + 1], atoms, bandwidth)[0]
+        column -= factor[:step, pivot] @ factor[:step]
+        factor[step] = column / np.sqrt(max(residual[pivot], np.finfo(np.float64).tiny))
+        residual = np.maximum(residual - factor[step] ** 2, 0.0)
+        residual[pivots[: step + 1]] = -1.0
+    return np.sort(pivots)

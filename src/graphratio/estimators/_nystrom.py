@@ -1,0 +1,192 @@
+"""The fit shared by GRULSIF and POOL: dictionary, features, selection, moments, solve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from graphratio.dictionary import STRATEGIES, build_dictionary
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.exceptions import InputError
+from graphratio.features import NystromMap
+from graphratio.graph import Graph
+from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.model_selection import Candidates, select
+from graphratio.moments import mixing_weights, node_moments
+from graphratio.objectives import GraphObjective
+from graphratio.samples import NodeSamples
+from graphratio.solvers import SOLVERS, Solution, solve
+from graphratio.typing import FloatArray, IntArray, RandomState
+from graphratio.validation import as_generator, check_choice, check_integer, check_real
+
+# Rows of features are formed in blocks of this many, to bound memory.
+_BLOCK = 65_536
+
+
+class NystromEstimator(NodeRatioEstimator):
+    """Base of the estimators that share one dictionary among all nodes."""
+
+    alpha: float
+    kernel: str
+    bandwidth: float | Sequence[float] | None
+    node_penalty: float | Sequence[float] | None
+    dictionary: Any
+    node_coherence: float
+    graph_coherence: float
+    max_atoms: int | None
+    prior_ratio: float
+    cv: int
+    tol: float
+    random_state: RandomState
+    progress: bool
+
+    dictionary_: FloatArray
+    coef_: FloatArray
+    features_: NystromMap
+    bandwidth_: float
+    graph_penalty_: float
+    node_penalty_: float
+    solution_: Solution
+    cv_results_: dict[str, FloatArray] | None
+
+    _fitted_names = (
+        *NodeRatioEstimator._fitted_names,
+        "dictionary_",
+        "coef_",
+        "features_",
+        "bandwidth_",
+        "graph_penalty_",
+        "node_penalty_",
+        "solution_",
+        "cv_results_",
+        "prior_ratio_",
+    )
+
+    @property
+    def n_atoms_(self) -> int:
+        """Number of points in the dictionary."""
+        return len(self.dictionary_)
+
+    @property
+    def n_components_(self) -> int:
+        """Number of features after whitening, at most `n_atoms_`."""
+        return self.features_.n_components
+
+    def _fit_on(
+        self,
+        samples: NodeSamples,
+        graph: Graph,
+        graph_penalties: tuple[float, ...] | FloatArray,
+        node_penalties: FloatArray,
+        solver: str,
+        max_iter: int,
+    ) -> Self:
+        """Fit on aligned samples; more than one candidate of anything starts a selection."""
+        rng = as_generator(self.random_state)
+        kernel = get_kernel(self.kernel)
+        self._check_parameters()
+        check_choice(solver, "solver", SOLVERS)
+        check_integer(max_iter, "max_iter", low=1)
+        sigma = median_bandwidths(samples, kernel)
+        self.dictionary_ = build_dictionary(
+            self.dictionary,
+            samples,
+            kernel,
+            sigma,
+            node_coherence=self.node_coherence,
+            graph_coherence=self.graph_coherence,
+            max_atoms=self.max_atoms,
+            random_state=rng,
+        )
+        widths = positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
+        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        self.prior_ratio_ = float(self.prior_ratio)
+        self.cv_results_ = None
+        if len(candidates) > 1:
+            chosen = select(
+                samples,
+                graph,
+                kernel,
+                self.dictionary_,
+                candidates,
+                alpha=self.alpha,
+                prior_ratio=self.prior_ratio_,
+                n_folds=check_integer(self.cv, "cv", low=2),
+                random_state=rng,
+                progress=self.progress,
+            )
+            self.bandwidth_ = chosen.bandwidth
+            self.graph_penalty_ = chosen.graph_penalty
+            self.node_penalty_ = chosen.node_penalty
+            self.cv_results_ = chosen.results
+            self.notes_ += chosen.notes
+        else:
+            self.bandwidth_ = float(widths[0])
+            self.graph_penalty_ = float(candidates.graph_penalty[0])
+            self.node_penalty_ = float(node_penalties[0])
+        features = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        weights = mixing_weights(self.sizes_, self.alpha).ravel()
+        row_weights = np.repeat(weights, self.sizes_.ravel())
+        self.features_, psi = features.principal(samples.values, row_weights)
+        moments = node_moments(psi, self.sizes_, self.alpha, self.prior_ratio_)
+        objective = GraphObjective.of(
+            moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
+        )
+        self.solution_ = solve(objective, graph, solver, self.tol, max_iter)
+        self.coef_ = self.solution_.theta
+        self.divergence_name_ = "Pearson"
+        return self._finish(samples)
+
+    def _check_parameters(self) -> None:
+        check_real(self.tol, "tol", low=0)
+        check_real(self.prior_ratio, "prior_ratio", low=0, include_low=True)
+        for name in ("node_coherence", "graph_coherence"):
+            check_real(getattr(self, name), name, low=0, high=1, include_high=True)
+        if self.max_atoms is not None:
+            check_integer(self.max_atoms, "max_atoms", low=1)
+        if isinstance(self.dictionary, str):
+            check_choice(self.dictionary, "dictionary", STRATEGIES)
+
+    def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
+        return self.prior_ratio_ + self.features_(points) @ self.coef_.T
+
+    def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        ratios = np.empty(len(points))
+        for begin in range(0, len(points), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            ratios[rows] = np.einsum(
+                "im,im->i", self.features_(points[rows]), self.coef_[node[rows]]
+            )
+        return ratios + self.prior_ratio_
+
+    def _summary(self) -> str:
+        chosen = "selected" if self.cv_results_ is not None else "given"
+        return (
+            f"{super()._summary()}\n"
+            f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
+            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; {self.n_atoms_} atoms, "
+            f"{self.n_components_} features\n"
+            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
+        )
+
+
+def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:
+    """Candidates of a hyperparameter: the default for None, one for a number, or those given.
+
+    Examples
+    --------
+    >>> positive_candidates([2.0, 1.0], "bandwidth", np.ones(1))
+    array([1., 2.])
+    """
+    if value is None:
+        return np.asarray(default, dtype=np.float64)
+    if np.ndim(value) == 0:
+        return np.array([check_real(value, name, low=0)])
+    if np.ndim(value) != 1 or not len(value):
+        raise InputError(
+            f"{name}={value!r} is neither a number nor a sequence of numbers",
+            "Pass None to select it, a number to fix it, or a sequence of candidates",
+        )
+    return np.array(sorted({check_real(item, name, low=0) for item in value}))

@@ -1,0 +1,267 @@
+"""What all estimators share once they are fitted: ratios, divergences, weights, tables, files."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio import _frames
+from graphratio.divergences import pearson_divergences, ratio_losses
+from graphratio.estimators import persistence
+from graphratio.estimators.weights import unit_mean_weights
+from graphratio.exceptions import DataWarning, InputError, listing
+from graphratio.graph import Graph
+from graphratio.samples import NodeSamples, Scaling, align, as_samples
+from graphratio.typing import FloatArray, IntArray, Label
+from graphratio.validation import as_points, check_real
+
+
+class NodeRatioEstimator(BaseEstimator):
+    """Base class: an estimate of the ratio = target / reference at every node of a graph.
+
+    Subclasses fit, and say what the ratio is at given points.
+    """
+
+    nodes_: tuple[Label, ...]
+    graph_: Graph
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    divergence_: FloatArray
+    divergence_name_: str
+    notes_: list[str]
+    scaling_: Scaling | None
+    sizes_: IntArray
+
+    # What `save` writes besides the parameters; subclasses add their own.
+    _fitted_names: tuple[str, ...] = (
+        "nodes_",
+        "graph_",
+        "n_features_in_",
+        "feature_names_in_",
+        "divergence_",
+        "divergence_name_",
+        "notes_",
+        "scaling_",
+        "sizes_",
+        "backend_",
+    )
+
+    @abstractmethod
+    def fit(self, samples: Any, graph: Graph | None = None) -> Self:
+        """Estimate the ratios of all nodes."""
+
+    @abstractmethod
+    def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
+        """Unclipped ratios of all nodes at scaled points, shape (n_points, n_nodes)."""
+
+    @abstractmethod
+    def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        """Unclipped ratio of the given node at each scaled point, shape (n_points,)."""
+
+    @property
+    def _relative(self) -> float:
+        """The alpha of the ratio that is estimated; 0 for the plain ratio."""
+        return float(getattr(self, "alpha", 0.0))
+
+    def _prepare(self, samples: Any, graph: Graph | None, *, borrow: bool) -> NodeSamples:
+        """Check and align the data, and keep what every estimator keeps of it."""
+        check_real(self._relative, "alpha", low=0, high=1, include_low=True)
+        read = as_samples(samples)
+        if graph is None:
+            graph = Graph.empty(read.nodes if read.labelled else read.n_nodes)
+        if not isinstance(graph, Graph):
+            raise InputError(
+                f"graph of type {type(graph).__name__} cannot be used",
+                "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
+            )
+        aligned = align(read, graph if borrow else Graph.empty(graph.nodes))
+        self.nodes_ = aligned.nodes
+        self.graph_ = graph
+        self.n_features_in_ = aligned.n_features
+        self.feature_names_in_ = np.array(aligned.feature_names, dtype=object)
+        self.scaling_ = aligned.scaling
+        self.sizes_ = np.column_stack([aligned.n_reference, aligned.n_target])
+        self.backend_ = aligned.backend
+        self.notes_ = _data_notes(aligned, graph)
+        return aligned
+
+    def _finish(self, samples: NodeSamples) -> Self:
+        self.divergence_ = self._divergences(samples)
+        return self
+
+    def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
+        """Ratio = target / reference at given points.
+
+        Parameters
+        ----------
+        x : array of shape (n_points, n_features), or 1-D for one feature
+        node : label, optional
+            One node; default all.
+        clip : bool, default True
+            Cut values to the range [0, 1 / alpha] in which the true relative ratio lies (no
+            upper bound at alpha = 0).
+
+        Returns
+        -------
+        ratios : ndarray of shape (n_points,), or (n_points, n_nodes) for all nodes
+        """
+        check_is_fitted(self, "nodes_")
+        points = as_points(x, self.n_features_in_)
+        if self.scaling_ is not None:
+            points = self.scaling_.apply(points)
+        if node is None:
+            ratios = self._ratios_everywhere(points)
+        else:
+            position = self._position(node)
+            ratios = self._ratios_at_nodes(points, np.full(len(points), position))
+        return self._clipped(ratios) if clip else ratios
+
+    def divergence(self, samples: Any) -> FloatArray:
+        """Divergence of the fitted ratios on other samples, shape (n_nodes,).
+
+        NaN, with a warning, at nodes that have no reference or no target observations there.
+        """
+        aligned = self._align(samples)
+        lacking = [self.nodes_[i] for i in np.flatnonzero(~aligned.complete)]
+        if lacking:
+            warnings.warn(
+                f"the divergence is undefined (NaN) at nodes without reference or target "
+                f"observations: {listing(lacking)}",
+                DataWarning,
+                stacklevel=2,
+            )
+        return self._divergences(aligned)
+
+    def score(self, samples: Any, y: None = None) -> float:
+        """Minus the mean loss over the nodes that have both samples: higher is better."""
+        aligned = self._align(samples)
+        losses = self._losses(aligned)
+        if np.isnan(losses).all():
+            raise InputError(
+                "no node has both reference and target observations", "Pass samples with both"
+            )
+        return -float(np.nanmean(losses))
+
+    def importance_weights(self, samples: Any, *, relative: bool = True) -> dict[Label, FloatArray]:
+        """Weights for the reference observations of every node, with mean one.
+
+        Parameters
+        ----------
+        samples : NodeSamples or (reference, target)
+            Only the reference samples are used.
+        relative : bool, default True
+            The relative ratio r^alpha; with False the plain ratio
+            q / p = (1 - alpha) r / (1 - alpha r), in which no single observation may carry
+            more than the whole sample.
+
+        Returns
+        -------
+        weights : dict of label to ndarray of shape (n_reference,)
+        """
+        aligned = self._align(samples)
+        rows = np.flatnonzero(~aligned.is_target)
+        ratios = self._ratios_at_nodes(aligned.values[rows], aligned.node_index[rows])
+        return unit_mean_weights(
+            self._clipped(ratios), aligned.n_reference, self.nodes_, self._relative, relative
+        )
+
+    def to_frame(self) -> Any:
+        """One row per node: sizes, divergence, degree, neighbours and component.
+
+        A polars frame if the samples came from one, otherwise pandas.
+        """
+        check_is_fitted(self, "nodes_")
+        return _frames.make_frame(self._table(), self.backend_)
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "node": list(self.nodes_),
+            "n_reference": self.sizes_[:, 0],
+            "n_target": self.sizes_[:, 1],
+            "divergence": self.divergence_,
+            "degree": self.graph_.degrees,
+            "n_neighbors": self.graph_.n_neighbors,
+            "component": self.graph_.components,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, without pickle; `graphratio.load` reads it.
+
+        The file appears only when it is complete.
+        """
+        check_is_fitted(self, "nodes_")
+        persistence.write(path, self, self._fitted_names)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "divergence_"):
+            return str(text)
+        return f"{text}\n{self._summary()}"
+
+    def _summary(self) -> str:
+        lines = [
+            f"  ratio = target / reference at {len(self.nodes_)} nodes, "
+            f"{self.n_features_in_} feature{'s' if self.n_features_in_ > 1 else ''}"
+        ]
+        known = np.flatnonzero(~np.isnan(self.divergence_))
+        if known.size:
+            top = known[np.argsort(-self.divergence_[known], kind="stable")[:3]]
+            largest = ", ".join(f"{self.nodes_[i]!r} {self.divergence_[i]:.3g}" for i in top)
+            lines.append(f"  largest {self.divergence_name_} divergence: {largest}")
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes_])
+
+    def _align(self, samples: Any) -> NodeSamples:
+        """Bring new samples into the order and the scale of the fit."""
+        check_is_fitted(self, "nodes_")
+        read = as_samples(samples)
+        if read.n_features != self.n_features_in_:
+            raise InputError(
+                f"the samples have {read.n_features} features, "
+                f"but the model was fitted with {self.n_features_in_}",
+                "Pass the same features in the same order as in fit",
+            )
+        if not self.graph_.labelled and read.labelled:
+            read = read.aligned(self.nodes_)
+        return read.aligned(self.nodes_).scaled(self.scaling_)
+
+    def _position(self, node: Label) -> int:
+        return self.graph_.position(node)
+
+    def _clipped(self, ratios: FloatArray) -> FloatArray:
+        alpha = self._relative
+        return np.clip(ratios, 0.0, 1 / alpha if alpha > 0 else None)
+
+    def _losses(self, samples: NodeSamples) -> FloatArray:
+        ratios = self._ratios_at_nodes(samples.values, samples.node_index)
+        return ratio_losses(ratios, _sizes(samples), self._relative)
+
+    def _divergences(self, samples: NodeSamples) -> FloatArray:
+        ratios = self._ratios_at_nodes(samples.values, samples.node_index)
+        return pearson_divergences(ratios, _sizes(samples), self._relative)
+
+
+def _sizes(samples: NodeSamples) -> IntArray:
+    return np.column_stack([samples.n_reference, samples.n_target])
+
+
+def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
+    """What a reader of the results should know about the data."""
+    notes = []
+    if graph.n_edges and graph.isolated:
+        notes.append(f"nodes without edges, estimated on their own: {listing(graph.isolated)}")
+    joined = graph.n_components - len(graph.isolated)
+    if joined > 1:
+        notes.append(f"the graph has {joined} components besides isolated nodes")
+    lacking = [samples.nodes[i] for i in np.flatnonzero(~samples.complete)]
+    if lacking:
+        notes.append(
+            "nodes without reference or target observations borrow their ratio from "
+            f"neighbours, and their divergence is undefined (NaN): {listing(lacking)}"
+        )
+    return notes

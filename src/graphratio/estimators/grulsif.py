@@ -1,0 +1,166 @@
+"""GRULSIF: the paper's collaborative estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.graph import Graph
+from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES
+from graphratio.typing import FloatArray, RandomState
+
+
+class GRULSIF(NystromEstimator):
+    """Likelihood-ratios of all nodes of a graph, estimated together.
+
+    The relative ratio = target / reference of node v,
+    r_v = q_v / ((1 - alpha) p_v + alpha q_v), is approximated by a kernel expansion f_v. The
+    f_v of all nodes minimise::
+
+        (1/N) sum_v loss_v(f_v)
+        + graph_penalty / 4 * sum_uv W_uv ||f_u - f_v||^2
+        + graph_penalty * node_penalty / 2 * sum_v ||f_v||^2
+
+    where loss_v(f) = 1/2 mean f^2 under the mixture (1 - alpha) reference + alpha target, minus
+    the mean of f over the target. The first penalty says that neighbours have similar ratios.
+
+    Parameters
+    ----------
+    alpha : float in [0, 1), default 0.1
+        How much of the target is mixed into the reference. The ratio is bounded by 1 / alpha;
+        at 0 it is the plain ratio and unbounded.
+    kernel : {"gaussian", "laplacian"}
+    bandwidth, graph_penalty, node_penalty : float, sequence of float, or None
+        A number is used as it is, a sequence gives the candidates of a cross-validation, None
+        stands for the candidates of the paper.
+    dictionary : {"coherence", "uniform", "kmeans", "all"} or array (n_atoms, n_features)
+        The points whose kernels span the ratios; "coherence" is the paper's filter.
+    node_coherence, graph_coherence : float in (0, 1]
+        Thresholds of that filter, within a node and over the graph.
+    max_atoms : int, optional
+        Largest size of the dictionary; what exceeds it is left out by a pivoted Cholesky
+        factorisation, the best represented atoms first.
+    prior_ratio : float, default 0
+        The constant that ratios are shrunk towards: 0 as in the paper, 1 for "no change".
+    cv : int, default 5
+        Number of folds.
+    solver : {"auto", "direct", "pcg", "cbcgd"}
+        Dense factorisation, conjugate gradients, the paper's cyclic block coordinate gradient
+        descent, or a choice between them by size.
+    tol : float, default 1e-6
+        Largest relative residual of the linear system; for "cbcgd" the relative change at which
+        it stops.
+    max_iter : int, default 1000
+    random_state : int, numpy Generator, RandomState or None
+        Seed of the folds and of random dictionaries.
+    progress : bool, default False
+        Show a progress bar during the selection.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_nodes, n_components_)
+    divergence_ : ndarray of shape (n_nodes,)
+        Pearson divergence on the training samples; can be negative.
+    dictionary_ : ndarray of shape (n_atoms_, n_features)
+    bandwidth_, graph_penalty_, node_penalty_ : float
+    cv_results_ : dict of str to ndarray, or None if nothing was selected
+        One entry per candidate: bandwidth, graph_penalty, node_penalty, mean_score,
+        fold_0_score, ..., rank; scores are minus the mean held-out loss.
+    solution_ : Solution
+        With converged, n_iter, residual, history and the method used.
+    nodes_ : tuple of labels
+        In the order of the graph, as are all results.
+    notes_ : list of str
+        What deserves a look: grid edges, isolated nodes, nodes without observations.
+    n_atoms_, n_components_, n_features_in_, graph_ :
+        Sizes and the graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> reference = rng.normal(size=(6, 40))
+    >>> target = rng.normal(size=(6, 40)) + np.array([0, 0, 0, 1, 1, 1])[:, None]
+    >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = model.fit((list(reference), list(target)), graph)
+    >>> bool(model.divergence_[3:].min() > model.divergence_[:3].max())
+    True
+    >>> model.predict([0.0, 2.0], node=5).round(1)
+    array([0.8, 3.7])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        kernel: str = "gaussian",
+        bandwidth: float | Sequence[float] | None = None,
+        graph_penalty: float | Sequence[float] | None = None,
+        node_penalty: float | Sequence[float] | None = None,
+        dictionary: Any = "coherence",
+        node_coherence: float = 0.1,
+        graph_coherence: float = 0.99,
+        max_atoms: int | None = None,
+        prior_ratio: float = 0.0,
+        cv: int = 5,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: RandomState = None,
+        progress: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.graph_penalty = graph_penalty
+        self.node_penalty = node_penalty
+        self.dictionary = dictionary
+        self.node_coherence = node_coherence
+        self.graph_coherence = graph_coherence
+        self.max_atoms = max_atoms
+        self.prior_ratio = prior_ratio
+        self.cv = cv
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, samples: Any, graph: Graph | None = None) -> Self:
+        """Estimate the ratios of all nodes together.
+
+        Parameters
+        ----------
+        samples : NodeSamples, or a tuple (reference, target)
+        graph : Graph
+            Aligned with the samples by label. None means no edges: every node by itself.
+        """
+        aligned = self._prepare(samples, graph, borrow=True)
+        return self._fit_on(
+            aligned,
+            self.graph_,
+            positive_candidates(
+                self.graph_penalty, "graph_penalty", default_graph_penalties(self.graph_)
+            ),
+            positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
+            self.solver,
+            self.max_iter,
+        )
+
+
+def default_graph_penalties(graph: Graph) -> FloatArray:
+    """Candidates of the paper, scaled by the mean degree; without edges there is one, as in POOL.
+
+    Examples
+    --------
+    >>> default_graph_penalties(Graph.empty(3))
+    array([1.])
+    """
+    if graph.n_edges == 0:
+        return np.ones(1)
+    return np.array(GRAPH_PENALTIES) / graph.mean_degree

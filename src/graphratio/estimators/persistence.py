@@ -1,0 +1,281 @@
+"""Fitted models as one file: a zip of NumPy arrays and one JSON document, no pickle.
+
+The JSON holds the parameters and everything fitted; arrays are stored beside it, in NumPy's
+own format, and referred to by name. Reading checks that the file is one of ours, that every
+array has the declared size before it is loaded, and that nothing is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._version import __version__
+from graphratio.exceptions import FileFormatError, InputError
+from graphratio.features import NystromMap
+from graphratio.graph import Graph
+from graphratio.kernels import get_kernel
+from graphratio.samples import Scaling
+from graphratio.solvers import Solution
+from graphratio.validation import read_only
+
+if TYPE_CHECKING:
+    from graphratio.estimators.base import NodeRatioEstimator
+
+FORMAT = "graphratio-model"
+FORMAT_VERSION = 1
+
+# The JSON document holds labels and scores, never data: larger ones are not ours.
+LARGEST_DOCUMENT = 256 * 2**20
+
+_ALLOWED_DTYPES = "fiubU"
+
+
+def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> None:
+    """Write a fitted model; the file appears only when it is complete."""
+    arrays: dict[str, np.ndarray] = {}
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "estimator": type(model).__name__,
+        "parameters": {
+            name: _encode(_without_generator(value), arrays, name)
+            for name, value in model.get_params(deep=False).items()
+        },
+        "fitted": {name: _encode(getattr(model, name), arrays, name) for name in names},
+    }
+    document["arrays"] = {
+        key: {"shape": list(array.shape), "dtype": array.dtype.str} for key, array in arrays.items()
+    }
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise InputError(f"cannot write to {target.parent} ({error.strerror})") from error
+    try:
+        with (
+            os.fdopen(handle, "wb") as stream,
+            zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            archive.writestr("model.json", json.dumps(document, allow_nan=True))
+            for key, array in arrays.items():
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
+        # mkstemp makes files that only their owner may read; give the usual permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | Path) -> NodeRatioEstimator:
+    """Read a model written by `save`.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    model : the fitted estimator
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import graphratio as gr
+    >>> model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.graphratio")
+    >>> model.save(path)
+    >>> bool((gr.load(path).coef_ == model.coef_).all())
+    True
+    """
+    from graphratio import estimators
+
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"there is no file {str(source)!r}", "Check the path")
+    try:
+        with zipfile.ZipFile(source) as archive:
+            document = _read_document(archive, source)
+            arrays = {
+                key: _read_array(archive, key, declared)
+                for key, declared in document["arrays"].items()
+            }
+        kind = getattr(estimators, document["estimator"])
+        parameters = {
+            name: _decode(value, arrays) for name, value in document["parameters"].items()
+        }
+        model: NodeRatioEstimator = kind(**parameters)
+        for name, value in document["fitted"].items():
+            setattr(model, name, _decode(value, arrays))
+    except FileFormatError:
+        raise
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(source, f"{type(error).__name__}: {error}") from error
+    except (AttributeError, RuntimeError, NotImplementedError, OverflowError) as error:
+        raise _damaged(source, f"{type(error).__name__}: {error}") from error
+    return model
+
+
+def _damaged(source: Path, reason: str) -> FileFormatError:
+    return FileFormatError(
+        f"{str(source)!r} is not a graphratio model, or it is damaged ({reason})",
+        "Save the model again with model.save(path)",
+    )
+
+
+def _read_document(archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
+    if "model.json" not in archive.namelist():
+        raise _damaged(source, "no model.json inside")
+    if archive.getinfo("model.json").file_size > LARGEST_DOCUMENT:
+        raise _damaged(source, "model.json is too large")
+    document = json.loads(archive.read("model.json"))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise _damaged(source, "model.json is not ours")
+    if document["format_version"] != FORMAT_VERSION:
+        raise FileFormatError(
+            f"{str(source)!r} has format version {document['format_version']}, "
+            f"this library reads {FORMAT_VERSION}",
+            f"It was written by graphratio {document.get('library_version')}: use that version",
+        )
+    known = ("GRULSIF", "Pool", "RULSIF", "ULSIF", "KLIEP")
+    if document["estimator"] not in known:
+        raise _damaged(source, f"unknown estimator {document['estimator']!r}")
+    return document
+
+
+def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) -> np.ndarray:
+    """Load one array after checking that it is as large as declared, and no larger."""
+    dtype = np.dtype(declared["dtype"])
+    shape = tuple(int(size) for size in declared["shape"])
+    if dtype.kind not in _ALLOWED_DTYPES or any(size < 0 for size in shape):
+        raise ValueError(f"array {key} has type {dtype} and shape {shape}")
+    n_bytes = dtype.itemsize
+    for size in shape:
+        n_bytes *= size
+    member = archive.getinfo(f"arrays/{key}.npy")
+    # The header of the format is padded to a multiple of 64 bytes and short.
+    if not n_bytes <= member.file_size <= n_bytes + 4096:
+        raise ValueError(f"array {key} does not have the declared size")
+    with archive.open(member) as stream:
+        array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read()
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"array {key} is not as declared")
+    return array
+
+
+def _without_generator(value: Any) -> Any:
+    """A generator has been advanced and cannot be repeated; its place is taken by None."""
+    return None if isinstance(value, np.random.Generator | np.random.RandomState) else value
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+    """Turn a value into JSON, moving arrays aside; nested containers keep their type."""
+
+    def nested(part: Any, suffix: object) -> Any:
+        return _encode(part, arrays, f"{name}.{suffix}")
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return {"!": "objects", "items": [nested(v, i) for i, v in enumerate(value)]}
+        arrays[name] = value
+        return {"!": "array", "key": name}
+    if isinstance(value, list | tuple):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {"!": kind, "items": [nested(v, i) for i, v in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"!": "dict", "items": {key: nested(v, key) for key, v in value.items()}}
+    if isinstance(value, dt.datetime | dt.date):
+        kind = "datetime" if isinstance(value, dt.datetime) else "date"
+        return {"!": kind, "iso": value.isoformat()}
+    for kind, (types, take_apart, _) in _COMPOSITES.items():
+        if isinstance(value, types):
+            return {"!": kind, "parts": nested(take_apart(value), kind)}
+    raise InputError(
+        f"{name} has a value of type {type(value).__name__}, which cannot be saved: {value!r}",
+        "Use numbers, strings, dates or tuples of them, as node labels for instance",
+    )
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kind = value["!"]
+    if kind == "array":
+        return arrays[value["key"]]
+    if kind == "dict":
+        return {key: _decode(item, arrays) for key, item in value["items"].items()}
+    if kind in ("list", "tuple", "objects"):
+        items = [_decode(item, arrays) for item in value["items"]]
+        if kind == "objects":
+            return np.array(items, dtype=object)
+        return tuple(items) if kind == "tuple" else items
+    if kind == "datetime":
+        return dt.datetime.fromisoformat(value["iso"])
+    if kind == "date":
+        return dt.date.fromisoformat(value["iso"])
+    return _COMPOSITES[kind][2](_decode(value["parts"], arrays))
+
+
+def _graph_parts(graph: Graph) -> dict[str, Any]:
+    return {
+        "nodes": graph.nodes,
+        "data": graph.adjacency.data,
+        "indices": graph.adjacency.indices,
+        "indptr": graph.adjacency.indptr,
+        "labelled": graph.labelled,
+        "coordinates": graph.coordinates,
+        "metric": graph.metric,
+    }
+
+
+def _graph_from(parts: dict[str, Any]) -> Graph:
+    n = len(parts["nodes"])
+    entries = tuple(read_only(parts.pop(key)) for key in ("data", "indices", "indptr"))
+    adjacency = sparse.csr_array(entries, shape=(n, n))
+    adjacency.check_format(full_check=True)
+    return Graph(adjacency=adjacency, **parts)
+
+
+def _features_parts(features: NystromMap) -> dict[str, Any]:
+    return {
+        "kernel": features.kernel.name,
+        "bandwidth": features.bandwidth,
+        "pivots": features.pivots,
+        "transform": features.transform,
+    }
+
+
+def _features_from(parts: dict[str, Any]) -> NystromMap:
+    kernel = get_kernel(parts.pop("kernel"))
+    return NystromMap(kernel, **parts)
+
+
+# How the library's own objects are taken apart and put together again.
+_COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "graph": (Graph, _graph_parts, _graph_from),
+    "features": (NystromMap, _features_parts, _features_from),
+    "scaling": (Scaling, asdict, lambda parts: Scaling(**parts)),
+    "solution": (Solution, asdict, lambda parts: Solution(**parts)),
+}

@@ -1,0 +1,72 @@
+"""Errors and warnings of the library, each saying what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+
+
+class GraphRatioError(Exception):
+    """Base class of every error that the library raises on purpose.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, naming the offending thing.
+    remedy : str, optional
+        What to do about it.
+
+    Examples
+    --------
+    >>> print(GraphRatioError("the graph has no nodes", "Pass at least one node"))
+    the graph has no nodes. Pass at least one node.
+    """
+
+    def __init__(self, problem: str, remedy: str | None = None) -> None:
+        self.problem = problem.rstrip(".")
+        self.remedy = remedy.rstrip(".") if remedy else None
+        super().__init__(f"{self.problem}. {self.remedy}." if self.remedy else f"{self.problem}.")
+
+    def __reduce__(self) -> tuple[type[GraphRatioError], tuple[str, str | None]]:
+        return type(self), (self.problem, self.remedy)
+
+
+class InputError(GraphRatioError, ValueError):
+    """Data or parameters given by the user cannot be used as they are."""
+
+
+class FileFormatError(GraphRatioError, ValueError):
+    """A file is not a saved model of this library, or it is damaged."""
+
+
+class MissingDependencyError(GraphRatioError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class GraphRatioWarning(UserWarning):
+    """Base class of the library's warnings."""
+
+
+class ConvergenceWarning(GraphRatioWarning, _SklearnConvergenceWarning):
+    """A solver stopped before it reached the tolerance."""
+
+
+class DataWarning(GraphRatioWarning):
+    """The data were usable, but something about them deserves a look."""
+
+
+def listing(items: Iterable[object], limit: int = 5) -> str:
+    """Write out the first few of a collection and count the rest, for use in messages.
+
+    Examples
+    --------
+    >>> listing("abc")
+    "'a', 'b', 'c'"
+    >>> listing(range(8), limit=3)
+    '0, 1, 2 and 5 more'
+    """
+    shown = [repr(item) for item in items]
+    if len(shown) > limit:
+        return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
+    return ", ".join(shown)

@@ -1,0 +1,115 @@
+"""Nystrom features: the kernel space restricted to the span of the dictionary.
+
+The paper's feature map is psi(x) = K_DD^{-1/2} (K(x, d_1), ..., K(x, d_L)). Any orthogonal
+rotation of it gives the same functions and the same norms. Here the whitening comes from a
+pivoted Cholesky factorisation of K_DD, which also drops what is numerically redundant: atoms
+whose squared distance to the span of the atoms kept, in the kernel space, is below
+`RANK_TOLERANCE` (all atoms have norm one, so the threshold is relative).
+
+Symbols
+-------
+sigma       bandwidth
+R           whitening, K_PP = (R R')^{-1} on the pivots P
+psi         features, shape (n_points, m)
+w           eigenvalues of the mean second moment in the features
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from graphratio.kernels import Kernel
+from graphratio.typing import FloatArray
+
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NystromMap:
+    """Feature map of a kernel, a bandwidth and a dictionary.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    bandwidth : float
+    pivots : ndarray of shape (n_pivots, n_features)
+        The atoms that carry the features.
+    transform : ndarray of shape (n_pivots, n_components)
+        Features are the kernel values at the pivots times this.
+    """
+
+    kernel: Kernel
+    bandwidth: float
+    pivots: FloatArray
+    transform: FloatArray
+
+    @classmethod
+    def build(
+        cls,
+        kernel: Kernel,
+        dictionary: FloatArray,
+        bandwidth: float,
+        tolerance: float = RANK_TOLERANCE,
+    ) -> NystromMap:
+        """Whiten the kernels of a dictionary.
+
+        Examples
+        --------
+        >>> from graphratio.kernels import get_kernel
+        >>> points = np.array([[0.0], [1.0], [1.0], [3.0]])
+        >>> features = NystromMap.build(get_kernel("gaussian"), points, 1.0)
+        >>> features.n_components  # the repeated point adds nothing
+        3
+        >>> psi = features(points)
+        >>> np.allclose(psi @ psi.T, get_kernel("gaussian")(points, points, 1.0))
+        True
+        """
+        gram = kernel(dictionary, dictionary, bandwidth)
+        factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
+        kept = order[:rank] - 1
+        whitening = linalg.solve_triangular(
+            np.tril(factor[:rank, :rank]), np.eye(rank), lower=True
+        ).T
+        return cls(kernel, bandwidth, dictionary[kept], np.ascontiguousarray(whitening))
+
+    @property
+    def n_components(self) -> int:
+        """Number of features, at most the number of atoms."""
+        return int(self.transform.shape[1])
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Features of points, shape (n_points, n_components)."""
+        return np.asarray(self.kernel(x, self.pivots, self.bandwidth) @ self.transform)
+
+    def principal(
+        self, x: FloatArray, weights: FloatArray, floor: float = 0.0
+    ) -> tuple[NystromMap, FloatArray]:
+        """Rotate so that the weighted second moment of `x` is diagonal, largest first.
+
+        In these coordinates the average over nodes of the quadratic problem is diagonal, which
+        is what makes the mean-field preconditioner a plain division.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_points, n_features)
+        weights : ndarray of shape (n_points,)
+        floor : float, default 0
+            Leave out directions whose share of the total second moment is below this.
+
+        Returns
+        -------
+        rotated : NystromMap
+        psi : ndarray of shape (n_points, n_components)
+            The features of `x` under the rotated map.
+        """
+        values = self.kernel(x, self.pivots, self.bandwidth)
+        moment = values.T @ (values * weights[:, np.newaxis])
+        # (values R)' D (values R): rotate the small matrix, not the large one.
+        w, vectors = np.linalg.eigh(self.transform.T @ moment @ self.transform)
+        kept = max(1, int(np.count_nonzero(w >= floor * w.sum())))
+        transform = np.ascontiguousarray(self.transform @ vectors[:, : -kept - 1 : -1])
+        rotated = NystromMap(self.kernel, self.bandwidth, self.pivots, transform)
+        return rotated, np.asarray(values @ transform)

@@ -1,0 +1,350 @@
+"""Per-node moments of the features: all that the estimates see of the data.
+
+Symbols
+-------
+psi         features of the observations, shape (n_observations, m)
+H, H'       mean of psi psi' over the reference and the target sample of a node (m x m)
+h, h'       mean of psi over the same
+A           mixed second moment (1 - alpha) H + alpha H'
+b           first moment of the problem: h' for ratios shrunk towards 0, and
+            h' - rho ((1 - alpha) h + alpha h') for ratios shrunk towards rho
+
+Folds and windows re-enter here: `MomentSums` are added and subtracted, in the factored form
+only the weights of the rows change. Every mean divides by the size of its own sample. A node
+that lacks one of its samples contributes nothing: its A and b are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._ragged import batches
+from graphratio.typing import BoolArray, FloatArray, IntArray
+
+
+class SecondMoment(Protocol):
+    """The mixed second moments A_v of all nodes, in whatever form they are stored."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_nodes, m)."""
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision in which products are computed."""
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        """A_v theta_v for a stack of candidates, shape (n_nodes, n_candidates, m)."""
+
+    def quadratic(self, theta: FloatArray) -> FloatArray:
+        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
+
+    def dense(self) -> FloatArray:
+        """All blocks, shape (n_nodes, m, m)."""
+
+    def mean(self) -> FloatArray:
+        """Average over nodes, shape (m, m)."""
+
+    def astype(self, dtype: type[np.floating]) -> SecondMoment:
+        """The same moments in another precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSecond:
+    """Second moments as blocks of shape (n_nodes, m, m)."""
+
+    blocks: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_nodes, m)."""
+        return self.blocks.shape[0], self.blocks.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of the blocks."""
+        return self.blocks.dtype
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        """Multiply every block with its rows, shape (n_nodes, n_candidates, m)."""
+        # Blocks are symmetric, so rows times block: contiguous operands, one product per node.
+        return np.asarray(theta @ self.blocks)
+
+    def quadratic(self, theta: FloatArray) -> FloatArray:
+        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
+        return np.asarray(np.einsum("vcm,vcm->vc", theta, self.apply(theta)))
+
+    def dense(self) -> FloatArray:
+        """The blocks themselves."""
+        return self.blocks
+
+    def mean(self) -> FloatArray:
+        """Average block."""
+        return np.asarray(self.blocks.mean(axis=0))
+
+    def astype(self, dtype: type[np.floating]) -> DenseSecond:
+        """The same blocks in another precision."""
+        return DenseSecond(self.blocks.astype(dtype, copy=False))
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredSecond:
+    """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
+
+    Needs less memory and fewer operations than blocks when a node has fewer rows than there
+    are features.
+
+    Attributes
+    ----------
+    n_nodes : int
+    parts : sequence of (nodes, psi, weights)
+        Rectangles of nodes with similar sizes: shapes (k,), (k, rows, m) and (k, rows).
+    """
+
+    n_nodes: int
+    parts: Sequence[tuple[IntArray, FloatArray, FloatArray]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_nodes, m)."""
+        return self.n_nodes, self.parts[0][1].shape[2]
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of the features."""
+        return self.parts[0][1].dtype
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        """Multiply with the features, weight, multiply back."""
+        result = np.zeros_like(theta)
+        for nodes, psi, weights in self.parts:
+            values = theta[nodes] @ psi.transpose(0, 2, 1)
+            values *= weights[:, np.newaxis, :]
+            result[nodes] = values @ psi
+        return result
+
+    def quadratic(self, theta: FloatArray) -> FloatArray:
+        """Weighted squares of the fitted values, shape (n_nodes, n_candidates)."""
+        result = np.zeros(theta.shape[:2], dtype=theta.dtype)
+        for nodes, psi, weights in self.parts:
+            values = theta[nodes] @ psi.transpose(0, 2, 1)
+            result[nodes] = np.einsum("vcr,vcr,vr->vc", values, values, weights)
+        return result
+
+    def dense(self) -> FloatArray:
+        """Form the blocks, shape (n_nodes, m, m)."""
+        blocks = np.zeros((*self.shape, self.shape[1]), dtype=self.dtype)
+        for nodes, psi, weights in self.parts:
+            blocks[nodes] = (psi * weights[:, :, np.newaxis]).transpose(0, 2, 1) @ psi
+        return blocks
+
+    def mean(self) -> FloatArray:
+        """Average block, without forming the blocks."""
+        m = self.shape[1]
+        total = np.zeros((m, m), dtype=self.dtype)
+        for _, psi, weights in self.parts:
+            flat = psi.reshape(-1, m)
+            total += flat.T @ (flat * weights.reshape(-1, 1))
+        return total / self.n_nodes
+
+    def astype(self, dtype: type[np.floating]) -> FactoredSecond:
+        """The same features in another precision."""
+        parts = [
+            (nodes, psi.astype(dtype, copy=False), weights.astype(dtype, copy=False))
+            for nodes, psi, weights in self.parts
+        ]
+        return FactoredSecond(self.n_nodes, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The data of the quadratic problem: A_v and b_v of all nodes.
+
+    Attributes
+    ----------
+    second : SecondMoment
+    first : ndarray of shape (n_nodes, m)
+    complete : ndarray of shape (n_nodes,)
+        False at nodes that lack a sample and contribute nothing.
+    prior_ratio : float
+        The constant rho that ratios are shrunk towards.
+    """
+
+    second: SecondMoment
+    first: FloatArray
+    complete: BoolArray
+    prior_ratio: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSums:
+    """Sums of psi psi' and psi over the two samples of every node, and their sizes.
+
+    Sums of disjoint sets of observations are added, those of a subset are subtracted.
+
+    Attributes
+    ----------
+    second : ndarray of shape (n_nodes, 2, m, m)
+        Reference first, then target.
+    first : ndarray of shape (n_nodes, 2, m)
+    sizes : ndarray of shape (n_nodes, 2)
+    """
+
+    second: FloatArray
+    first: FloatArray
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, psi: FloatArray, sizes: IntArray) -> MomentSums:
+        """Sum over rows that are sorted by node, reference before target.
+
+        Parameters
+        ----------
+        psi : ndarray of shape (n_rows, m)
+        sizes : ndarray of shape (n_nodes, 2)
+            How many rows each sample has.
+        """
+        flat = sizes.ravel()
+        starts = np.concatenate([[0], np.cumsum(flat)[:-1]])
+        m = psi.shape[1]
+        second = np.zeros((flat.size, m, m), dtype=psi.dtype)
+        for batch in batches(starts, flat):
+            rows = _rectangle_of(psi, batch.rows, batch.valid)
+            product = rows.transpose(0, 2, 1) @ rows
+            if batch.segments.size == flat.size:
+                second = product
+            else:
+                second[batch.segments] = product
+        shape = (len(sizes), 2)
+        first = segment_indicator(flat, psi.dtype) @ psi
+        return cls(second.reshape(*shape, m, m), first.reshape(*shape, m), sizes)
+
+    def __add__(self, other: MomentSums) -> MomentSums:
+        return MomentSums(
+            self.second + other.second, self.first + other.first, self.sizes + other.sizes
+        )
+
+    def __sub__(self, other: MomentSums) -> MomentSums:
+        return MomentSums(
+            self.second - other.second, self.first - other.first, self.sizes - other.sizes
+        )
+
+    def mixed(self, alpha: float, prior_ratio: float = 0.0) -> Moments:
+        """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""
+        scale = mixing_weights(self.sizes, alpha).astype(self.second.dtype)
+        blocks = self.second[:, 0] * scale[:, 0, np.newaxis, np.newaxis]
+        blocks += self.second[:, 1] * scale[:, 1, np.newaxis, np.newaxis]
+        first = problem_first(self.first, self.sizes, alpha, prior_ratio)
+        return Moments(DenseSecond(blocks), first, has_both(self.sizes), prior_ratio)
+
+
+def has_both(sizes: IntArray) -> BoolArray:
+    """True at nodes with observations in both samples, shape (n_nodes,)."""
+    return np.asarray((sizes > 0).all(axis=1))
+
+
+def mixing_weights(sizes: IntArray, alpha: float) -> FloatArray:
+    """(1 - alpha) / n and alpha / n' of every node, shape (n_nodes, 2); zero where one lacks."""
+    complete = has_both(sizes)[:, np.newaxis]
+    return np.where(complete, np.array([1 - alpha, alpha]) / np.maximum(sizes, 1), 0.0)
+
+
+def problem_first(
+    first: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float
+) -> FloatArray:
+    """First moment b of the problem from the sums of psi, shape (n_nodes, m)."""
+    per_target = (has_both(sizes) / np.maximum(sizes[:, 1], 1)).astype(first.dtype)
+    target_mean = first[:, 1] * per_target[:, np.newaxis]
+    if prior_ratio == 0:
+        return np.asarray(target_mean)
+    scale = mixing_weights(sizes, alpha).astype(first.dtype)
+    return np.asarray(target_mean - prior_ratio * np.einsum("vk,vkm->vm", scale, first))
+
+
+def segment_indicator(sizes: IntArray, dtype: np.dtype[np.floating]) -> sparse.csr_array:
+    """Sparse matrix that sums consecutive rows, shape (n_segments, n_rows)."""
+    total = int(sizes.sum())
+    pointer = np.concatenate([[0], np.cumsum(sizes)])
+    entries = (np.ones(total, dtype=dtype), np.arange(total), pointer)
+    return sparse.csr_array(entries, shape=(len(sizes), total))
+
+
+def factored_moments(
+    psi: FloatArray,
+    sizes: IntArray,
+    alpha: float,
+    prior_ratio: float = 0.0,
+    keep: BoolArray | None = None,
+) -> Moments:
+    """Moments that keep the features instead of forming blocks.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n_rows, m)
+        Rows sorted by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+    alpha, prior_ratio : float
+    keep : ndarray of shape (n_rows,), optional
+        Rows that count; the others, of a held-out fold say, get weight zero.
+    """
+    segment = np.repeat(np.arange(sizes.size), sizes.ravel())
+    used = sizes
+    if keep is not None:
+        used = np.bincount(segment[keep], minlength=sizes.size).reshape(sizes.shape)
+    weights = mixing_weights(used, alpha).ravel()[segment].astype(psi.dtype)
+    indicator = segment_indicator(sizes.ravel(), psi.dtype)
+    if keep is not None:
+        weights = np.where(keep, weights, 0).astype(psi.dtype)
+        indicator = indicator @ sparse.diags_array(keep.astype(psi.dtype))
+    first = (indicator @ psi).reshape(*sizes.shape, -1)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    parts = []
+    for batch in batches(starts, per_node):
+        weight = weights[batch.rows]
+        if batch.valid is not None:
+            weight = np.where(batch.valid, weight, 0).astype(psi.dtype)
+        parts.append((batch.segments, _rectangle_of(psi, batch.rows, batch.valid), weight))
+    b = problem_first(first, used, alpha, prior_ratio)
+    return Moments(FactoredSecond(len(sizes), parts), b, has_both(used), prior_ratio)
+
+
+def prefers_factored(sizes: IntArray, m: int) -> bool:
+    """Whether features take less memory than blocks."""
+    return bool(sizes.sum() < len(sizes) * m)
+
+
+def node_moments(
+    psi: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float = 0.0
+) -> Moments:
+    """Moments in whichever form is smaller.
+
+    Examples
+    --------
+    >>> psi = np.array([[1.0], [3.0], [2.0], [4.0], [6.0]])  # two reference, three target rows
+    >>> moments = node_moments(psi, np.array([[2, 3]]), alpha=0.5)
+    >>> float(moments.first[0, 0])  # mean of 2, 4, 6
+    4.0
+    >>> float(moments.second.dense()[0, 0, 0])  # half of 5, the mean of 1, 9; half of 56 / 3
+    11.8333...
+    """
+    if prefers_factored(sizes, psi.shape[1]):
+        return factored_moments(psi, sizes, alpha, prior_ratio)
+    return MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)
+
+
+def _rectangle_of(psi: FloatArray, rows: IntArray, valid: BoolArray | None) -> FloatArray:
+    """Rows of psi as a rectangle; padding is zero."""
+    if valid is None:
+        count, width = rows.shape
+        contiguous = rows[0, 0] + count * width - 1 == rows[-1, -1]
+        if contiguous:
+            first = rows[0, 0]
+            return psi[first : first + count * width].reshape(count, width, -1)
+        return psi[rows]
+    return np.where(valid[:, :, np.newaxis], psi[rows], psi.dtype.type(0))

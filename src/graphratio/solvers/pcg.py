@@ -1,0 +1,235 @@
+"""Preconditioned conjugate gradients for many pairs of penalties at once.
+
+All candidates (lam, gam) share the data, so their iterates are kept as one array of shape
+(n_nodes, n_candidates, m): the products become a few large matrix products. Candidates that
+have converged drop out.
+
+Symbols as in `preconditioners`; X, R, Z, P are the usual iterates: solution, residual,
+preconditioned residual, direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio.objectives import GraphObjective
+from graphratio.solvers.preconditioners import (
+    BlockJacobi,
+    HalfSum,
+    MeanFieldKronecker,
+    Preconditioner,
+    SpectralBasis,
+)
+from graphratio.solvers.solution import Solution
+from graphratio.typing import BoolArray, FloatArray, IntArray
+from graphratio.validation import check_choice
+
+PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
+
+# Rounding separates the recursive residual from the true one; a restart from the current
+# iterate repairs that, and more than a few mean that the tolerance is out of reach.
+MAX_RESTARTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class PathSolution:
+    """Solutions of several candidates.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_nodes, n_candidates, m)
+    n_iter : ndarray of shape (n_candidates,)
+    residual : ndarray of shape (n_candidates,)
+        Relative residuals, true ones.
+    history : list of ndarray of shape (n_candidates,)
+        Relative residuals after every iteration; those of candidates that had converged stay.
+    preconditioner : str
+    """
+
+    theta: FloatArray
+    n_iter: IntArray
+    residual: FloatArray
+    history: list[FloatArray]
+    preconditioner: str
+
+
+def solve_pcg(
+    objective: GraphObjective,
+    spectrum: tuple[FloatArray, FloatArray],
+    tol: float,
+    max_iter: int,
+    preconditioner: str = "auto",
+) -> Solution:
+    """Solve a single candidate.
+
+    Parameters
+    ----------
+    objective : GraphObjective
+        In Nystrom form, with one candidate.
+    spectrum : (eigenvalues, eigenvectors) of the Laplacian
+    tol : float
+        Bound on the relative residual.
+    max_iter : int
+    preconditioner : {"auto", "kronecker", "block-jacobi", "mixed"}
+    """
+    path = solve_path(objective, spectrum, tol, max_iter, preconditioner)
+    residual = float(path.residual[0])
+    history = [float(step[0]) for step in path.history]
+    method = f"pcg ({path.preconditioner} preconditioner)"
+    n_iter = int(path.n_iter[0])
+    solution = Solution(path.theta[:, 0], residual <= tol, n_iter, residual, history, method)
+    return solution.warn_unless_converged(
+        tol, "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
+    )
+
+
+def solve_path(
+    objective: GraphObjective,
+    spectrum: tuple[FloatArray, FloatArray],
+    tol: float,
+    max_iter: int,
+    preconditioner: str = "auto",
+) -> PathSolution:
+    """Solve all candidates of an objective at once, in the precision of its moments.
+
+    The iteration starts from the preconditioner's own answer, so `n_iter` counts what comes
+    after it.
+    """
+    dtype = objective.moments.second.dtype
+    basis = SpectralBasis(*spectrum).astype(dtype)
+    name = choose_preconditioner(objective, preconditioner)
+    inverse = _build(name, objective, basis)
+    rhs = basis.to_modes(objective.rhs.astype(dtype, copy=False))
+    # The mean-field solution is close already, and the preconditioner gives it at once.
+    x = inverse.apply(_repeat(rhs, len(objective.lam)))
+    n_iter = np.zeros(len(objective.lam), dtype=np.intp)
+    history: list[FloatArray] = []
+    system = _System(objective, basis)
+    for _ in range(MAX_RESTARTS):
+        left = max_iter - int(n_iter.max(initial=0))
+        counts, trace = _iterate(system, inverse, rhs, x, tol, left)
+        n_iter += counts
+        history += trace
+        theta = basis.to_nodes(x)
+        residual = objective.residual(theta)
+        if (residual <= tol).all() or n_iter.max() >= max_iter or dtype != np.float64:
+            break
+    return PathSolution(theta, n_iter, residual, history, name)
+
+
+def choose_preconditioner(objective: GraphObjective, name: str) -> str:
+    """Resolve "auto": the Kronecker one unless the graph couples the nodes very weakly.
+
+    Replacing every A_v by their mean is right where the graph penalty is what matters; where
+    it is small against the data and the nodes differ, their own blocks have to enter.
+    """
+    check_choice(name, "preconditioner", PRECONDITIONERS)
+    if name != "auto":
+        return name
+    coupling = objective.lam.min() * objective.laplacian.diagonal().mean() * objective.shape[0]
+    return "mixed" if coupling < WEAK_COUPLING else "kronecker"
+
+
+# lam * N * mean degree below which the additive mix takes fewer iterations.
+WEAK_COUPLING = 0.05
+
+
+def _build(name: str, objective: GraphObjective, basis: SpectralBasis) -> Preconditioner:
+    if name == "kronecker":
+        return MeanFieldKronecker.of(objective, basis)
+    jacobi = BlockJacobi.of(objective, basis)
+    if name == "block-jacobi":
+        return jacobi
+    return HalfSum(MeanFieldKronecker.of(objective, basis), jacobi)
+
+
+class _System:
+    """Hessian of some of the candidates in the coordinates of the basis."""
+
+    def __init__(self, objective: GraphObjective, basis: SpectralBasis) -> None:
+        self.second = objective.moments.second
+        self.basis = basis
+        penalty = objective.lam * (basis.modes[:, np.newaxis] + objective.gam)
+        self.penalty = (penalty * objective.shape[0]).astype(self.second.dtype)[:, :, np.newaxis]
+        self.scale = self.second.dtype.type(1 / objective.shape[0])
+
+    def restrict(self, keep: IntArray | BoolArray) -> _System:
+        smaller = object.__new__(_System)
+        smaller.second, smaller.basis, smaller.scale = self.second, self.basis, self.scale
+        smaller.penalty = self.penalty[:, keep]
+        return smaller
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        q = self.basis.to_modes(self.second.apply(self.basis.to_nodes(p)))
+        q += self.penalty * p
+        q *= self.scale
+        return q
+
+
+def _iterate(
+    system: _System,
+    inverse: Preconditioner,
+    rhs: FloatArray,
+    x: FloatArray,
+    tol: float,
+    max_iter: int,
+) -> tuple[IntArray, list[FloatArray]]:
+    """Conjugate gradients on all candidates; `x` is updated in place."""
+    n_candidates = x.shape[1]
+    norm = float(np.linalg.norm(rhs)) or 1.0
+    r = rhs[:, np.newaxis] - system.apply(x)
+    active = np.arange(n_candidates)
+    relative = np.sqrt(_dots(r, r)) / norm
+    counts = np.zeros(n_candidates, dtype=np.intp)
+    history: list[FloatArray] = []
+    part: FloatArray = np.zeros_like(r)
+    p: FloatArray = np.empty_like(r)
+    rho: FloatArray = np.zeros(n_candidates, dtype=x.dtype)
+    for step in range(max_iter):
+        going = relative[active] > tol
+        if not going.any():
+            break
+        if step == 0 or going.mean() <= 0.8:
+            x[:, active] += part
+            active = active[going]
+            system, inverse = system.restrict(going), inverse.restrict(going)
+            r, p, rho = r[:, going], p[:, going], rho[going]
+            part = np.zeros_like(r)
+        counts[active[relative[active] > tol]] += 1
+        z = inverse.apply(r)
+        previous, rho = rho, _dots(r, z)
+        if step == 0:
+            p = z
+        else:
+            p *= _broadcast(_ratio(rho, previous))
+            p += z
+        q = system.apply(p)
+        length = _broadcast(_ratio(rho, _dots(p, q)))
+        part += length * p
+        q *= length
+        r -= q
+        relative[active] = np.sqrt(_dots(r, r)) / norm
+        history.append(relative.copy())
+    x[:, active] += part
+    return counts, history
+
+
+def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products of every candidate, shape (n_candidates,)."""
+    flat = np.einsum("vk,vk->k", a.reshape(len(a), -1), b.reshape(len(b), -1))
+    return np.asarray(flat.reshape(a.shape[1:]).sum(axis=1))
+
+
+def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """Top / bottom, and zero where the direction has vanished."""
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def _broadcast(per_candidate: FloatArray) -> FloatArray:
+    return per_candidate[:, np.newaxis]
+
+
+def _repeat(rhs: FloatArray, n_candidates: int) -> FloatArray:
+    return np.repeat(rhs[:, np.newaxis], n_candidates, axis=1)

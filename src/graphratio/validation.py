@@ -1,0 +1,193 @@
+"""Every check on what the user passes in: labels, observations, parameters, seeds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from graphratio.exceptions import InputError, listing
+from graphratio.typing import FloatArray, Label, RandomState
+
+# Squared distances of larger values overflow, and statistics of them are meaningless.
+LARGEST_VALUE = 1e100
+
+
+def plain_label(label: object) -> Label:
+    """Turn NumPy scalars into Python ones, so that labels compare and hash alike everywhere."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if not isinstance(label, Hashable):
+        raise InputError(f"the node label {label!r} is not hashable", "Use strings or integers")
+    if label is None or (isinstance(label, float) and math.isnan(label)):
+        raise InputError(f"a node label is missing ({label!r})", "Give every node a label")
+    return label
+
+
+def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
+    """Return the labels as a tuple after checking that they are hashable and distinct.
+
+    Examples
+    --------
+    >>> as_labels(["a", "b"])
+    ('a', 'b')
+    """
+    if isinstance(nodes, str | bytes):
+        raise InputError(f"nodes is the single string {nodes!r}", "Pass a list of labels")
+    labels = tuple(plain_label(node) for node in nodes)
+    if len(set(labels)) != len(labels):
+        repeated = [label for label, count in Counter(labels).items() if count > 1]
+        raise InputError(
+            f"node labels are repeated: {listing(repeated)}", "Give every node its own label"
+        )
+    return labels
+
+
+def as_numeric(array: Any, what: str) -> FloatArray:
+    """Convert to float64 or say what stands in the way."""
+    try:
+        raw = np.asarray(array)
+    except ValueError as error:
+        raise InputError(
+            f"{what} is not a rectangular array ({error})",
+            "Pass an array of shape (n_observations, n_features)",
+        ) from error
+    if raw.dtype.kind == "c":
+        raise InputError(f"{what} has complex values", "Pass real numbers")
+    if raw.dtype.kind not in "fiubO":
+        raise InputError(
+            f"{what} has values of type {raw.dtype}, not numbers",
+            "Convert them to numbers first (categories, for instance, to indicator columns)",
+        )
+    try:
+        return np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} has values that are not numbers ({error})") from error
+
+
+def as_observations(array: Any, what: str) -> FloatArray:
+    """Return one sample as a float64 array of shape (n_observations, n_features).
+
+    A 1-D array is taken as observations of a single feature.
+    """
+    values = as_numeric(array, what)
+    if values.ndim == 1:
+        values = values[:, np.newaxis]
+    if values.ndim != 2:
+        raise InputError(
+            f"{what} has {values.ndim} dimensions",
+            "Pass an array of shape (n_observations, n_features), or 1-D for one feature",
+        )
+    return values
+
+
+def check_magnitude(values: FloatArray, what: str) -> None:
+    """Refuse values so large that their squared distances would overflow."""
+    if values.size and (largest := float(np.max(np.abs(values)))) > LARGEST_VALUE:
+        raise InputError(
+            f"{what} contains values as large as {largest:.3g}",
+            f"Rescale the features; magnitudes up to {LARGEST_VALUE:g} can be handled",
+        )
+
+
+def as_points(x: Any, n_features: int, what: str = "x") -> FloatArray:
+    """Check points at which a fitted function is evaluated, shape (n_points, n_features)."""
+    if n_features > 1 and np.ndim(x) == 1 and np.size(x) == n_features:
+        raise InputError(
+            f"{what} is 1-D with {n_features} values, but the model has {n_features} features",
+            "For a single point pass x.reshape(1, -1)",
+        )
+    points = as_observations(x, what)
+    if points.shape[1] != n_features:
+        raise InputError(
+            f"{what} has {points.shape[1]} features, but the model was fitted with {n_features}",
+            "Pass the same features in the same order as in fit",
+        )
+    if not np.all(np.isfinite(points)):
+        rows = np.flatnonzero(~np.isfinite(points).all(axis=1))
+        raise InputError(
+            f"{what} contains NaN or infinite values in rows {listing(rows.tolist())}",
+            "Drop or fill these rows",
+        )
+    check_magnitude(points, what)
+    return points
+
+
+def check_real(
+    value: object,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    include_low: bool = False,
+    include_high: bool = False,
+) -> float:
+    """Check that a parameter is a finite number inside an interval and return it as float.
+
+    Examples
+    --------
+    >>> check_real(0, "alpha", low=0, high=1, include_low=True)
+    0.0
+    """
+    interval = f"{'[' if include_low else '('}{low:g}, {high:g}{']' if include_high else ')'}"
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    number = float(value) if isinstance(value, Real) and is_number else math.nan
+    above = number >= low if include_low else number > low
+    below = number <= high if include_high else number < high
+    if not (math.isfinite(number) and above and below):
+        raise InputError(f"{name}={value!r} is not a number in {interval}")
+    return number
+
+
+def check_integer(value: object, name: str, *, low: int, high: float = math.inf) -> int:
+    """Check that a parameter is a whole number of at least `low` and return it as int."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not low <= int(value) <= high:  # type: ignore[call-overload]
+        span = f"from {low} to {high:g}" if math.isfinite(high) else f"of at least {low}"
+        raise InputError(f"{name}={value!r} is not a whole number {span}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
+    """Check that a parameter is one of the given words; the error suggests the nearest one."""
+    if isinstance(value, str) and value in choices:
+        return value
+    near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    hint = f"did you mean {near[0]!r}?" if near else None
+    problem = f"{name}={value!r} is not one of {listing(choices, limit=12)}"
+    raise InputError(f"{problem}; {hint}" if hint else problem)
+
+
+def nearest_name(name: object, available: Iterable[object]) -> str:
+    """Remedy for an unknown name: the nearest known one, or all of them."""
+    names = [str(other) for other in available]
+    near = get_close_matches(str(name), names, n=1)
+    return f"Did you mean {near[0]!r}" if near else f"Available: {listing(names, limit=12)}"
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn a seed or generator into a NumPy Generator.
+
+    A legacy `RandomState` is advanced by one draw, which then seeds the Generator.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or (isinstance(random_state, int | np.integer) and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise InputError(
+        f"random_state={random_state!r} is not a seed",
+        "Pass None, a non-negative integer or a numpy random generator",
+    )
+
+
+def read_only(array: Any) -> Any:
+    """Mark an array as not writeable and return it."""
+    array.flags.writeable = False
+    return array
