@@ -5,9 +5,10 @@ nodes together the relative likelihood-ratio = target / reference, and from it d
 importance weights.
 """
 
+from graphratio import datasets
 from graphratio._version import __version__
 from graphratio.estimators import GRULSIF, Pool, load
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
-__all__ = ["GRULSIF", "Graph", "NodeSamples", "Pool", "__version__", "load"]
+__all__ = ["GRULSIF", "Graph", "NodeSamples", "Pool", "__version__", "datasets", "load"]

@@ -26,7 +26,7 @@ class GraphRatioError(Exception):
     def __init__(self, problem: str, remedy: str | None = None) -> None:
         self.problem = problem.rstrip(".")
         self.remedy = remedy.rstrip(".") if remedy else None
-        super().__init__(f"{self.problem}. {self.remedy}." if self.remedy else f"{self.problem}.")
+        super().__init__(" ".join(_sentence(part) for part in (self.problem, self.remedy) if part))
 
     def __reduce__(self) -> tuple[type[GraphRatioError], tuple[str, str | None]]:
         return type(self), (self.problem, self.remedy)
@@ -54,6 +54,10 @@ class ConvergenceWarning(GraphRatioWarning, _SklearnConvergenceWarning):
 
 class DataWarning(GraphRatioWarning):
     """The data were usable, but something about them deserves a look."""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", "!")) else f"{text}."
 
 
 def listing(items: Iterable[object], limit: int = 5) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from graphratio.exceptions import InputError, listing
 from graphratio.typing import FloatArray, Label, RandomState
@@ -19,14 +20,49 @@ LARGEST_VALUE = 1e100
 
 
 def plain_label(label: object) -> Label:
-    """Turn NumPy scalars into Python ones, so that labels compare and hash alike everywhere."""
+    """Turn NumPy and pandas scalars into Python ones, so that labels compare and hash alike.
+
+    Examples
+    --------
+    >>> plain_label(np.int64(3)), plain_label(np.datetime64("2020-01-01", "ns"))
+    (3, datetime.datetime(2020, 1, 1, 0, 0))
+    """
+    # The types that most labels have, first: this runs for every label of a large graph.
+    if type(label) in (str, int):
+        return label
     if isinstance(label, np.generic):
-        label = label.item()
-    if not isinstance(label, Hashable):
-        raise InputError(f"the node label {label!r} is not hashable", "Use strings or integers")
-    if label is None or (isinstance(label, float) and math.isnan(label)):
+        label = _python_scalar(label)
+    elif hasattr(label, "to_pydatetime") and not getattr(label, "nanosecond", 0):
+        label = label.to_pydatetime()
+    try:
+        hash(label)
+    except TypeError as error:
+        raise InputError(
+            f"the node label {label!r} is not hashable", "Use strings or integers"
+        ) from error
+    if label is None or _has_nan(label):
         raise InputError(f"a node label is missing ({label!r})", "Give every node a label")
     return label
+
+
+def _python_scalar(label: np.generic) -> object:
+    if not isinstance(label, np.datetime64 | np.timedelta64) or np.isnat(label):
+        return label.item()
+    # Python has microseconds; NumPy turns finer units into bare integers.
+    value = label.item()
+    coarse = label.astype(f"{label.dtype.kind}8[us]")
+    return coarse.item() if isinstance(value, int) and coarse == label else value
+
+
+def _has_nan(label: object) -> bool:
+    """Tell whether a label, or a part of one, is not equal to itself and so cannot be found."""
+    if isinstance(label, tuple):
+        return any(_has_nan(part) for part in label)
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):
+        # pandas.NA: even the comparison is missing.
+        return True
 
 
 def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
@@ -39,6 +75,8 @@ def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
     """
     if isinstance(nodes, str | bytes):
         raise InputError(f"nodes is the single string {nodes!r}", "Pass a list of labels")
+    if not isinstance(nodes, Iterable):
+        raise InputError(f"nodes={nodes!r} is not a collection", "Pass a list of labels")
     labels = tuple(plain_label(node) for node in nodes)
     if len(set(labels)) != len(labels):
         repeated = [label for label, count in Counter(labels).items() if count > 1]
@@ -49,7 +87,11 @@ def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
 
 
 def as_numeric(array: Any, what: str) -> FloatArray:
-    """Convert to float64 or say what stands in the way."""
+    """Convert to float64 or say what stands in the way; masked entries become NaN."""
+    if sparse.issparse(array):
+        raise InputError(f"{what} is a sparse matrix", "Pass a dense array: x.toarray()")
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(array.astype(np.float64), np.nan)
     try:
         raw = np.asarray(array)
     except ValueError as error:
@@ -66,8 +108,10 @@ def as_numeric(array: Any, what: str) -> FloatArray:
         )
     try:
         return np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} has values that are not numbers ({error})") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{what} has values that are not numbers ({error})", "Pass real numbers"
+        ) from error
 
 
 def as_observations(array: Any, what: str) -> FloatArray:
@@ -80,9 +124,11 @@ def as_observations(array: Any, what: str) -> FloatArray:
         values = values[:, np.newaxis]
     if values.ndim != 2:
         raise InputError(
-            f"{what} has {values.ndim} dimensions",
+            f"{what} is {values.ndim}-D" if values.ndim else f"{what} is the single value {array!r}",
             "Pass an array of shape (n_observations, n_features), or 1-D for one feature",
         )
+    if values.shape[1] == 0 and values.shape[0]:
+        raise InputError(f"{what} has no features", "Pass at least one column")
     return values
 
 
@@ -91,18 +137,19 @@ def check_magnitude(values: FloatArray, what: str) -> None:
     if values.size and (largest := float(np.max(np.abs(values)))) > LARGEST_VALUE:
         raise InputError(
             f"{what} contains values as large as {largest:.3g}",
-            f"Rescale the features; magnitudes up to {LARGEST_VALUE:g} can be handled",
+            f"Rescale them; magnitudes up to {LARGEST_VALUE:g} can be handled",
         )
 
 
 def as_points(x: Any, n_features: int, what: str = "x") -> FloatArray:
     """Check points at which a fitted function is evaluated, shape (n_points, n_features)."""
-    if n_features > 1 and np.ndim(x) == 1 and np.size(x) == n_features:
+    values = as_numeric(x, what)
+    if n_features > 1 and values.shape == (n_features,):
         raise InputError(
             f"{what} is 1-D with {n_features} values, but the model has {n_features} features",
             "For a single point pass x.reshape(1, -1)",
         )
-    points = as_observations(x, what)
+    points = as_observations(values, what)
     if points.shape[1] != n_features:
         raise InputError(
             f"{what} has {points.shape[1]} features, but the model was fitted with {n_features}",
@@ -136,7 +183,10 @@ def check_real(
     """
     interval = f"{'[' if include_low else '('}{low:g}, {high:g}{']' if include_high else ')'}"
     is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    number = float(value) if isinstance(value, Real) and is_number else math.nan
+    try:
+        number = float(value) if isinstance(value, Real) and is_number else math.nan
+    except OverflowError:  # an integer beyond the range of float
+        number = math.nan
     above = number >= low if include_low else number > low
     below = number <= high if include_high else number < high
     if not (math.isfinite(number) and above and below):

@@ -166,8 +166,8 @@ class NystromEstimator(NodeRatioEstimator):
         return (
             f"{super()._summary()}\n"
             f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
-            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; {self.n_atoms_} atoms, "
-            f"{self.n_components_} features\n"
+            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
+            f"{self.n_atoms_} atoms, {self.n_components_} features\n"
             f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
         )
 

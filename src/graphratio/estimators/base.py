@@ -71,7 +71,8 @@ class NodeRatioEstimator(BaseEstimator):
 
     def _prepare(self, samples: Any, graph: Graph | None, *, borrow: bool) -> NodeSamples:
         """Check and align the data, and keep what every estimator keeps of it."""
-        check_real(self._relative, "alpha", low=0, high=1, include_low=True)
+        alpha = getattr(self, "alpha", 0.0)
+        check_real(alpha, "alpha", low=0, high=1, include_low=True)
         read = as_samples(samples)
         if graph is None:
             graph = Graph.empty(read.nodes if read.labelled else read.n_nodes)

@@ -17,7 +17,8 @@ class Solution:
     ----------
     theta : ndarray of shape (n_nodes, m)
     converged : bool
-        Whether the residual is at most the tolerance that was asked for.
+        Whether the residual is at most the tolerance that was asked for; for "cbcgd" whether
+        its stopping rule was met and the residual is small too.
     n_iter : int
         Iterations of conjugate gradients, or cycles of block descent; 0 for closed forms.
     residual : float

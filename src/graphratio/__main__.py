@@ -1,0 +1,5 @@
+"""Allow `python -m graphratio`."""
+
+from graphratio.cli import main
+
+main()

@@ -1,0 +1,21 @@
+"""The `graphratio` command."""
+
+from __future__ import annotations
+
+import sys
+
+from graphratio._optional import import_optional
+from graphratio.exceptions import MissingDependencyError
+
+
+def main() -> None:
+    """Run the command line; without its extra installed, say how to get it."""
+    try:
+        import_optional("typer", "cli", "the command line")
+        import_optional("rich", "cli", "the command line")
+    except MissingDependencyError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(1) from None
+    from graphratio.cli.app import app
+
+    app()

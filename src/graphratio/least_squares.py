@@ -1,0 +1,148 @@
+"""Least-squares importance fitting of single nodes: closed form and leave-one-out.
+
+Symbols
+-------
+x, y        features of a reference and of a target row (C,)
+n, n'       sizes of the two samples of a node
+H           (1 - alpha)/n sum x x' + alpha/n' sum y y'
+h           1/n' sum y
+gam         ridge: theta minimises 1/2 theta' H theta - h' theta + gam/2 ||theta||^2
+
+Leave-one-out. Pair i consists of reference row i mod n and target row i mod n', for
+i = 0 .. max(n, n') - 1: the smaller sample is gone through again and again until every row of
+the larger one was left out once. Both rows of a pair are left out together, and the means over
+what remains divide by n - 1 and n' - 1. The centres stay. With
+a = (1 - alpha)/(n - 1) and b = alpha/(n' - 1):
+
+    B          = a sum x x' + b sum y y' + gam I             the same for all pairs
+    A_i        = B - a x_i x_i' - b y_i y_i'
+    h_i        = (sum y - y_i) / (n' - 1)
+    theta_i    = A_i^{-1} h_i
+
+The loss of the pair needs only f = theta_i' x_i and theta_i' y_i. With Z = [x_i, y_i],
+D = diag(a, b) and G = Z' B^{-1} Z the Woodbury identity gives them as the solution of
+
+    (I - G D) f = Z' B^{-1} h_i,
+
+a 2 x 2 system. In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam),
+so that one decomposition serves all gam.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio.typing import FloatArray, IntArray
+
+
+def _second_moments(
+    phi_ref: FloatArray, phi_tgt: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """weights_0 sum x x' + weights_1 sum y y', shape (k, C, C); weights have shape (k, 2)."""
+    total = phi_ref.transpose(0, 2, 1) @ phi_ref
+    total *= weights[:, 0, np.newaxis, np.newaxis]
+    if weights[:, 1].any():
+        total += weights[:, 1, np.newaxis, np.newaxis] * (phi_tgt.transpose(0, 2, 1) @ phi_tgt)
+    return np.asarray(total)
+
+
+def least_squares(
+    phi_ref: FloatArray, phi_tgt: FloatArray, sizes: IntArray, alpha: float, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Closed form theta = (H + gam I)^{-1} h of several nodes.
+
+    Parameters
+    ----------
+    phi_ref, phi_tgt : ndarray of shape (k, R, C) and (k, T, C)
+        Features; zero in padding.
+    sizes : ndarray of shape (k, 2)
+        n and n' of every node.
+    alpha : float
+    ridge : ndarray of shape (k,)
+
+    Returns
+    -------
+    theta : ndarray of shape (k, C)
+    residual : ndarray of shape (k,)
+        ||(H + gam I) theta - h|| / ||h||.
+
+    Examples
+    --------
+    >>> theta, _ = least_squares(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
+    ...                          alpha=0.1, ridge=np.array([1.0]))
+    >>> theta
+    array([[0.5]])
+    """
+    system = _second_moments(phi_ref, phi_tgt, np.array([1 - alpha, alpha]) / sizes)
+    each = np.arange(system.shape[1])
+    system[:, each, each] += ridge[:, np.newaxis]
+    mean = phi_tgt.sum(axis=1) / sizes[:, 1:]
+    theta = np.linalg.solve(system, mean[:, :, np.newaxis])
+    error = (system @ theta)[:, :, 0] - mean
+    residual = np.linalg.norm(error, axis=1) / np.linalg.norm(mean, axis=1)
+    return theta[:, :, 0], np.asarray(residual)
+
+
+def leave_one_out_losses(
+    phi_ref: FloatArray, phi_tgt: FloatArray, sizes: IntArray, alpha: float, ridges: FloatArray
+) -> FloatArray:
+    """Mean loss over left-out pairs, for every node and ridge.
+
+    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y), see the top of this
+    module for how rows are paired when the sizes differ.
+
+    Parameters
+    ----------
+    phi_ref, phi_tgt, sizes, alpha :
+        As in `least_squares`.
+    ridges : ndarray of shape (n_ridges,)
+
+    Returns
+    -------
+    losses : ndarray of shape (k, n_ridges)
+        NaN at nodes where a sample has a single row: nothing would remain.
+
+    Examples
+    --------
+    >>> leave_one_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
+    ...                      alpha=0.1, ridges=np.array([1.0]))  # always f = 1/2
+    array([[-0.375]])
+    """
+    left = np.maximum(sizes - 1, 1)
+    a, b = ((np.array([1 - alpha, alpha]) / left).T)[:, :, np.newaxis, np.newaxis]
+    values, vectors = np.linalg.eigh(
+        _second_moments(phi_ref, phi_tgt, np.array([1 - alpha, alpha]) / left)
+    )
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, :, np.newaxis] + ridges)  # (k, C, n_ridges)
+    x, y = phi_ref @ vectors, phi_tgt @ vectors
+    weighted_sum = y.sum(axis=1)[:, :, np.newaxis] * inverse
+
+    # Quadratic forms of single rows first, then of pairs: shapes (k, pairs, n_ridges).
+    longest = sizes.max(axis=1)
+    step = np.arange(int(longest.max()))
+    first, second = step % sizes[:, :1], step % sizes[:, 1:]
+    xx = _rows(np.square(x) @ inverse, first)
+    yy = _rows(np.square(y) @ inverse, second)
+    xy = (_rows(x, first) * _rows(y, second)) @ inverse
+    # Z' B^{-1} h_i, with h_i = (sum y - y_i) / (n' - 1).
+    remaining = left[:, 1, np.newaxis, np.newaxis]
+    gx = (_rows(x @ weighted_sum, first) - xy) / remaining
+    gy = (_rows(y @ weighted_sum, second) - yy) / remaining
+
+    # Cramer's rule on I - G D = [[1 - a xx, -b xy], [-a xy, 1 - b yy]].
+    determinant = (1 - a * xx) * (1 - b * yy) - a * b * xy**2
+    fx = ((1 - b * yy) * gx + b * xy * gy) / determinant
+    fy = (a * xy * gx + (1 - a * xx) * gy) / determinant
+    losses = (1 - alpha) / 2 * fx**2 + alpha / 2 * fy**2 - fy
+    counted = step < longest[:, np.newaxis]
+    mean = np.where(counted[:, :, np.newaxis], losses, 0.0).sum(axis=1) / longest[:, np.newaxis]
+    return np.where((sizes > 1).all(axis=1)[:, np.newaxis], mean, np.nan)
+
+
+def _rows(values: FloatArray, index: IntArray) -> FloatArray:
+    """Rows of every node by index, shape (k, pairs, ...)."""
+    if values.shape[1] == index.shape[1] and np.array_equal(index[0], np.arange(index.shape[1])):
+        same = (index == index[0]).all()
+        if same:
+            return values
+    return np.take_along_axis(values, index[:, :, np.newaxis], axis=1)

@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from tests.problems import GRAPHS, dense_solution, graph, objective, random_moments
+
+from graphratio.exceptions import ConvergenceWarning, InputError
+from graphratio.moments import DenseSecond, Moments
+from graphratio.objectives import GraphObjective
+from graphratio.solvers import SOLVERS, solve, solve_cbcgd, solve_direct, solve_path, solve_pcg
+from graphratio.solvers.cbcgd import curvatures, levels
+from graphratio.solvers.pcg import PRECONDITIONERS
+
+# For every penalty: one where the data dominate, one where the graph does.
+PENALTIES = [(0.01, 1.0), (1.0, 0.1)]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("method", SOLVERS)
+@pytest.mark.parametrize(("lam", "gam"), PENALTIES)
+def test_agrees_with_the_dense_solve(name, method, lam, gam):
+    problem = objective(name, lam, gam)
+    tol = 1e-13 if method == "cbcgd" else 1e-11
+    with pytest.MonkeyPatch.context() as patch:
+        # Let "auto" take the iterative way too.
+        patch.setattr("graphratio.solvers.SMALL_SYSTEM", 0)
+        solution = solve(problem, graph(name), method, tol, 200_000)
+    truth = dense_solution(problem)
+    assert np.linalg.norm(solution.theta - truth) <= 1e-8 * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("name", ["path", "isolated both ends", "edgeless"])
+@pytest.mark.parametrize("method", SOLVERS)
+def test_reported_residual_is_the_true_one(name, method):
+    problem = objective(name, 0.1, 0.5)
+    solution = solve(problem, graph(name), method, 1e-9, 100_000)
+    matrix_free = problem.operator(solution.theta[:, None])[:, 0] - problem.rhs
+    truth = np.linalg.norm(matrix_free) / np.linalg.norm(problem.rhs)
+    assert solution.residual == pytest.approx(truth, rel=1e-6)
+    assert solution.converged
+    assert truth <= (1e-8 if method == "cbcgd" else 1e-9)
+
+
+def test_auto_says_what_it_chose_and_why():
+    problem = objective("path", 0.1, 0.5)
+    chosen = solve(problem, graph("path"), "auto", 1e-6, 10).method
+    assert chosen == "direct, chosen automatically: only 24 unknowns"
+    alone = objective("edgeless", 0.1, 0.5)
+    assert "no edges" in solve(alone, graph("edgeless"), "auto", 1e-6, 10).method
+
+
+@pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
+@pytest.mark.parametrize("name", ["star", "disconnected", "weighted"])
+def test_all_candidates_at_once_equal_one_at_a_time(preconditioner, name):
+    lam = np.array([1e-3, 1e-3, 0.1, 1.0, 10.0])
+    gam = np.array([1e-3, 1.0, 1e-4, 1.0, 1e-3])
+    problem = objective(name, lam, gam)
+    path = solve_path(problem, graph(name).spectrum, 1e-11, 500, preconditioner)
+    for c in range(len(lam)):
+        truth = dense_solution(problem, c)
+        assert np.linalg.norm(path.theta[:, c] - truth) <= 1e-7 * np.linalg.norm(truth)
+    assert (path.residual <= 1e-11).all()
+
+
+def test_without_rotation_the_kronecker_preconditioner_is_still_exact_for_equal_nodes():
+    """With all A_v equal the mean field is the truth, and no iteration is needed."""
+    second = random_moments().second.dense()[:1].repeat(6, axis=0)
+    data = Moments(DenseSecond(second), random_moments().first, np.ones(6, dtype=bool))
+    problem = GraphObjective.of(data, graph("path").laplacian, 0.5, 0.1)
+    solution = solve_pcg(problem, graph("path").spectrum, 1e-10, 50, "kronecker")
+    assert solution.n_iter == 0
+
+
+def test_stopping_early_warns_with_residual_and_remedy():
+    problem = objective("path", 1.0, 1e-4)
+    with pytest.warns(ConvergenceWarning, match=r"relative residual of .*Raise max_iter"):
+        solution = solve_pcg(problem, graph("path").spectrum, 1e-12, 1)
+    assert not solution.converged
+    assert solution.n_iter == 1
+    assert len(solution.history) == 1
+
+
+def test_cbcgd_does_not_call_a_small_step_a_solution():
+    problem = objective("complete", 100.0, 1e-6)
+    with pytest.warns(ConvergenceWarning, match=r'solver="pcg"'):
+        solution = solve_cbcgd(problem, 1e-3, 10_000)
+    assert solution.history[-1] <= 1e-3
+    assert not solution.converged
+    assert solution.residual > 1e-3
+
+
+def literal_cycles(problem: GraphObjective, n_cycles: int) -> np.ndarray:
+    """The paper's update written down node by node."""
+    n_nodes, _, m = problem.shape
+    lam, gam = problem.lam[0], problem.gam[0]
+    gram = np.eye(m) if problem.gram is None else problem.gram
+    second, first = problem.moments.second.dense(), problem.moments.first
+    weights = np.diag(problem.laplacian.diagonal()) - problem.laplacian.toarray()
+    theta = np.zeros((n_nodes, m))
+    for _ in range(n_cycles):
+        for v in range(n_nodes):
+            degree = weights[v].sum()
+            eta = np.linalg.eigvalsh(second[v] / n_nodes + lam * degree * gram)[-1]
+            step = eta * theta[v] - (second[v] @ theta[v] - first[v]) / n_nodes
+            step -= lam * gram @ (degree * theta[v] - weights[v] @ theta)
+            theta[v] = np.linalg.solve(lam * gam * gram + eta * np.eye(m), step)
+    return theta
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.filterwarnings("ignore::graphratio.exceptions.ConvergenceWarning")
+def test_cbcgd_follows_the_paper_to_the_letter(name, plain):
+    problem = objective(name, 0.3, 0.2)
+    if plain:
+        root = np.random.default_rng(1).normal(size=(4, 4))
+        gram = root @ root.T + np.eye(4)
+        problem = GraphObjective.of(problem.moments, problem.laplacian, 0.3, 0.2, gram)
+    for n_cycles in (1, 4):
+        solution = solve_cbcgd(problem, 1e-300, n_cycles)
+        assert_allclose(solution.theta, literal_cycles(problem, n_cycles), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::graphratio.exceptions.ConvergenceWarning")
+def test_cbcgd_stops_at_the_first_small_relative_change():
+    problem = objective("star", 0.3, 0.2)
+    solution = solve_cbcgd(problem, 1e-4, 10_000)
+    changes = []
+    for n in range(2, solution.n_iter + 1):
+        new, old = literal_cycles(problem, n), literal_cycles(problem, n - 1)
+        changes.append(np.linalg.norm(new - old) / np.linalg.norm(old))
+    assert_allclose(solution.history, changes, rtol=1e-6)
+    assert changes[-1] <= 1e-4 < changes[-2]
+
+
+def test_curvature_is_the_largest_eigenvalue():
+    problem = objective("star", 0.3, 0.2)
+    degrees = graph("star").degrees
+    for v, eta in enumerate(curvatures(problem)):
+        block = problem.moments.second.dense()[v] / 6 + 0.3 * degrees[v] * np.eye(4)
+        assert eta == pytest.approx(np.linalg.eigvalsh(block).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_levels_are_independent_sets_in_order(name):
+    adjacency = graph(name).adjacency
+    found = levels(adjacency)
+    assert sorted(np.concatenate(found)) == list(range(6))
+    level = np.empty(6, dtype=int)
+    for k, nodes in enumerate(found):
+        level[nodes] = k
+    rows, columns = adjacency.nonzero()
+    assert ((level[rows] < level[columns]) == (rows < columns)).all()
+
+
+def test_direct_refuses_what_would_not_fit():
+    second = np.broadcast_to(np.eye(2), (6000, 2, 2))
+    data = Moments(DenseSecond(second), np.ones((6000, 2)), np.ones(6000, dtype=bool))
+    from scipy import sparse
+
+    with pytest.raises(InputError, match=r'12000 unknowns.*solver="pcg"'):
+        solve_direct(GraphObjective.of(data, sparse.csr_array((6000, 6000)), 1.0, 1.0), 1e-6)
+
+
+def test_zero_right_hand_side_gives_zero():
+    data = random_moments()
+    problem = GraphObjective.of(
+        Moments(data.second, np.zeros_like(data.first), data.complete),
+        graph("path").laplacian,
+        0.1,
+        0.1,
+    )
+    for method in SOLVERS:
+        solution = solve(problem, graph("path"), method, 1e-6, 100)
+        assert solution.converged
+        assert not solution.theta.any()
