@@ -121,6 +121,7 @@ def test_principal_features_diagonalise_and_keep_the_kernel(samples):
     plain = NystromMap.build(kernel, samples.values[:15], 1.5)
     weights = np.linspace(0.1, 1, samples.n_observations)
     rotated, psi = plain.principal(samples.values, weights)
+    assert_allclose(rotated(samples.values), psi, atol=1e-10)
     moment = psi.T @ (psi * weights[:, None])
     w = np.diagonal(moment)
     assert_allclose(moment, np.diag(w), atol=1e-10 * w[0])

@@ -24,7 +24,12 @@ from scipy import linalg
 from graphratio.kernels import Kernel
 from graphratio.typing import FloatArray
 
-RANK_TOLERANCE = 1e-9
+RANK_TOLERANCE = 1e-8
+
+# Points from which it is first estimated which directions matter.
+PRINCIPAL_ROWS = 4096
+
+BLOCK_ROWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +85,28 @@ class NystromMap:
         """Number of features, at most the number of atoms."""
         return int(self.transform.shape[1])
 
-    def __call__(self, x: FloatArray) -> FloatArray:
+    def __call__(self, x: FloatArray, dtype: type[np.floating] = np.float64) -> FloatArray:
         """Features of points, shape (n_points, n_components)."""
-        return np.asarray(self.kernel(x, self.pivots, self.bandwidth) @ self.transform)
+        psi = np.empty((len(x), self.n_components), dtype=dtype)
+        # Block by block, so that the kernel values stay in the cache.
+        for begin in range(0, len(x), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            psi[rows] = self.kernel(x[rows], self.pivots, self.bandwidth) @ self.transform
+        return psi
 
     def principal(
-        self, x: FloatArray, weights: FloatArray, floor: float = 0.0
+        self,
+        x: FloatArray,
+        weights: FloatArray,
+        floor: float = 0.0,
+        dtype: type[np.floating] = np.float64,
     ) -> tuple[NystromMap, FloatArray]:
         """Rotate so that the weighted second moment of `x` is diagonal, largest first.
 
         In these coordinates the average over nodes of the quadratic problem is diagonal, which
-        is what makes the mean-field preconditioner a plain division.
+        is what makes the mean-field preconditioner a plain division. A first rotation, from an
+        evenly spaced subset of the points, tells which directions matter; a second one among
+        those, from all points, makes the moment diagonal.
 
         Parameters
         ----------
@@ -98,6 +114,8 @@ class NystromMap:
         weights : ndarray of shape (n_points,)
         floor : float, default 0
             Leave out directions whose share of the total second moment is below this.
+        dtype : floating type
+            Precision of the returned features.
 
         Returns
         -------
@@ -105,11 +123,21 @@ class NystromMap:
         psi : ndarray of shape (n_points, n_components)
             The features of `x` under the rotated map.
         """
-        values = self.kernel(x, self.pivots, self.bandwidth)
-        moment = values.T @ (values * weights[:, np.newaxis])
-        # (values R)' D (values R): rotate the small matrix, not the large one.
-        w, vectors = np.linalg.eigh(self.transform.T @ moment @ self.transform)
-        kept = max(1, int(np.count_nonzero(w >= floor * w.sum())))
-        transform = np.ascontiguousarray(self.transform @ vectors[:, : -kept - 1 : -1])
-        rotated = NystromMap(self.kernel, self.bandwidth, self.pivots, transform)
-        return rotated, np.asarray(values @ transform)
+        rough = self
+        if floor > 0:
+            step = -(-len(x) // PRINCIPAL_ROWS)
+            rough = self._rotated(self(x[::step]), weights[::step], floor)[0]
+        psi = rough(x, dtype)
+        rotated, vectors = rough._rotated(psi, weights, 0.0)
+        return rotated, psi @ vectors.astype(dtype)
+
+    def _rotated(
+        self, psi: FloatArray, weights: FloatArray, floor: float
+    ) -> tuple[NystromMap, FloatArray]:
+        """Diagonalise the weighted second moment of features; also return the rotation."""
+        moment = psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype))
+        w, vectors = np.linalg.eigh(moment.astype(np.float64))
+        kept = max(1, int(np.count_nonzero(w >= floor * w.sum()))) if floor > 0 else len(w)
+        vectors = vectors[:, : -kept - 1 : -1]
+        transform = np.ascontiguousarray(self.transform @ vectors)
+        return NystromMap(self.kernel, self.bandwidth, self.pivots, transform), vectors

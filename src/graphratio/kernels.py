@@ -54,9 +54,7 @@ class Kernel:
             values *= -1.0 / bandwidth
         else:
             values = squared_distances(x, y)
-            # Two factors, since the square of a very small bandwidth would underflow.
-            values *= -0.5 / bandwidth
-            values /= bandwidth
+            values *= -0.5 / bandwidth / bandwidth
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:

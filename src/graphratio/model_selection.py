@@ -35,11 +35,11 @@ NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
 GRAPH_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
 
 # Relative residual of the solves during selection.
-SOLVE_TOLERANCE = 1e-4
+SOLVE_TOLERANCE = 1e-3
 SOLVE_ITERATIONS = 200
 
 # Share of the second moment below which a direction is left out during selection.
-FEATURE_FLOOR = 1e-8
+FEATURE_FLOOR = 1e-6
 
 # Whitening threshold during selection.
 RANK_TOLERANCE = 1e-6
@@ -185,8 +185,8 @@ class _FoldedData:
         self.sizes = counts.reshape(n_folds, samples.n_nodes, 2)
         weights = mixing_weights(self.sizes.sum(axis=0), alpha).ravel()[segment]
         order = np.argsort(folds, kind="stable")
-        _, psi = features.principal(samples.values[order], weights[order], FEATURE_FLOOR)
-        psi = psi.astype(dtype, copy=False)
+        x = samples.values[order]
+        _, psi = features.principal(x, weights[order], FEATURE_FLOOR, dtype)
         ends = np.cumsum(self.sizes.sum(axis=(1, 2)))
         self.parts = np.split(psi, ends[:-1])
 

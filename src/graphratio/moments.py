@@ -237,8 +237,9 @@ class MomentSums:
     def mixed(self, alpha: float, prior_ratio: float = 0.0) -> Moments:
         """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""
         scale = mixing_weights(self.sizes, alpha).astype(self.second.dtype)
-        blocks = self.second[:, 0] * scale[:, 0, np.newaxis, np.newaxis]
-        blocks += self.second[:, 1] * scale[:, 1, np.newaxis, np.newaxis]
+        n_nodes, _, m, _ = self.second.shape
+        # A row of two weights times two rows of m * m sums, for every node.
+        blocks = (scale[:, np.newaxis] @ self.second.reshape(n_nodes, 2, m * m)).reshape(-1, m, m)
         first = problem_first(self.first, self.sizes, alpha, prior_ratio)
         return Moments(DenseSecond(blocks), first, has_both(self.sizes), prior_ratio)
 

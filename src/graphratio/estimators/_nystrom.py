@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio.dictionary import STRATEGIES, build_dictionary
+from graphratio.divergences import pearson_divergences
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
@@ -137,7 +138,9 @@ class NystromEstimator(NodeRatioEstimator):
         self.solution_ = solve(objective, graph, solver, self.tol, max_iter)
         self.coef_ = self.solution_.theta
         self.divergence_name_ = "Pearson"
-        return self._finish(samples)
+        ratios = self._combine(psi, samples.node_index)
+        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha)
+        return self
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)
@@ -156,10 +159,12 @@ class NystromEstimator(NodeRatioEstimator):
         ratios = np.empty(len(points))
         for begin in range(0, len(points), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
-            ratios[rows] = np.einsum(
-                "im,im->i", self.features_(points[rows]), self.coef_[node[rows]]
-            )
-        return ratios + self.prior_ratio_
+            ratios[rows] = self._combine(self.features_(points[rows]), node[rows])
+        return ratios
+
+    def _combine(self, psi: FloatArray, node: IntArray) -> FloatArray:
+        """Ratio of the node of each row from its features, shape (n_rows,)."""
+        return np.asarray(self.prior_ratio_ + np.einsum("im,im->i", psi, self.coef_[node]))
 
     def _summary(self) -> str:
         chosen = "selected" if self.cv_results_ is not None else "given"

@@ -10,6 +10,7 @@ preconditioned residual, direction.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,9 @@ from graphratio.validation import check_choice
 
 PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
 
+# Converged candidates are dropped once no more than this share of the batch is still going.
+KEEP_SHARE = 0.85
+
 # Rounding separates the recursive residual from the true one; a restart from the current
 # iterate repairs that, and more than a few mean that the tolerance is out of reach.
 MAX_RESTARTS = 3
@@ -42,7 +46,7 @@ class PathSolution:
     theta : ndarray of shape (n_nodes, n_candidates, m)
     n_iter : ndarray of shape (n_candidates,)
     residual : ndarray of shape (n_candidates,)
-        Relative residuals, true ones.
+        Relative residuals, computed from scratch in double precision.
     history : list of ndarray of shape (n_candidates,)
         Relative residuals after every iteration; those of candidates that had converged stay.
     preconditioner : str
@@ -101,9 +105,9 @@ def solve_path(
     basis = SpectralBasis(*spectrum).astype(dtype)
     name = choose_preconditioner(objective, preconditioner)
     inverse = _build(name, objective, basis)
-    rhs = basis.to_modes(objective.rhs.astype(dtype, copy=False))
+    rhs = basis.to_modes(objective.moments.first.astype(dtype, copy=False))
     # The mean-field solution is close already, and the preconditioner gives it at once.
-    x = inverse.apply(_repeat(rhs, len(objective.lam)))
+    x = inverse.apply(np.repeat(rhs[:, np.newaxis], len(objective.lam), axis=1))
     n_iter = np.zeros(len(objective.lam), dtype=np.intp)
     history: list[FloatArray] = []
     system = _System(objective, basis)
@@ -113,8 +117,12 @@ def solve_path(
         n_iter += counts
         history += trace
         theta = basis.to_nodes(x)
+        if dtype != np.float64:
+            # In single precision a residual from scratch says no more than the recursive one.
+            residual = trace[-1] if trace else np.zeros_like(objective.lam)
+            break
         residual = objective.residual(theta)
-        if (residual <= tol).all() or n_iter.max() >= max_iter or dtype != np.float64:
+        if (residual <= tol).all() or n_iter.max() >= max_iter:
             break
     return PathSolution(theta, n_iter, residual, history, name)
 
@@ -146,25 +154,24 @@ def _build(name: str, objective: GraphObjective, basis: SpectralBasis) -> Precon
 
 
 class _System:
-    """Hessian of some of the candidates in the coordinates of the basis."""
+    """Hessian of some of the candidates in the coordinates of the basis, times N."""
 
     def __init__(self, objective: GraphObjective, basis: SpectralBasis) -> None:
         self.second = objective.moments.second
         self.basis = basis
         penalty = objective.lam * (basis.modes[:, np.newaxis] + objective.gam)
         self.penalty = (penalty * objective.shape[0]).astype(self.second.dtype)[:, :, np.newaxis]
-        self.scale = self.second.dtype.type(1 / objective.shape[0])
 
     def restrict(self, keep: IntArray | BoolArray) -> _System:
-        smaller = object.__new__(_System)
-        smaller.second, smaller.basis, smaller.scale = self.second, self.basis, self.scale
+        smaller = copy(self)
         smaller.penalty = self.penalty[:, keep]
         return smaller
 
-    def apply(self, p: FloatArray) -> FloatArray:
+    def apply(self, p: FloatArray, work: FloatArray) -> FloatArray:
+        """Hessian times p; `work` is overwritten."""
         q = self.basis.to_modes(self.second.apply(self.basis.to_nodes(p)))
-        q += self.penalty * p
-        q *= self.scale
+        np.multiply(self.penalty, p, out=work)
+        q += work
         return q
 
 
@@ -179,35 +186,33 @@ def _iterate(
     """Conjugate gradients on all candidates; `x` is updated in place."""
     n_candidates = x.shape[1]
     norm = float(np.linalg.norm(rhs)) or 1.0
-    r = rhs[:, np.newaxis] - system.apply(x)
+    r = rhs[:, np.newaxis] - system.apply(x, np.empty_like(x))
     active = np.arange(n_candidates)
     relative = np.sqrt(_dots(r, r)) / norm
     counts = np.zeros(n_candidates, dtype=np.intp)
     history: list[FloatArray] = []
-    part: FloatArray = np.zeros_like(r)
-    p: FloatArray = np.empty_like(r)
+    # Steps of the active candidates, added to x when the set of them changes.
+    part = work = p = np.zeros_like(r)
     rho: FloatArray = np.zeros(n_candidates, dtype=x.dtype)
     for step in range(max_iter):
         going = relative[active] > tol
         if not going.any():
             break
-        if step == 0 or going.mean() <= 0.8:
+        if step == 0 or going.mean() <= KEEP_SHARE:
             x[:, active] += part
             active = active[going]
             system, inverse = system.restrict(going), inverse.restrict(going)
             r, p, rho = r[:, going], p[:, going], rho[going]
-            part = np.zeros_like(r)
+            part, work = np.zeros_like(r), np.empty_like(r)
         counts[active[relative[active] > tol]] += 1
         z = inverse.apply(r)
         previous, rho = rho, _dots(r, z)
-        if step == 0:
-            p = z
-        else:
-            p *= _broadcast(_ratio(rho, previous))
-            p += z
-        q = system.apply(p)
+        p *= _broadcast(_ratio(rho, previous))
+        p += z
+        q = system.apply(p, work)
         length = _broadcast(_ratio(rho, _dots(p, q)))
-        part += length * p
+        np.multiply(length, p, out=work)
+        part += work
         q *= length
         r -= q
         relative[active] = np.sqrt(_dots(r, r)) / norm
@@ -230,6 +235,3 @@ def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
 def _broadcast(per_candidate: FloatArray) -> FloatArray:
     return per_candidate[:, np.newaxis]
 
-
-def _repeat(rhs: FloatArray, n_candidates: int) -> FloatArray:
-    return np.repeat(rhs[:, np.newaxis], n_candidates, axis=1)

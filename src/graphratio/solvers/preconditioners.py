@@ -51,7 +51,7 @@ class SpectralBasis:
 
 
 class Preconditioner(Protocol):
-    """An approximate inverse of the Hessian, symmetric and positive definite."""
+    """An approximate inverse of N times the Hessian, symmetric and positive definite."""
 
     def apply(self, residuals: FloatArray) -> FloatArray:
         """Approximate solution for residuals in the coordinates of the basis."""
@@ -62,14 +62,14 @@ class Preconditioner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MeanFieldKronecker:
-    """Replace every A_v by their mean: Abar/N (x) I + lam (lap + gam I) (x) I, inverted exactly.
+    """Replace every A_v by their mean: Abar (x) I + N lam (lap + gam I) (x) I, inverted exactly.
 
     Diagonal in the basis of Laplacian modes times eigenvectors of Abar.
 
     Attributes
     ----------
     inverse : ndarray of shape (n_nodes, n_candidates, m)
-        1 / (w_j / N + lam (mu_k + gam)).
+        1 / (w_j + N lam (mu_k + gam)).
     rotation : ndarray of shape (m, m), or None
         Eigenvectors U of Abar; None where the features are chosen such that Abar is diagonal.
     """
@@ -85,14 +85,14 @@ class MeanFieldKronecker:
         eigenvalues = np.maximum(np.diagonal(mean), 0.0)
         rotation = None
         # Directions far below the leading one are the penalty's business, not the data's.
-        size = np.sqrt(eigenvalues + 1e-6 * eigenvalues.max(initial=0) + np.finfo(float).tiny)
+        size = np.sqrt(eigenvalues + 1e-3 * eigenvalues.max(initial=0) + np.finfo(float).tiny)
         correlations = np.abs(mean - np.diag(np.diagonal(mean))) / np.outer(size, size)
         if correlations.max() > DIAGONAL_TOLERANCE:
             eigenvalues, vectors = np.linalg.eigh(mean)
             rotation = vectors.astype(dtype)
         graph = objective.lam * (basis.modes[:, np.newaxis] + objective.gam)
-        data = np.maximum(eigenvalues, 0.0) / objective.shape[0]
-        inverse = 1.0 / (graph[:, :, np.newaxis] + data)
+        data = np.maximum(eigenvalues, 0.0)
+        inverse = 1.0 / (objective.shape[0] * graph[:, :, np.newaxis] + data)
         return cls(inverse.astype(dtype), rotation)
 
     def apply(self, residuals: FloatArray) -> FloatArray:
@@ -108,7 +108,7 @@ class MeanFieldKronecker:
 
 @dataclass(frozen=True, eq=False)
 class BlockJacobi:
-    """Invert the diagonal blocks A_v / N + lam (d_v + gam) I, one eigenproblem per node for all.
+    """Invert the diagonal blocks A_v + N lam (d_v + gam) I, one eigenproblem per node for all.
 
     Attributes
     ----------
@@ -129,8 +129,9 @@ class BlockJacobi:
         eigenvalues, vectors = np.linalg.eigh(objective.moments.second.dense())
         degrees = objective.laplacian.diagonal()
         graph = objective.lam * (degrees[:, np.newaxis] + objective.gam)
-        data = np.maximum(eigenvalues, 0.0)[:, np.newaxis] / objective.shape[0]
-        return cls(basis, (1.0 / (graph[:, :, np.newaxis] + data)).astype(dtype), vectors)
+        data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
+        inverse = 1.0 / (objective.shape[0] * graph[:, :, np.newaxis] + data)
+        return cls(basis, inverse.astype(dtype), vectors)
 
     def apply(self, residuals: FloatArray) -> FloatArray:
         """Solve every node by itself."""
