@@ -7,8 +7,19 @@ importance weights.
 
 from graphratio import datasets
 from graphratio._version import __version__
-from graphratio.estimators import GRULSIF, Pool, load
+from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
-__all__ = ["GRULSIF", "Graph", "NodeSamples", "Pool", "__version__", "datasets", "load"]
+__all__ = [
+    "GRULSIF",
+    "KLIEP",
+    "RULSIF",
+    "ULSIF",
+    "Graph",
+    "NodeSamples",
+    "Pool",
+    "__version__",
+    "datasets",
+    "load",
+]

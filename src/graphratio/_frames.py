@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from graphratio._optional import import_optional
 from graphratio.exceptions import InputError, listing
-from graphratio.typing import BoolArray, FloatArray
-from graphratio.validation import nearest_name
+from graphratio.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.validation import as_labels, nearest_name, plain_label
 
 Backend: TypeAlias = Literal["pandas", "polars"]
 
 
+def _is_lazy(value: object) -> bool:
+    return type(value).__name__ == "LazyFrame"
+
+
 def is_frame(value: object) -> bool:
     """Tell whether a value is a data frame, without importing any frame library."""
-    return (
+    # A lazy frame is told by its name: asking for its columns would run the query.
+    return _is_lazy(value) or (
         hasattr(value, "columns")
         and hasattr(value, "shape")
-        and hasattr(value, "schema") | (hasattr(value, "iloc"))
+        and (hasattr(value, "schema") or hasattr(value, "iloc"))
     )
 
 
@@ -29,113 +34,197 @@ def backend_of(frame: Any) -> Backend:
     return "polars" if type(frame).__module__.startswith("polars") else "pandas"
 
 
+def row_labels(frame: Any) -> tuple[Label, ...] | None:
+    """Labels of the index of a pandas frame, or None where it just counts the rows."""
+    if not (hasattr(frame, "columns") and hasattr(frame, "index")):
+        return None
+    labels = as_labels(frame.index)
+    return None if labels == tuple(range(len(labels))) else labels
+
+
 def make_frame(columns: Mapping[str, Sequence[Any] | np.ndarray], backend: Backend) -> Any:
     """Build a table with the given columns in the library `backend`."""
-    if backend == "polars":
-        return import_optional("polars", "frame", "returning a polars frame").DataFrame(
-            {name: list(values) for name, values in columns.items()}, strict=False
-        )
-    return import_optional("pandas", "frame", "returning a data frame").DataFrame(dict(columns))
+    if backend == "pandas":
+        return import_optional("pandas", "frame", "returning a data frame").DataFrame(dict(columns))
+    polars = import_optional("polars", "frame", "returning a polars frame")
+    series = []
+    for name, values in columns.items():
+        kinds = {type(value) for value in values} if isinstance(values, list) else set()
+        # Labels of several types would be cast to one of them, or lost.
+        dtype = polars.Object if len(kinds) > 1 or tuple in kinds else None
+        series.append(polars.Series(name, values, dtype=dtype))
+    return polars.DataFrame(series)
+
+
+def numeric_frame(frame: Any) -> tuple[FloatArray, tuple[str, ...]]:
+    """Values of a frame whose columns are all numeric, and their names."""
+    wrapped = _wrap(frame)
+    names = list(wrapped.columns)
+    if not names:
+        raise InputError("a data frame has no columns", "Pass at least one numeric column")
+    values = np.column_stack([_number_column(wrapped, name, "feature") for name in names])
+    return values, tuple(str(name) for name in names)
+
+
+def points_by_name(frame: Any, names: Iterable[str]) -> FloatArray:
+    """Values of the named columns of a frame, in the order of the names; NaN where missing."""
+    wrapped = _wrap(frame)
+    return np.column_stack([_number_column(wrapped, name, "feature") for name in names])
 
 
 def _wrap(frame: Any) -> Any:
     narwhals = import_optional("narwhals", "frame", "reading a data frame")
+    # Before narwhals sees the frame, since it refuses repeated names in its own words.
+    names = [] if _is_lazy(frame) else list(getattr(frame, "columns", ()))
+    if all(isinstance(name, str | int) for name in names) and len(set(names)) != len(names):
+        repeated = {name for name in names if names.count(name) > 1}
+        raise InputError(
+            f"column names are repeated: {listing(sorted(repeated, key=str))}", "Rename them"
+        )
     wrapped = narwhals.from_native(frame, pass_through=True)
     if hasattr(wrapped, "collect"):
         wrapped = wrapped.collect()
-    if not hasattr(wrapped, "to_native"):
-        raise InputError(f"{type(frame)} is not a supported data frame", "Pass pandas or polars")
-    names = list(wrapped.columns)
-    if len(set(names)) != len(names):
-        repeated = {name for name in names if names.count(name) > 1}
-        raise InputError(f"column names are repeated: {listing(sorted(map(str, repeated)))}")
+    if not hasattr(wrapped, "get_column"):
+        raise InputError(
+            f"{type(frame).__name__} is not a supported data frame", "Pass pandas or polars"
+        )
     return wrapped
 
 
-def _need(wrapped: Any, column: object, role: str) -> None:
+def _column(wrapped: Any, column: object, role: str) -> Any:
     if column not in wrapped.columns:
         raise InputError(
             f"there is no column {column!r} (given as {role})",
             nearest_name(column, wrapped.columns),
         )
+    return wrapped.get_column(column)
 
 
-def column_values(wrapped: Any, column: str, role: str) -> list[Any]:
-    """Values of one column as Python objects; missing ones are None."""
-    _need(wrapped, column, role)
-    series = wrapped[column]
-    missing = _missing_mask(series)
+def _label_column(wrapped: Any, column: object, role: str) -> tuple[list[Any], IntArray]:
+    """Distinct values of a column in order of appearance, and the code of each row.
+
+    Missing values have the code -1. Python objects are touched once per distinct value only,
+    which is what makes long tables fast.
+    """
+    series = _column(wrapped, column, role)
+    present = ~_missing_mask(series)
     values = series.to_list()
-    return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+    try:
+        seen = dict.fromkeys(values)
+    except TypeError as error:
+        raise InputError(
+            f"the column {column!r} (given as {role}) has values that are not hashable ({error})",
+            "Use strings or integers",
+        ) from error
+    for position, value in enumerate(seen):
+        seen[value] = position
+    raw = np.fromiter(map(seen.__getitem__, values), dtype=np.intp, count=len(values))
+    # Codes without the missing values, numbered by first appearance.
+    used, codes = np.unique(raw[present], return_inverse=True)
+    distinct = list(seen)
+    full = np.full(len(values), -1, dtype=np.intp)
+    full[present] = codes
+    return [distinct[i] for i in used], full
 
 
 def _missing_mask(series: Any) -> BoolArray:
-    missing = series.is_null()
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     if series.dtype.is_float():
-        missing = missing | series.is_nan().fill_null(True)
-    return np.asarray(missing.to_numpy(), dtype=bool)
+        missing = missing | np.asarray(series.is_nan().fill_null(True).to_numpy(), dtype=bool)
+    return missing
 
 
-def _feature_column(wrapped: Any, name: str) -> FloatArray:
-    _need(wrapped, name, "a feature")
-    series = wrapped[name]
+def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
+    series = _column(wrapped, name, role)
     if not (series.dtype.is_numeric() or str(series.dtype) == "Boolean"):
         raise InputError(
-            f"the feature {name!r} is not numeric (type {series.dtype})",
-            "Convert it to numbers first, or leave it out of features",
+            f"the {role} {name!r} is not numeric (type {series.dtype})",
+            "Convert it to numbers first, or leave it out",
         )
-    missing = _missing_mask(series)
-    values = np.full(len(missing), np.nan)
-    values[~missing] = np.asarray(
-        series.filter([not gone for gone in missing]).to_numpy(), dtype=np.float64
-    )
+    present = ~_missing_mask(series)
+    values = np.full(len(present), np.nan)
+    kept = series if present.all() else series.drop_nulls()
+    numbers = np.asarray(kept.to_numpy(), dtype=np.float64)
+    # drop_nulls may or may not take NaN along, depending on the library.
+    values[present] = numbers[~np.isnan(numbers)]
     return values
 
 
 def long_table(
     frame: Any, node: str, sample: str, features: Sequence[str] | str | None
-) -> tuple[list[Any], list[Any], FloatArray, tuple[str, ...]]:
-    """Read a long table: labels, which sample, and the features, one row per observation.
+) -> tuple[list[Any], IntArray, list[Any], IntArray, FloatArray, tuple[str, ...]]:
+    """Read a long table with one row per observation.
 
-    Missing numbers come back as NaN, missing labels as None.
+    Returns
+    -------
+    labels, label_codes : distinct nodes, and which one each row has; -1 where it is missing
+    sides, side_codes : the same for the column that tells the samples apart
+    values : ndarray of shape (n_rows, n_features)
+        Missing numbers are NaN.
+    names : tuple of str
     """
+    if not is_frame(frame):
+        raise InputError(
+            f"{type(frame).__name__} is not a supported data frame", "Pass pandas or polars"
+        )
     wrapped = _wrap(frame)
-    labels = column_values(wrapped, node, "node")
-    sides = column_values(wrapped, sample, "sample")
-    if isinstance(features, str):
-        features = [features]
+    labels, label_codes = _label_column(wrapped, node, "node")
+    sides, side_codes = _label_column(wrapped, sample, "sample")
+    chosen = _feature_names(wrapped, (node, sample), features)
+    values = np.column_stack([_number_column(wrapped, name, "feature") for name in chosen])
+    return labels, label_codes, sides, side_codes, values, tuple(str(name) for name in chosen)
+
+
+def _feature_names(
+    wrapped: Any, others: tuple[str, str], features: Sequence[str] | str | None
+) -> list[Any]:
     if features is None:
-        others = [name for name in wrapped.columns if name not in (node, sample)]
-        features = [name for name in others if wrapped[name].dtype.is_numeric()]
-    if not features:
+        chosen: list[Any] = [
+            name
+            for name in wrapped.columns
+            if name not in others and wrapped.get_column(name).dtype.is_numeric()
+        ]
+    elif isinstance(features, str) or not isinstance(features, Iterable):
+        chosen = [features]
+    else:
+        chosen = list(features)
+    if not chosen:
         raise InputError("there are no features", "Name at least one numeric column as features")
-    names = tuple(str(name) for name in features)
-    if len(set(names)) != len(names):
-        raise InputError(f"features are repeated: {listing(names)}", "Name each one once")
-    values = np.column_stack([_feature_column(wrapped, name) for name in features])
-    return labels, sides, values, names
+    if len({str(name) for name in chosen}) != len(chosen):
+        raise InputError(f"features are repeated: {listing(chosen)}", "Name each one once")
+    return chosen
 
 
 def edges_of(
     frame: Any, source: str | None, target: str | None, weight: str | None
-) -> tuple[list[tuple[Any, Any]], FloatArray]:
-    """Read a table of edges: the pairs of ends and the weights."""
+) -> tuple[list[Any], list[Any], FloatArray]:
+    """Read a table of edges: the two ends and the weight of each."""
     wrapped = _wrap(frame)
     names = list(wrapped.columns)
-    if (source is None or target is None) and len(names) < 2:
+    if weight is None and "weight" in names and "weight" not in (source, target):
+        weight = "weight"
+    free = iter(name for name in names if name not in (source, target, weight))
+    ends = [end if end is not None else next(free, None) for end in (source, target)]
+    if None in ends:
         raise InputError(
-            f"a table of edges needs two columns, this one has {listing(names) or 'none'}",
+            f"a table of edges needs two columns for the ends, this one has "
+            f"{listing(names) or 'none'}",
             "Name the columns of the two ends as source= and target=",
         )
-    first = column_values(wrapped, names[0] if source is None else source, "source")
-    second = column_values(wrapped, names[1] if target is None else target, "target")
-    gone = [i for i, pair in enumerate(zip(first, second, strict=True)) if None in pair]
-    if gone:
-        raise InputError(f"edges in rows {listing(gone)} lack an end", "Drop these rows")
-    if weight is None and "weight" in names:
-        weight = "weight"
-    if weight is None:
-        weights: FloatArray = np.ones(len(first))
-    else:
-        weights = _feature_column(wrapped, weight)
-    return list(zip(first, second, strict=True)), weights
+    if ends[0] == ends[1]:
+        raise InputError(
+            f"source and target are both the column {ends[0]!r}", "Name two different columns"
+        )
+    columns = [
+        _label_column(wrapped, name, role)
+        for name, role in zip(ends, ("source", "target"), strict=True)
+    ]
+    gone = np.flatnonzero((columns[0][1] < 0) | (columns[1][1] < 0))
+    if gone.size:
+        raise InputError(f"edges in rows {listing(gone.tolist())} lack an end", "Drop these rows")
+    first, second = (
+        [plain[code] for code in codes.tolist()]
+        for plain, codes in (([plain_label(v) for v in values], codes) for values, codes in columns)
+    )
+    weights = np.ones(len(first)) if weight is None else _number_column(wrapped, weight, "weight")
+    return first, second, weights

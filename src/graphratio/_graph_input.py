@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -16,9 +16,13 @@ from graphratio.validation import (
     as_labels,
     as_numeric,
     check_magnitude,
+    distinct_codes,
     nearest_name,
     plain_label,
 )
+
+Ends: TypeAlias = np.ndarray | Sequence[Any]
+"""One end of every edge: integers in an array, or labels in a list."""
 
 # Weights of the two directions may differ by this much, relative to the largest weight,
 # before a matrix counts as directed: room for rounding, not for a direction.
@@ -32,37 +36,25 @@ def at_least_one_node(n_nodes: int) -> int:
     return n_nodes
 
 
-def find_label(positions: Mapping[Label, int], node: object) -> int:
-    """Position of a label, or an error that names the nearest known one."""
-    label = plain_label(node)
-    if label not in positions:
-        raise InputError(f"there is no node {label!r}", nearest_name(label, positions))
-    return positions[label]
-
-
 def square_matrix(adjacency: Any) -> tuple[sparse.csr_array, tuple[Label, ...] | None]:
     """Return the weights as CSR, and the labels if a data frame carried them."""
-    labels = None
-    if hasattr(adjacency, "columns") and hasattr(adjacency, "index"):
-        labels = as_labels(adjacency.index)
-        if labels != as_labels(adjacency.columns):
-            raise InputError(
-                "rows and columns of the adjacency frame have different labels",
-                "Reorder the columns as the index: frame.loc[nodes, nodes]",
-            )
-        adjacency = adjacency.to_numpy()
+    labels = _frames.row_labels(adjacency)
+    if labels is not None and labels != as_labels(adjacency.columns):
+        raise InputError(
+            "rows and columns of the adjacency frame have different labels",
+            "Reorder the columns as the index: frame.loc[nodes, nodes]",
+        )
     if sparse.issparse(adjacency):
-        if adjacency.dtype.kind == "c":
-            raise InputError("the adjacency has complex values", "Pass real weights")
-        matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-    else:
-        dense = as_numeric(adjacency, "the adjacency")
-        if dense.ndim != 2:
+        if adjacency.dtype.kind not in "fiub":
             raise InputError(
-                f"the adjacency has {dense.ndim} dimensions", "Pass a square matrix of weights"
+                f"the adjacency has values of type {adjacency.dtype}", "Pass real weights"
             )
-        matrix = sparse.csr_array(dense)
+    else:
+        adjacency = as_numeric(adjacency, "the adjacency")
+    if adjacency.ndim != 2:
+        raise InputError(f"the adjacency is {adjacency.ndim}-D", "Pass a square matrix of weights")
+    matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(
             f"the adjacency has shape {matrix.shape}, which is not square",
@@ -91,13 +83,15 @@ def undirected(
     _refuse(
         entries, loops, labels, "on self-loops", "Remove them (set the diagonal of a matrix to 0)"
     )
+    check_magnitude(entries.data, "the edge weights")
     matrix.eliminate_zeros()
     transpose = sparse.csr_array(matrix.T)
     if symmetrize:
         matrix = sparse.csr_array(matrix.maximum(transpose))
     elif one_sided:
-        twice = matrix.multiply(transpose).tocoo()
-        both = (twice.data > 0) & (twice.row < twice.col)
+        # Of the patterns, since products of tiny weights would vanish.
+        twice = matrix.astype(bool).multiply(transpose.astype(bool)).tocoo()
+        both = twice.row < twice.col
         remedy = "Give each edge once, or pass symmetrize=True"
         _refuse(twice, both, labels, "given in both directions", remedy)
         matrix = sparse.csr_array(matrix + transpose)
@@ -108,7 +102,7 @@ def undirected(
         remedy = "Pass symmetrize=True to take the larger weight of each pair"
         _refuse(difference, uneven, labels, "larger than in the other direction (directed)", remedy)
         # Averaged so that what rounding left is gone; equal weights stay as they are.
-        matrix = sparse.csr_array(matrix / 2 + transpose / 2)
+        matrix = sparse.csr_array((matrix + transpose) / 2)
     matrix.sum_duplicates()
     matrix.sort_indices()
     return matrix
@@ -120,8 +114,8 @@ def _refuse(
     where = np.flatnonzero(bad)
     if not where.size:
         return
-    pairs = [(labels[entries.row[i]], labels[entries.col[i]]) for i in where[:6]]
-    shown = ", ".join(f"{u!r} - {v!r}" for u, v in pairs[:5])
+    pairs = [(labels[entries.row[i]], labels[entries.col[i]]) for i in where[:5]]
+    shown = ", ".join(f"{u!r} - {v!r}" for u, v in pairs)
     more = f" and {where.size - 5} more" if where.size > 5 else ""
     count = "1 edge weight is" if where.size == 1 else f"{where.size} edge weights are"
     raise InputError(f"{count} {what}: {shown}{more}", remedy)
@@ -129,8 +123,8 @@ def _refuse(
 
 def edge_list(
     edges: Any, source: str | None, target: str | None, weight: str | None
-) -> tuple[list[tuple[Any, Any]], FloatArray]:
-    """Return the pairs of ends and the weights of a frame, an array or a sequence."""
+) -> tuple[Ends, Ends, FloatArray]:
+    """Return the two ends and the weights of the edges of a frame, an array or a sequence."""
     if _frames.is_frame(edges):
         return _frames.edges_of(edges, source, target, weight)
     if source is not None or target is not None or weight is not None:
@@ -138,7 +132,14 @@ def edge_list(
             "source, target and weight name columns, but edges is not a data frame",
             "Leave them out, or pass a pandas or polars frame",
         )
-    rows = [tuple(edge) for edge in edges]
+    if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iuf":
+        return _edge_array(edges)
+    if not isinstance(edges, Iterable) or isinstance(edges, str | Mapping):
+        raise InputError(
+            f"edges of type {type(edges).__name__} cannot be read",
+            "Pass a list of (end, end) or (end, end, weight), or a data frame",
+        )
+    rows = [_edge_tuple(edge) for edge in edges]
     lengths = {len(row) for row in rows}
     if not lengths <= {2} and not lengths <= {3}:
         wrong = next(row for row in rows if len(row) not in (2, 3) or len(lengths) > 1)
@@ -147,29 +148,82 @@ def edge_list(
             "Pass (end, end) for every edge, or (end, end, weight) for every edge",
         )
     values = edge_weights([row[2] if len(row) == 3 else 1.0 for row in rows])
-    return [(row[0], row[1]) for row in rows], values
+    return [row[0] for row in rows], [row[1] for row in rows], values
+
+
+def _edge_tuple(edge: Any) -> tuple[Any, ...]:
+    # A string has characters, not ends: "ab" is no edge between "a" and "b".
+    if isinstance(edge, str | bytes) or not isinstance(edge, Iterable):
+        raise InputError(f"{edge!r} is not an edge", "Pass (end, end) or (end, end, weight)")
+    return tuple(edge)
+
+
+def _edge_array(edges: np.ndarray) -> tuple[Ends, Ends, FloatArray]:
+    """Ends and weights of an array of numbers with two or three columns."""
+    if edges.shape[1] not in (2, 3):
+        raise InputError(
+            f"edges have shape {edges.shape}", "Pass two columns of ends, or three with the weight"
+        )
+    ends = edges[:, :2]
+    weights = edges[:, 2].astype(np.float64) if edges.shape[1] == 3 else np.ones(len(edges))
+    if ends.dtype.kind == "f":
+        # Weights beside integers make them floats; ends that are not whole are labels as such.
+        whole = np.isfinite(ends).all() and (np.abs(ends) < 2**53).all() and (ends % 1 == 0).all()
+        if not whole:
+            return ends[:, 0].tolist(), ends[:, 1].tolist(), weights
+        ends = ends.astype(np.int64)
+    return ends[:, 0], ends[:, 1], weights
+
+
+def networkx_edges(
+    graph: Any, weight: str | None, *, symmetrize: bool
+) -> tuple[Ends, Ends, FloatArray]:
+    """Ends and weights of the edges of a networkx graph."""
+    if not all(hasattr(graph, name) for name in ("is_directed", "nodes", "edges")):
+        raise InputError(f"{type(graph).__name__} is not a networkx graph", "Pass networkx.Graph")
+    if weight is not None and not isinstance(weight, str):
+        raise InputError(f"weight={weight!r} is not the name of an attribute", "Pass a str or None")
+    if graph.is_directed() and not symmetrize:
+        raise InputError(
+            "the networkx graph is directed", "Pass symmetrize=True, or graph.to_undirected()"
+        )
+    edges = list(graph.edges(data=True))
+    values = [1 if weight is None else data.get(weight, 1) for _, _, data in edges]
+    # Without the usual attribute a graph is just not weighted; another name was meant.
+    if weight not in (None, "weight") and edges and not any(weight in e[2] for e in edges):
+        found = dict.fromkeys(name for _, _, data in edges for name in data)
+        raise InputError(f"no edge has the attribute {weight!r}", nearest_name(weight, found))
+    return [u for u, _, _ in edges], [v for _, v, _ in edges], edge_weights(values)
 
 
 def edge_weights(values: Sequence[Any]) -> FloatArray:
     """Weights as float64; empty input gives an empty array."""
-    return as_numeric(values if len(values) else np.empty(0), "the edge weights")
+    weights = as_numeric(values if len(values) else np.empty(0), "the list of edge weights")
+    if weights.ndim != 1:
+        raise InputError("edge weights are not single numbers", "Give one weight for each edge")
+    return weights
 
 
 def index_ends(
-    ends: Sequence[tuple[Any, Any]], given: tuple[Label, ...] | None
+    first: Ends, second: Ends, given: tuple[Label, ...] | None
 ) -> tuple[tuple[Label, ...], IntArray, IntArray]:
     """Turn labels of the ends into positions; unknown ones are an error that lists them."""
-    flat = [plain_label(end) for pair in ends for end in pair]
-    labels = given if given is not None else tuple(dict.fromkeys(flat))
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        found, codes = distinct_codes(np.column_stack([first, second]).ravel())
+    else:
+        flat = [plain_label(end) for pair in zip(first, second, strict=True) for end in pair]
+        seen = {label: i for i, label in enumerate(dict.fromkeys(flat))}
+        found, codes = list(seen), np.fromiter(map(seen.__getitem__, flat), np.intp, len(flat))
+    labels = given if given is not None else tuple(found)
     at_least_one_node(len(labels))
     position = {label: i for i, label in enumerate(labels)}
-    unknown = [label for label in dict.fromkeys(flat) if label not in position]
+    unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
             f"edges name {len(unknown)} nodes that are not in nodes: {listing(unknown)}",
             "Add them to nodes or remove these edges",
         )
-    index = np.array([position[label] for label in flat], dtype=np.intp).reshape(-1, 2)
+    index = np.array([position[label] for label in found], dtype=np.intp)[codes].reshape(-1, 2)
     return labels, index[:, 0], index[:, 1]
 
 
@@ -182,32 +236,35 @@ def edges_to_matrix(
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     repeated = first[counts > 1]
     if repeated.size:
-        shown = [(labels[rows[i]], labels[columns[i]]) for i in repeated[:6]]
+        shown = [(labels[rows[i]], labels[columns[i]]) for i in repeated[:5]]
+        count = "1 edge is" if repeated.size == 1 else f"{repeated.size} edges are"
+        more = f" and {repeated.size - 5} more" if repeated.size > 5 else ""
         raise InputError(
-            f"{repeated.size} edges are given more than once: {listing(shown)}",
+            f"{count} given more than once: {listing(shown)}{more}",
             "Merge them into one edge with one weight",
         )
     # Weights are checked later, so NaN and negative ones must survive this step.
     return sparse.csr_array((weights, (rows, columns)), shape=(n, n))
 
 
-def coordinates_of(coordinates: Mapping[Any, Any], nodes: Sequence[Any]) -> list[Any]:
+def coordinates_of(coordinates: Mapping[Any, Any], nodes: Sequence[Label]) -> list[Any]:
     """Coordinates of the nodes, in order; missing ones are an error."""
-    missing = [node for node in nodes if node not in coordinates]
+    by_label = dict(zip(as_labels(coordinates), coordinates.values(), strict=True))
+    missing = [node for node in nodes if node not in by_label]
     if missing:
         raise InputError(
             f"{len(missing)} nodes have no coordinates: {listing(missing)}",
             "Add them or leave these nodes out",
         )
-    return [coordinates[node] for node in nodes]
+    return [by_label[node] for node in nodes]
 
 
 def coordinate_array(coordinates: Any, labels: tuple[Label, ...] | None, metric: str) -> FloatArray:
     """Check coordinates and return them as an array of shape (n_nodes, n_dimensions)."""
-    points = as_numeric(coordinates, "coordinates").copy()
+    points = as_numeric(coordinates, "the array of coordinates").copy()
     if points.ndim != 2 or points.shape[1] < 1:
         raise InputError(
-            f"coordinates have shape {points.shape}", "Pass shape (n_nodes, n_dimensions)"
+            f"the coordinates have shape {points.shape}", "Pass shape (n_nodes, n_dimensions)"
         )
     if labels is not None and len(labels) != len(points):
         raise InputError(
@@ -236,7 +293,7 @@ def coordinate_array(coordinates: Any, labels: tuple[Label, ...] | None, metric:
 def nearest_neighbours(points: FloatArray, k: int, metric: str) -> sparse.csr_array:
     """Adjacency of the k nearest neighbours, an edge if either end chose the other."""
     # Chords of the unit sphere order pairs as great-circle distances do.
-    space = _on_sphere(points) if metric == "haversine" else points
+    space = _on_sphere(points) if metric == "haversine" else _unit_scale(points)
     _, found = cKDTree(space).query(space, k=k + 1)
     own = np.arange(len(points))[:, np.newaxis]
     # The node itself is usually first, but not among coincident points: move it last.
@@ -248,6 +305,12 @@ def nearest_neighbours(points: FloatArray, k: int, metric: str) -> sparse.csr_ar
     matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.sort_indices()
     return matrix
+
+
+def _unit_scale(points: FloatArray) -> FloatArray:
+    """Shift and scale to about one, so that squared distances neither vanish nor overflow."""
+    shifted = points - points.min(axis=0)
+    return np.asarray(shifted / (shifted.max() or 1.0))
 
 
 def _on_sphere(degrees: FloatArray) -> FloatArray:

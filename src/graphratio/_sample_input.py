@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from graphratio.validation import (
     as_observations,
     check_choice,
     check_magnitude,
+    distinct_codes,
     nearest_name,
     plain_label,
 )
@@ -35,6 +36,8 @@ class Pieces:
     is_target : ndarray of shape (n_observations,)
     labelled : bool
         Whether the labels came from the user.
+    names : tuple of str or None
+        Names of the features, if all samples were data frames.
     """
 
     labels: tuple[Label, ...]
@@ -42,6 +45,7 @@ class Pieces:
     node: IntArray
     is_target: BoolArray
     labelled: bool = True
+    names: tuple[str, ...] | None = None
 
     @property
     def n_features(self) -> int:
@@ -58,7 +62,10 @@ def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pi
         )
     if isinstance(reference, Mapping):
         return _pair_dicts(reference, target, labels)
-    ref, tgt = per_node(reference, "reference"), per_node(target, "target")
+    if _is_numeric_cube(reference) and _is_numeric_cube(target):
+        ref, tgt = reference, target
+    else:
+        ref, tgt = per_node(reference, "reference"), per_node(target, "target")
     if len(ref) != len(tgt):
         raise InputError(
             f"reference has {len(ref)} nodes and target {len(tgt)}",
@@ -67,7 +74,29 @@ def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pi
     if labels is not None and len(labels) != len(ref):
         raise InputError(f"{len(labels)} node labels for {len(ref)} nodes", "Give one for each")
     names = labels if labels is not None else tuple(range(len(ref)))
+    if isinstance(ref, np.ndarray) and ref.shape[2] == tgt.shape[2] > 0 and ref.size + tgt.size:
+        return _stack_cubes(names, ref, tgt, labelled=labels is not None)
     return stack(names, ref, tgt, labelled=labels is not None)
+
+
+def _is_numeric_cube(container: Any) -> bool:
+    # Subclasses, masked arrays for one, have a meaning that only the general way reads.
+    return type(container) is np.ndarray and container.ndim == 3 and container.dtype.kind in "fiub"
+
+
+def _stack_cubes(
+    labels: tuple[Label, ...], reference: np.ndarray, target: np.ndarray, *, labelled: bool
+) -> Pieces:
+    """Stack two 3-D arrays without a loop over nodes."""
+    values = np.concatenate([reference, target], axis=1, dtype=np.float64)
+    n_nodes, n_rows, n_features = values.shape
+    return Pieces(
+        labels,
+        values.reshape(-1, n_features),
+        np.repeat(np.arange(n_nodes), n_rows),
+        np.tile(np.arange(n_rows) >= reference.shape[1], n_nodes),
+        labelled=labelled,
+    )
 
 
 def _pair_dicts(
@@ -95,16 +124,34 @@ def per_node(container: Any, side: str) -> list[Any]:
         if container.dtype == object and container.ndim == 1 and container.size:
             return per_node(list(container), side)
         return [container]
-    if _frames.is_frame(container):
-        return [np.asarray(container)]
+    if _frames.is_frame(container) or hasattr(container, "to_numpy"):
+        return [container]
     if not isinstance(container, Sequence) or isinstance(container, str):
         raise InputError(
             f"{side} of type {type(container).__name__} cannot be read",
             "Pass a list, dict or 3-D array over nodes, or one array for one node",
         )
-    if len(container) and all(np.ndim(entry) == 0 for entry in container):
-        return [np.asarray(container)]
+    if len(container) and all(_is_single(entry) for entry in container):
+        return [list(container)]
     return list(container)
+
+
+def _is_single(entry: Any) -> bool:
+    """Tell whether an entry is one value, without converting what may be ragged."""
+    if hasattr(entry, "ndim"):
+        return bool(entry.ndim == 0)
+    return isinstance(entry, str | bytes) or not hasattr(entry, "__len__")
+
+
+def backend_in(*containers: Any) -> _frames.Backend:
+    """Polars if any of the samples is a polars frame, otherwise pandas."""
+    for container in containers:
+        entries = container.values() if isinstance(container, Mapping) else container
+        listed = isinstance(container, Mapping | list | tuple)
+        for entry in entries if listed else (container,):
+            if _frames.is_frame(entry) and _frames.backend_of(entry) == "polars":
+                return "polars"
+    return "pandas"
 
 
 def stack(
@@ -117,24 +164,35 @@ def stack(
     """Check every sample on its own and stack them."""
     if not labels:
         raise InputError("there are no nodes", "Pass at least one node")
-    samples, node, is_target = [], [], []
+    samples, node, is_target, names = [], [], [], {}
     for position, label in enumerate(labels):
         for side, entry in (("reference", reference[position]), ("target", target[position])):
-            if np.size(entry) == 0:
+            what = f"the {side} sample of node {label!r}"
+            if _frames.is_frame(entry):
+                entry, columns = _frames.numeric_frame(entry)
+                names[columns] = what
+            rows = as_observations(entry, what)
+            if not len(rows):
                 continue
-            rows = as_observations(entry, f"the {side} sample of node {label!r}")
             samples.append(rows)
             node.append(np.full(len(rows), position))
             is_target.append(np.full(len(rows), side == "target"))
     if not samples:
         raise InputError("there are no observations at any node", "Pass non-empty samples")
     _check_widths(labels, samples, node, is_target)
+    if len(names) > 1:
+        (one, where), (other, elsewhere) = list(names.items())[:2]
+        raise InputError(
+            f"{where} has the columns {listing(one)}, but {elsewhere} has {listing(other)}",
+            "Select the same columns in the same order",
+        )
     return Pieces(
         labels,
         np.concatenate(samples),
         np.concatenate(node),
         np.concatenate(is_target),
         labelled=labelled,
+        names=next(iter(names), None),
     )
 
 
@@ -160,11 +218,18 @@ def _check_widths(
     )
 
 
-def names_for(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    """Feature names, by default x0, x1, ..."""
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Names of features that came without: x0, x1, ..."""
+    return tuple(f"x{i}" for i in range(n_features))
+
+
+def names_for(names: Sequence[str] | str | None, pieces: Pieces) -> tuple[str, ...]:
+    """Feature names, by default those of data frames, or x0, x1, ..."""
+    n_features = pieces.n_features
     if names is None:
-        return tuple(f"x{i}" for i in range(n_features))
-    checked = tuple(str(name) for name in names)
+        return pieces.names or default_names(n_features)
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    checked = tuple(str(name) for name in (names if several else [names]))
     if len(checked) != n_features or len(set(checked)) != len(checked):
         raise InputError(
             f"{len(checked)} feature names for {n_features} features: {listing(checked)}",
@@ -193,7 +258,7 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
             f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values "
             f"in {_places(pieces, gone, names)}",
             DataWarning,
-            stacklevel=4,
+            stacklevel=3,  # the caller of the constructor
         )
         pieces = replace(
             pieces,
@@ -202,7 +267,10 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
             is_target=pieces.is_target[~rows],
         )
         if not len(pieces.values):
-            raise InputError("no observation is left after dropping those with missing values")
+            raise InputError(
+                "no observation is left after dropping those with missing values",
+                "Fill the missing values, or choose features that have fewer",
+            )
     check_magnitude(pieces.values, "the data")
     return pieces
 
@@ -228,35 +296,42 @@ def from_long_table(
     order: tuple[Label, ...] | None,
 ) -> tuple[Pieces, tuple[str, ...]]:
     """Split a long table into the two samples of every node."""
-    labels, sides, values, names = _frames.long_table(frame, node, sample, features)
+    labels, label_codes, sides, side_codes, values, names = _frames.long_table(
+        frame, node, sample, features
+    )
+    sides = [plain_label(side) for side in sides]
+    reference = plain_label(reference, "name of the reference sample")
+    target = plain_label(target, "name of the target sample")
     if reference == target:
         raise InputError(f"reference and target are both {reference!r}", "Name two samples")
-    found = dict.fromkeys(side for side in sides if side is not None)
+    code = []
     for value in (reference, target):
-        if value not in found:
+        if value not in sides:
             raise InputError(
-                f"the column {sample!r} has no value {value!r}", nearest_name(value, found)
+                f"the column {sample!r} has no value {value!r}", nearest_name(value, sides)
             )
-    is_target = np.array([side == target for side in sides], dtype=bool)
-    keep = is_target | np.array([side == reference for side in sides], dtype=bool)
-    kept = np.flatnonzero(keep)
-    unnamed = [int(i) for i in kept if labels[i] is None]
-    if unnamed:
+        code.append(sides.index(value))
+    is_target = side_codes == code[1]
+    kept = np.flatnonzero(is_target | (side_codes == code[0]))
+    unnamed = kept[label_codes[kept] < 0]
+    if unnamed.size:
         raise InputError(
-            f"{len(unnamed)} rows have no node label in column {node!r}: rows {listing(unnamed)}",
+            f"{unnamed.size} rows have no node label in column {node!r}: "
+            f"rows {listing(unnamed.tolist())}",
             "Fill the column or drop these rows",
         )
-    used = [plain_label(labels[i]) for i in kept]
-    all_nodes = order if order is not None else tuple(dict.fromkeys(used))
+    used, codes = distinct_codes(label_codes[kept])
+    found = [plain_label(labels[i]) for i in used]
+    all_nodes = order if order is not None else as_labels(found)
     position = {label: i for i, label in enumerate(all_nodes)}
-    unknown = [label for label in dict.fromkeys(used) if label not in position]
+    unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
             f"the table has {len(unknown)} nodes that are not in nodes: {listing(unknown)}",
             "Add them to nodes or drop their rows",
         )
-    index = np.array([position[label] for label in used], dtype=np.intp)
-    return Pieces(all_nodes, values[kept], index, is_target[kept]), names
+    index = np.array([position[label] for label in found], dtype=np.intp)
+    return Pieces(all_nodes, values[kept], index[codes], is_target[kept]), names
 
 
 def check_same_labels(
@@ -277,11 +352,3 @@ def check_same_labels(
         problems.append(f"{len(unused)} in {holder} but not in the samples: {listing(unused)}")
     if problems:
         raise InputError(f"node labels do not match: {'; '.join(problems)}", remedy)
-
-
-def position_of(node: object, nodes: Sequence[Label]) -> int:
-    """Position of a label in a sequence of labels."""
-    label = plain_label(node)
-    if label not in nodes:
-        raise InputError(f"there is no node {label!r}", nearest_name(label, nodes))
-    return nodes.index(label)

@@ -10,9 +10,11 @@ is how it is computed here: for all nodes at once, one accepted point per node a
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from graphratio.exceptions import InputError
 from graphratio.kernels import Kernel
@@ -153,7 +155,10 @@ def _fixed_number(
     from sklearn.cluster import KMeans
 
     seed = int(rng.integers(2**31 - 1))
-    fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
+    with warnings.catch_warnings():
+        # Fewer clusters than asked for is no problem here: repeated centres are dropped.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
     return np.asarray(fitted.cluster_centers_, dtype=np.float64)
 
 

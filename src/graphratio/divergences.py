@@ -13,6 +13,10 @@ import numpy as np
 from graphratio.moments import Moments, has_both, mixing_weights, segment_indicator
 from graphratio.typing import FloatArray, IntArray
 
+# Ratios below this count as this in logarithms, so that a single point cannot make a mean
+# infinite.
+SMALLEST_RATIO = 1e-12
+
 
 def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
     """Loss of the ratio at every node from moments, the paper's L_v: 1/2 E_{p^alpha} f^2 - E_q f.
@@ -70,3 +74,30 @@ def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> Fl
     The estimate can be negative; it is reported as it is.
     """
     return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
+
+
+def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
+    """Kullback-Leibler divergence KL(q || p) at every node: the mean of log f over its target.
+
+    Ratios below 1e-12 count as 1e-12. The estimate can be negative; it is reported as it is.
+
+    Parameters
+    ----------
+    ratios : ndarray of shape (n_observations,)
+        Estimated ratio at every observation, by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+
+    Returns
+    -------
+    divergences : ndarray of shape (n_nodes,)
+        NaN at nodes that lack a sample.
+
+    Examples
+    --------
+    >>> kl_divergences(np.array([0.5, np.e, 1.0]), np.array([[1, 2]]))
+    array([0.5])
+    """
+    logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
+    indicator = segment_indicator(sizes.ravel(), logarithms.dtype)
+    sums = (indicator @ logarithms).reshape(sizes.shape)
+    return np.where(has_both(sizes), sums[:, 1] / np.maximum(sizes[:, 1], 1), np.nan)

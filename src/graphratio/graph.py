@@ -11,10 +11,17 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio import _frames
 from graphratio import _graph_input as read
 from graphratio.exceptions import InputError, listing
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import as_labels, check_choice, check_integer, read_only
+from graphratio.validation import (
+    as_labels,
+    check_choice,
+    check_integer,
+    find_label,
+    read_only,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +69,8 @@ class Graph:
         Parameters
         ----------
         adjacency : array or sparse matrix of shape (n_nodes, n_nodes), or a square data frame
-            Non-negative weights, zero where there is no edge. Labels of a frame are used.
+            Non-negative weights, zero where there is no edge. The index of a pandas frame gives
+            the labels, unless it just counts the rows.
         nodes : iterable of labels, optional
             Default 0 .. n_nodes - 1.
         symmetrize : bool, default False
@@ -119,9 +127,9 @@ class Graph:
         >>> gr.Graph.from_edges([("a", "b", 2.0), ("b", "c", 0.5)]).degrees
         array([2. , 2.5, 0.5])
         """
-        ends, weights = read.edge_list(edges, source, target, weight)
+        first, second, weights = read.edge_list(edges, source, target, weight)
         given = as_labels(nodes) if nodes is not None else None
-        labels, rows, columns = read.index_ends(ends, given)
+        labels, rows, columns = read.index_ends(first, second, given)
         matrix = read.edges_to_matrix(rows, columns, weights, labels)
         matrix = read.undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
         return cls(labels, _frozen(matrix))
@@ -147,15 +155,8 @@ class Graph:
         >>> gr.Graph.from_networkx(nx.path_graph(3))
         Graph(n_nodes=3, n_edges=2)
         """
-        if graph.is_directed() and not symmetrize:
-            raise InputError(
-                "the networkx graph is directed",
-                "Pass symmetrize=True, or graph.to_undirected()",
-            )
-        labels = as_labels(graph.nodes)
-        triples = list(graph.edges(data=weight, default=1))
-        _, rows, columns = read.index_ends([(u, v) for u, v, _ in triples], labels)
-        weights = read.edge_weights([w for _, _, w in triples])
+        first, second, weights = read.networkx_edges(graph, weight, symmetrize=symmetrize)
+        labels, rows, columns = read.index_ends(first, second, as_labels(graph.nodes))
         matrix = read.edges_to_matrix(rows, columns, weights, labels)
         matrix = read.undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
         return cls(labels, _frozen(matrix))
@@ -172,7 +173,8 @@ class Graph:
 
         Parameters
         ----------
-        coordinates : array of shape (n_nodes, n_dimensions), or dict of label to coordinates
+        coordinates : array of shape (n_nodes, n_dimensions), frame, or dict of label to point
+            The index of a pandas frame gives the labels, unless it just counts the rows.
         nodes : iterable of labels, optional
             Default 0 .. n_nodes - 1, or the keys of the dict.
         k : int, default 5
@@ -188,8 +190,10 @@ class Graph:
         Graph(n_nodes=3, n_edges=2)
         """
         if isinstance(coordinates, Mapping):
-            nodes = list(coordinates) if nodes is None else list(nodes)
+            nodes = as_labels(coordinates if nodes is None else nodes)
             coordinates = read.coordinates_of(coordinates, nodes)
+        elif nodes is None:
+            nodes = _frames.row_labels(coordinates)
         metric = check_choice(metric, "metric", ("euclidean", "haversine"))
         labels = as_labels(nodes) if nodes is not None else None
         points = read.coordinate_array(coordinates, labels, metric)
@@ -197,7 +201,9 @@ class Graph:
         if neighbours >= len(points):
             raise InputError(
                 f"k={k} neighbours cannot be found among {len(points)} nodes",
-                f"Choose k of at most {len(points) - 1}",
+                f"Choose k of at most {len(points) - 1}"
+                if len(points) > 1
+                else "Use Graph.empty for a single node",
             )
         matrix = read.nearest_neighbours(points, neighbours, metric)
         return cls(
@@ -239,7 +245,8 @@ class Graph:
     @cached_property
     def degrees(self) -> FloatArray:
         """Sum of the weights at each node, shape (n_nodes,)."""
-        return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
+        degrees: FloatArray = np.asarray(self.adjacency.sum(axis=1), dtype=np.float64)
+        return read_only(degrees.ravel())
 
     @property
     def mean_degree(self) -> float:
@@ -249,12 +256,12 @@ class Graph:
     @cached_property
     def n_neighbors(self) -> IntArray:
         """Number of edges at each node, shape (n_nodes,)."""
-        return np.asarray(np.diff(self.adjacency.indptr))
+        return read_only(np.diff(self.adjacency.indptr))
 
     @cached_property
     def laplacian(self) -> sparse.csr_array:
         """Degrees minus adjacency, sparse, shape (n_nodes, n_nodes)."""
-        return sparse.csr_array(sparse.diags_array(self.degrees) - self.adjacency)
+        return _frozen(sparse.csr_array(sparse.diags_array(self.degrees) - self.adjacency))
 
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -264,13 +271,13 @@ class Graph:
         fit, fold, permutation and window on the same graph shares it.
         """
         values, vectors = np.linalg.eigh(self.laplacian.toarray())
-        return np.maximum(values, 0.0), vectors
+        return read_only(np.maximum(values, 0.0)), read_only(vectors)
 
     @cached_property
     def components(self) -> IntArray:
         """Number of the connected component of each node, shape (n_nodes,)."""
         _, members = csgraph.connected_components(self.adjacency, directed=False)
-        return np.asarray(members)
+        return read_only(members)
 
     @property
     def n_components(self) -> int:
@@ -300,7 +307,7 @@ class Graph:
         >>> gr.Graph.empty(["a", "b"]).position("b")
         1
         """
-        return read.find_label(self._positions, node)
+        return find_label(self._positions, node)
 
     def __repr__(self) -> str:
         parts = [f"n_nodes={self.n_nodes}", f"n_edges={self.n_edges}"]

@@ -54,7 +54,13 @@ class Kernel:
             values *= -1.0 / bandwidth
         else:
             values = squared_distances(x, y)
-            values *= -0.5 / bandwidth / bandwidth
+            scale = -0.5 / bandwidth / bandwidth
+            if np.isfinite(scale):
+                values *= scale
+            else:
+                # The square of a very small bandwidth underflows: divide twice instead.
+                values /= -2 * bandwidth
+                values /= bandwidth
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:
@@ -101,9 +107,12 @@ def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
     left, right = x - centre, y - centre
     values = left @ right.T
     values *= -2.0
-    values += np.einsum("ij,ij->i", left, left)[:, np.newaxis]
-    values += np.einsum("ij,ij->i", right, right)
-    return np.asarray(np.maximum(values, 0.0, out=values))
+    size = np.einsum("ij,ij->i", left, left)[:, np.newaxis] + np.einsum("ij,ij->i", right, right)
+    values += size
+    # What is left of equal points after cancellation is rounding, not distance.
+    size *= x.shape[1] * np.finfo(np.float64).eps
+    values[values <= size] = 0.0
+    return values
 
 
 KERNELS = {

@@ -24,7 +24,8 @@ D = diag(a, b) and G = Z' B^{-1} Z the Woodbury identity gives them as the solut
 
     (I - G D) f = Z' B^{-1} h_i,
 
-a 2 x 2 system. In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam),
+a 2 x 2 system. Where negative coefficients are set to zero theta_i itself is needed, which is
+B^{-1} (h_i + Z D f). In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam),
 so that one decomposition serves all gam.
 """
 
@@ -35,9 +36,7 @@ import numpy as np
 from graphratio.typing import FloatArray, IntArray
 
 
-def _second_moments(
-    phi_ref: FloatArray, phi_tgt: FloatArray, weights: FloatArray
-) -> FloatArray:
+def _second_moments(phi_ref: FloatArray, phi_tgt: FloatArray, weights: FloatArray) -> FloatArray:
     """weights_0 sum x x' + weights_1 sum y y', shape (k, C, C); weights have shape (k, 2)."""
     total = phi_ref.transpose(0, 2, 1) @ phi_ref
     total *= weights[:, 0, np.newaxis, np.newaxis]
@@ -84,7 +83,13 @@ def least_squares(
 
 
 def leave_one_out_losses(
-    phi_ref: FloatArray, phi_tgt: FloatArray, sizes: IntArray, alpha: float, ridges: FloatArray
+    phi_ref: FloatArray,
+    phi_tgt: FloatArray,
+    sizes: IntArray,
+    alpha: float,
+    ridges: FloatArray,
+    *,
+    nonnegative: bool = False,
 ) -> FloatArray:
     """Mean loss over left-out pairs, for every node and ridge.
 
@@ -96,6 +101,8 @@ def leave_one_out_losses(
     phi_ref, phi_tgt, sizes, alpha :
         As in `least_squares`.
     ridges : ndarray of shape (n_ridges,)
+    nonnegative : bool, default False
+        Set the negative coefficients of every theta_i to zero before its loss is taken.
 
     Returns
     -------
@@ -108,41 +115,83 @@ def leave_one_out_losses(
     ...                      alpha=0.1, ridges=np.array([1.0]))  # always f = 1/2
     array([[-0.375]])
     """
-    left = np.maximum(sizes - 1, 1)
-    a, b = ((np.array([1 - alpha, alpha]) / left).T)[:, :, np.newaxis, np.newaxis]
-    values, vectors = np.linalg.eigh(
-        _second_moments(phi_ref, phi_tgt, np.array([1 - alpha, alpha]) / left)
-    )
-    inverse = 1.0 / (np.maximum(values, 0.0)[:, :, np.newaxis] + ridges)  # (k, C, n_ridges)
-    x, y = phi_ref @ vectors, phi_tgt @ vectors
-    weighted_sum = y.sum(axis=1)[:, :, np.newaxis] * inverse
-
-    # Quadratic forms of single rows first, then of pairs: shapes (k, pairs, n_ridges).
     longest = sizes.max(axis=1)
     step = np.arange(int(longest.max()))
-    first, second = step % sizes[:, :1], step % sizes[:, 1:]
-    xx = _rows(np.square(x) @ inverse, first)
-    yy = _rows(np.square(y) @ inverse, second)
-    xy = (_rows(x, first) * _rows(y, second)) @ inverse
-    # Z' B^{-1} h_i, with h_i = (sum y - y_i) / (n' - 1).
-    remaining = left[:, 1, np.newaxis, np.newaxis]
-    gx = (_rows(x @ weighted_sum, first) - xy) / remaining
-    gy = (_rows(y @ weighted_sum, second) - yy) / remaining
-
-    # Cramer's rule on I - G D = [[1 - a xx, -b xy], [-a xy, 1 - b yy]].
-    determinant = (1 - a * xx) * (1 - b * yy) - a * b * xy**2
-    fx = ((1 - b * yy) * gx + b * xy * gy) / determinant
-    fy = (a * xy * gx + (1 - a * xx) * gy) / determinant
+    pairs = _Pairs(phi_ref, phi_tgt, sizes, alpha, step)
+    fx, fy = pairs.ratios(ridges)
+    if nonnegative:
+        for position, ridge in enumerate(ridges):
+            fx[:, :, position], fy[:, :, position] = pairs.clipped_ratios(
+                float(ridge), fx[:, :, position], fy[:, :, position]
+            )
     losses = (1 - alpha) / 2 * fx**2 + alpha / 2 * fy**2 - fy
-    counted = step < longest[:, np.newaxis]
-    mean = np.where(counted[:, :, np.newaxis], losses, 0.0).sum(axis=1) / longest[:, np.newaxis]
-    return np.where((sizes > 1).all(axis=1)[:, np.newaxis], mean, np.nan)
+    counted = np.asarray(step < longest[:, np.newaxis])[:, :, np.newaxis]
+    mean = np.where(counted, losses, 0.0).sum(axis=1) / longest[:, np.newaxis]
+    return np.where(sizes.min(axis=1, keepdims=True) > 1, mean, np.nan)
+
+
+class _Pairs:
+    """All pairs of several nodes in the eigenvectors of B; `step` numbers the pairs."""
+
+    def __init__(
+        self,
+        phi_ref: FloatArray,
+        phi_tgt: FloatArray,
+        sizes: IntArray,
+        alpha: float,
+        step: IntArray,
+    ) -> None:
+        left = np.maximum(sizes - 1, 1)
+        weights = np.array([1 - alpha, alpha]) / left
+        self.a, self.b = weights[:, :1], weights[:, 1:]  # (k, 1)
+        self.remaining = left[:, 1:]
+        self.first, self.second = step % sizes[:, :1], step % sizes[:, 1:]
+        values, self.vectors = np.linalg.eigh(_second_moments(phi_ref, phi_tgt, weights))
+        self.values = np.maximum(values, 0.0)
+        self.phi_ref, self.phi_tgt = phi_ref, phi_tgt
+        self.x, self.y = phi_ref @ self.vectors, phi_tgt @ self.vectors
+        self.sum = self.y.sum(axis=1)
+
+    def ratios(self, ridges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """f(x_i) and f(y_i) of the unconstrained theta_i, shape (k, pairs, n_ridges) each."""
+        inverse = 1.0 / (self.values[:, :, np.newaxis] + ridges)
+        weighted_sum = self.sum[:, :, np.newaxis] * inverse
+        a, b = self.a[:, :, np.newaxis], self.b[:, :, np.newaxis]
+        remaining = self.remaining[:, :, np.newaxis]
+        # Entries of G; those of single rows are computed once per row.
+        xx = _rows(np.square(self.x) @ inverse, self.first)
+        yy = _rows(np.square(self.y) @ inverse, self.second)
+        xy = (_rows(self.x, self.first) * _rows(self.y, self.second)) @ inverse
+        # Z' B^{-1} h_i, with h_i = (sum y - y_i) / (n' - 1).
+        gx = (_rows(self.x @ weighted_sum, self.first) - xy) / remaining
+        gy = (_rows(self.y @ weighted_sum, self.second) - yy) / remaining
+        # Cramer's rule on I - G D = [[1 - a xx, -b xy], [-a xy, 1 - b yy]].
+        determinant = (1 - a * xx) * (1 - b * yy) - a * b * xy**2
+        fx = ((1 - b * yy) * gx + b * xy * gy) / determinant
+        fy = (a * xy * gx + (1 - a * xx) * gy) / determinant
+        return fx, fy
+
+    def clipped_ratios(
+        self, ridge: float, fx: FloatArray, fy: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values at x_i and y_i after setting negative coefficients of theta_i to zero.
+
+        From A_i theta_i = h_i follows theta_i = B^{-1} (h_i + a f(x_i) x_i + b f(y_i) y_i).
+        `fx` and `fy` have shape (k, pairs).
+        """
+        theta = _rows(self.x, self.first) * (self.a * fx)[:, :, np.newaxis]
+        share = (self.b * fy - 1 / self.remaining)[:, :, np.newaxis]
+        theta += _rows(self.y, self.second) * share
+        theta += (self.sum / self.remaining)[:, np.newaxis, :]
+        theta *= 1.0 / (self.values[:, np.newaxis, :] + ridge)
+        theta = theta @ self.vectors.transpose(0, 2, 1)
+        np.maximum(theta, 0.0, out=theta)
+        x, y = _rows(self.phi_ref, self.first), _rows(self.phi_tgt, self.second)
+        return np.einsum("kpc,kpc->kp", theta, x), np.einsum("kpc,kpc->kp", theta, y)
 
 
 def _rows(values: FloatArray, index: IntArray) -> FloatArray:
-    """Rows of every node by index, shape (k, pairs, ...)."""
-    if values.shape[1] == index.shape[1] and np.array_equal(index[0], np.arange(index.shape[1])):
-        same = (index == index[0]).all()
-        if same:
-            return values
+    """Rows of every node by index, shape (k, pairs, ...); without a copy if these are all."""
+    if values.shape[1] == index.shape[1] and (index == np.arange(index.shape[1])).all():
+        return values
     return np.take_along_axis(values, index[:, :, np.newaxis], axis=1)

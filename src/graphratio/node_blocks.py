@@ -22,8 +22,9 @@ from graphratio.kernels import DIRECT_FEATURES, Kernel
 from graphratio.samples import NodeSamples
 from graphratio.typing import BoolArray, FloatArray, IntArray
 
-# Rectangles are split so that their distances have at most about this many entries.
-LARGEST_RECTANGLE = 2_000_000
+# Rectangles are split so that their distances have at most about this many entries: larger ones
+# leave the cache and are slower.
+LARGEST_RECTANGLE = 400_000
 
 
 def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArray:
@@ -158,7 +159,9 @@ def node_blocks(
                 yield NodeBlock(
                     nodes,
                     sizes[nodes],
-                    _padded(samples.values[reference.rows[part]], ref_valid, points, present, kernel),
+                    _padded(
+                        samples.values[reference.rows[part]], ref_valid, points, present, kernel
+                    ),
                     _padded(samples.values[rows], valid, points, present, kernel),
                     rows,
                     np.ones(rows.shape, dtype=bool) if valid is None else valid,

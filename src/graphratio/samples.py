@@ -14,7 +14,7 @@ from graphratio._frames import Backend, backend_of
 from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import as_labels, read_only
+from graphratio.validation import as_labels, find_label, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class NodeSamples:
             Labels of the entries of lists, or the order of the keys of dicts. Default
             0 .. n_nodes - 1, or the keys in order of appearance.
         feature_names : sequence of str, optional
-            Default x0, x1, ...
+            Default the columns of data frames, or x0, x1, ...
         missing : {"error", "drop"}
             What to do with observations that contain NaN.
 
@@ -126,9 +126,10 @@ class NodeSamples:
         """
         labels = as_labels(nodes) if nodes is not None else None
         pieces = read.pair_up(reference, target, labels)
-        names = read.names_for(feature_names, pieces.n_features)
+        names = read.names_for(feature_names, pieces)
         checked = read.without_missing(pieces, names, missing)
-        return cls._from_pieces(checked, names, labelled=pieces.labelled)
+        backend = read.backend_in(reference, target)
+        return cls._from_pieces(checked, names, labelled=pieces.labelled, backend=backend)
 
     @classmethod
     def from_frame(
@@ -222,22 +223,26 @@ class NodeSamples:
     def offsets(self) -> IntArray:
         """Where each sample starts in `values`, shape (2 n_nodes + 1,), reference first."""
         sizes = np.column_stack([self.n_reference, self.n_target]).ravel()
-        return np.concatenate([[0], np.cumsum(sizes)])
+        return read_only(np.concatenate([[0], np.cumsum(sizes)]))
 
     @cached_property
     def node_index(self) -> IntArray:
         """Position of the node of every row of `values`, shape (n_observations,)."""
-        return np.repeat(np.arange(self.n_nodes), self.n_reference + self.n_target)
+        return read_only(np.repeat(np.arange(self.n_nodes), self.n_reference + self.n_target))
 
     @cached_property
     def is_target(self) -> BoolArray:
         """True for rows of `values` that belong to a target sample, shape (n_observations,)."""
-        return np.repeat(np.tile([False, True], self.n_nodes), np.diff(self.offsets))
+        return read_only(np.repeat(np.tile([False, True], self.n_nodes), np.diff(self.offsets)))
 
     @property
     def complete(self) -> BoolArray:
         """True at nodes that have observations in both samples, shape (n_nodes,)."""
         return np.asarray((self.n_reference > 0) & (self.n_target > 0))
+
+    @cached_property
+    def _positions(self) -> dict[Label, int]:
+        return {label: position for position, label in enumerate(self.nodes)}
 
     def reference(self, node: Label) -> FloatArray:
         """Reference sample of a node, shape (n_reference, n_features)."""
@@ -248,7 +253,7 @@ class NodeSamples:
         return self._sample(node, 1)
 
     def _sample(self, node: Label, side: int) -> FloatArray:
-        segment = 2 * read.position_of(node, self.nodes) + side
+        segment = 2 * find_label(self._positions, node) + side
         return self.values[self.offsets[segment] : self.offsets[segment + 1]]
 
     def aligned(self, nodes: Sequence[Label]) -> NodeSamples:
@@ -275,8 +280,7 @@ class NodeSamples:
                 )
             return replace(self, nodes=labels, labelled=True)
         read.check_same_labels(self.nodes, labels)
-        old = {label: i for i, label in enumerate(self.nodes)}
-        order = np.array([old[label] for label in labels], dtype=np.intp)
+        order = np.array([self._positions[label] for label in labels], dtype=np.intp)
         new_position = np.empty_like(order)
         new_position[order] = np.arange(len(order))
         rows = np.argsort(new_position[self.node_index], kind="stable")
@@ -305,11 +309,15 @@ class NodeSamples:
         """
         if self.scaling is not None:
             return self
-        mean = self.values.mean(axis=0)
-        spread = self.values.std(axis=0)
+        largest = np.abs(self.values).max(axis=0)
+        # In units of the largest value, since squares of very small numbers would vanish.
+        unit = np.where(largest > 0, largest, 1.0)
+        relative = self.values / unit
+        mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
         # Rounding leaves a constant column with a spread of about this, not exactly zero.
-        floor = 8 * np.finfo(np.float64).eps * np.abs(self.values).max(axis=0)
-        return self.scaled(Scaling(mean, np.where(spread > floor, spread, 1.0)))
+        constant = spread <= 8 * np.finfo(np.float64).eps
+        scale = np.where(constant, 1.0, spread * unit)
+        return self.scaled(Scaling(read_only(mean), read_only(scale)))
 
     def scaled(self, scaling: Scaling | None) -> NodeSamples:
         """Return the samples under a given scaling.

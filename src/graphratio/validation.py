@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from graphratio.exceptions import InputError, listing
-from graphratio.typing import FloatArray, Label, RandomState
+from graphratio.typing import FloatArray, IntArray, Label, RandomState
+
+Array = TypeVar("Array", bound=np.ndarray)
 
 # Squared distances of larger values overflow, and statistics of them are meaningless.
 LARGEST_VALUE = 1e100
 
 
-def plain_label(label: object) -> Label:
+def plain_label(label: object, what: str = "node label") -> Label:
     """Turn NumPy and pandas scalars into Python ones, so that labels compare and hash alike.
 
     Examples
@@ -38,20 +40,20 @@ def plain_label(label: object) -> Label:
         hash(label)
     except TypeError as error:
         raise InputError(
-            f"the node label {label!r} is not hashable", "Use strings or integers"
+            f"the {what} {label!r} is not hashable", "Use strings or integers"
         ) from error
     if label is None or _has_nan(label):
-        raise InputError(f"a node label is missing ({label!r})", "Give every node a label")
+        raise InputError(f"a {what} is missing ({label!r})", f"Give a {what} everywhere")
     return label
 
 
 def _python_scalar(label: np.generic) -> object:
-    if not isinstance(label, np.datetime64 | np.timedelta64) or np.isnat(label):
-        return label.item()
-    # Python has microseconds; NumPy turns finer units into bare integers.
-    value = label.item()
-    coarse = label.astype(f"{label.dtype.kind}8[us]")
-    return coarse.item() if isinstance(value, int) and coarse == label else value
+    value: object = label.item()
+    if isinstance(value, int) and isinstance(label, np.datetime64 | np.timedelta64):
+        # Python has microseconds; NumPy turns finer units into bare integers.
+        coarse = label.astype(f"{label.dtype.kind}8[us]")
+        return coarse.item() if coarse == label else label
+    return value
 
 
 def _has_nan(label: object) -> bool:
@@ -86,12 +88,33 @@ def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
     return labels
 
 
+def find_label(positions: Mapping[Label, int], node: object) -> int:
+    """Position of a label, or an error that names the nearest known one."""
+    label = plain_label(node)
+    if label not in positions:
+        raise InputError(f"there is no node {label!r}", nearest_name(label, positions))
+    return positions[label]
+
+
+def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
+    """Distinct integers in order of appearance, and which of them each entry is.
+
+    Examples
+    --------
+    >>> distinct_codes(np.array([7, 3, 7]))
+    ([7, 3], array([0, 1, 0]))
+    """
+    distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return distinct[order].tolist(), rank[codes]
+
+
 def as_numeric(array: Any, what: str) -> FloatArray:
     """Convert to float64 or say what stands in the way; masked entries become NaN."""
     if sparse.issparse(array):
         raise InputError(f"{what} is a sparse matrix", "Pass a dense array: x.toarray()")
-    if isinstance(array, np.ma.MaskedArray):
-        array = np.ma.filled(array.astype(np.float64), np.nan)
     try:
         raw = np.asarray(array)
     except ValueError as error:
@@ -107,11 +130,14 @@ def as_numeric(array: Any, what: str) -> FloatArray:
             "Convert them to numbers first (categories, for instance, to indicator columns)",
         )
     try:
-        return np.asarray(raw, dtype=np.float64)
+        values = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{what} has values that are not numbers ({error})", "Pass real numbers"
         ) from error
+    if isinstance(array, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(array), np.nan, values)
+    return values
 
 
 def as_observations(array: Any, what: str) -> FloatArray:
@@ -124,7 +150,9 @@ def as_observations(array: Any, what: str) -> FloatArray:
         values = values[:, np.newaxis]
     if values.ndim != 2:
         raise InputError(
-            f"{what} is {values.ndim}-D" if values.ndim else f"{what} is the single value {array!r}",
+            f"{what} is {values.ndim}-D"
+            if values.ndim
+            else f"{what} is the single value {array!r}",
             "Pass an array of shape (n_observations, n_features), or 1-D for one feature",
         )
     if values.shape[1] == 0 and values.shape[0]:
@@ -149,7 +177,7 @@ def as_points(x: Any, n_features: int, what: str = "x") -> FloatArray:
             f"{what} is 1-D with {n_features} values, but the model has {n_features} features",
             "For a single point pass x.reshape(1, -1)",
         )
-    points = as_observations(values, what)
+    points = as_observations(values if values.ndim else x, what)
     if points.shape[1] != n_features:
         raise InputError(
             f"{what} has {points.shape[1]} features, but the model was fitted with {n_features}",
@@ -217,7 +245,9 @@ def nearest_name(name: object, available: Iterable[object]) -> str:
     """Remedy for an unknown name: the nearest known one, or all of them."""
     names = [str(other) for other in available]
     near = get_close_matches(str(name), names, n=1)
-    return f"Did you mean {near[0]!r}" if near else f"Available: {listing(names, limit=12)}"
+    return (
+        f"Did you mean {near[0]!r}" if near else f"Available: {listing(names, limit=12) or 'none'}"
+    )
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -237,7 +267,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     )
 
 
-def read_only(array: Any) -> Any:
+def read_only(array: Array) -> Array:
     """Mark an array as not writeable and return it."""
     array.flags.writeable = False
     return array

@@ -1,7 +1,9 @@
 """Estimators of the ratio = target / reference at every node."""
 
 from graphratio.estimators.grulsif import GRULSIF
+from graphratio.estimators.kliep import KLIEP
 from graphratio.estimators.persistence import load
 from graphratio.estimators.pool import Pool
+from graphratio.estimators.rulsif import RULSIF, ULSIF
 
-__all__ = ["GRULSIF", "Pool", "load"]
+__all__ = ["GRULSIF", "KLIEP", "RULSIF", "ULSIF", "Pool", "load"]

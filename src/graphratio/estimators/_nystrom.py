@@ -135,7 +135,7 @@ class NystromEstimator(NodeRatioEstimator):
         objective = GraphObjective.of(
             moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
         )
-        self.solution_ = solve(objective, graph, solver, self.tol, max_iter)
+        self.solution_ = solve(objective, graph, solver, float(self.tol), max_iter)
         self.coef_ = self.solution_.theta
         self.divergence_name_ = "Pearson"
         ratios = self._combine(psi, samples.node_index)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio import _frames
+from graphratio._sample_input import default_names
 from graphratio.divergences import pearson_divergences, ratio_losses
 from graphratio.estimators import persistence
 from graphratio.estimators.weights import unit_mean_weights
@@ -102,6 +103,7 @@ class NodeRatioEstimator(BaseEstimator):
         Parameters
         ----------
         x : array of shape (n_points, n_features), or 1-D for one feature
+            Columns of a data frame are taken by the names of the features, if they were named.
         node : label, optional
             One node; default all.
         clip : bool, default True
@@ -113,13 +115,13 @@ class NodeRatioEstimator(BaseEstimator):
         ratios : ndarray of shape (n_points,), or (n_points, n_nodes) for all nodes
         """
         check_is_fitted(self, "nodes_")
-        points = as_points(x, self.n_features_in_)
+        points = as_points(self._in_fitted_order(x), self.n_features_in_)
         if self.scaling_ is not None:
             points = self.scaling_.apply(points)
         if node is None:
             ratios = self._ratios_everywhere(points)
         else:
-            position = self._position(node)
+            position = self.graph_.position(node)
             ratios = self._ratios_at_nodes(points, np.full(len(points), position))
         return self._clipped(ratios) if clip else ratios
 
@@ -231,8 +233,11 @@ class NodeRatioEstimator(BaseEstimator):
             read = read.aligned(self.nodes_)
         return read.aligned(self.nodes_).scaled(self.scaling_)
 
-    def _position(self, node: Label) -> int:
-        return self.graph_.position(node)
+    def _in_fitted_order(self, x: Any) -> Any:
+        """Take the columns of a frame by name; anything else as it is."""
+        named = tuple(self.feature_names_in_) != default_names(self.n_features_in_)
+        by_name = named and _frames.is_frame(x)
+        return _frames.points_by_name(x, self.feature_names_in_) if by_name else x
 
     def _clipped(self, ratios: FloatArray) -> FloatArray:
         alpha = self._relative

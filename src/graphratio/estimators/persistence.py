@@ -14,14 +14,16 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
+from graphratio._graph_input import coordinate_array
 from graphratio._version import __version__
+from graphratio.estimators._restored import check_restored
 from graphratio.exceptions import FileFormatError, InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
@@ -39,31 +41,44 @@ FORMAT_VERSION = 1
 # The JSON document holds labels and scores, never data: larger ones are not ours.
 LARGEST_DOCUMENT = 256 * 2**20
 
+# No stream of deflate expands by more than this.
+DEFLATE_RATIO = 1032
+
 _ALLOWED_DTYPES = "fiubU"
 
 
 def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> None:
     """Write a fitted model; the file appears only when it is complete."""
+    kind = type(model).__name__
+    if _estimators().get(kind) is not type(model):
+        raise InputError(
+            f"{kind} is not an estimator of this library, so `load` could not build it again",
+            f"Save an instance of one of {', '.join(_estimators())}",
+        )
+    target = _as_path(path)
     arrays: dict[str, np.ndarray] = {}
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
-        "estimator": type(model).__name__,
+        "estimator": kind,
         "parameters": {
-            name: _encode(_without_generator(value), arrays, name)
+            name: _encode(_without_generator(value), arrays, f"parameters.{name}")
             for name, value in model.get_params(deep=False).items()
         },
-        "fitted": {name: _encode(getattr(model, name), arrays, name) for name in names},
+        "fitted": {name: _encode(getattr(model, name), arrays, f"fitted.{name}") for name in names},
     }
     document["arrays"] = {
         key: {"shape": list(array.shape), "dtype": array.dtype.str} for key, array in arrays.items()
     }
-    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{str(target)!r} is a directory", "Name a file in it")
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise InputError(f"cannot write to {target.parent} ({error.strerror})") from error
+        raise InputError(
+            f"cannot write to {str(target.parent)!r} ({error.strerror})", "Choose another place"
+        ) from error
     try:
         with (
             os.fdopen(handle, "wb") as stream,
@@ -82,6 +97,25 @@ def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> 
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{path!r} is not a path", "Pass a str or a pathlib.Path")
+    return Path(path)
+
+
+def _estimators() -> dict[str, type[NodeRatioEstimator]]:
+    """Return the estimators of the library by name; imported late, since they import this."""
+    from graphratio import estimators
+    from graphratio.estimators.base import NodeRatioEstimator
+
+    found = {name: getattr(estimators, name) for name in estimators.__all__}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if isinstance(kind, type) and issubclass(kind, NodeRatioEstimator)
+    }
 
 
 def load(path: str | Path) -> NodeRatioEstimator:
@@ -105,32 +139,54 @@ def load(path: str | Path) -> NodeRatioEstimator:
     >>> bool((gr.load(path).coef_ == model.coef_).all())
     True
     """
-    from graphratio import estimators
-
-    source = Path(path)
+    source = _as_path(path)
     if not source.is_file():
-        raise InputError(f"there is no file {str(source)!r}", "Check the path")
+        what = "is a directory" if source.is_dir() else "does not exist"
+        raise InputError(f"{str(source)!r} {what}", "Check the path")
     try:
-        with zipfile.ZipFile(source) as archive:
-            document = _read_document(archive, source)
-            arrays = {
-                key: _read_array(archive, key, declared)
-                for key, declared in document["arrays"].items()
-            }
-        kind = getattr(estimators, document["estimator"])
-        parameters = {
-            name: _decode(value, arrays) for name, value in document["parameters"].items()
-        }
-        model: NodeRatioEstimator = kind(**parameters)
-        for name, value in document["fitted"].items():
-            setattr(model, name, _decode(value, arrays))
+        with source.open("rb") as stream:
+            return _read_model(stream, source)
     except FileFormatError:
         raise
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise InputError(f"{str(source)!r} cannot be read ({error})", "Check the file") from error
+    except Exception as error:
+        # Nothing but the content of the file was read, so whatever went wrong lies in it: the
+        # ways in which zip, zlib, JSON and NumPy complain about bad bytes are not documented.
         raise _damaged(source, f"{type(error).__name__}: {error}") from error
-    except (AttributeError, RuntimeError, NotImplementedError, OverflowError) as error:
-        raise _damaged(source, f"{type(error).__name__}: {error}") from error
+
+
+def _read_model(stream: BinaryIO, source: Path) -> NodeRatioEstimator:
+    with zipfile.ZipFile(stream) as archive:
+        _check_members(archive, source)
+        document = _read_document(archive, source)
+        arrays = {
+            key: _read_array(archive, key, declared) for key, declared in document["arrays"].items()
+        }
+    kinds = _estimators()
+    if document["estimator"] not in kinds:
+        raise _damaged(source, f"unknown estimator {document['estimator']!r}")
+    kind = kinds[document["estimator"]]
+    parameters = {name: _decode(value, arrays) for name, value in document["parameters"].items()}
+    fitted = {name: _decode(value, arrays) for name, value in document["fitted"].items()}
+    if set(fitted) != set(kind._fitted_names):
+        odd = sorted(set(fitted) ^ set(kind._fitted_names))
+        raise _damaged(source, f"fitted attributes are missing or unknown: {', '.join(odd)}")
+    check_restored(parameters, fitted)
+    model = kind(**parameters)
+    for name, value in fitted.items():
+        setattr(model, name, value)
     return model
+
+
+def _check_members(archive: zipfile.ZipFile, source: Path) -> None:
+    """Refuse members that could not come out of a file of this size."""
+    available = source.stat().st_size
+    for member in archive.infolist():
+        if member.compress_type != zipfile.ZIP_DEFLATED:
+            raise _damaged(source, f"{member.filename} is compressed in another way than ours")
+        if member.file_size > DEFLATE_RATIO * available:
+            raise _damaged(source, f"{member.filename} claims {member.file_size} bytes")
 
 
 def _damaged(source: Path, reason: str) -> FileFormatError:
@@ -154,9 +210,6 @@ def _read_document(archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
             f"this library reads {FORMAT_VERSION}",
             f"It was written by graphratio {document.get('library_version')}: use that version",
         )
-    known = ("GRULSIF", "Pool", "RULSIF", "ULSIF", "KLIEP")
-    if document["estimator"] not in known:
-        raise _damaged(source, f"unknown estimator {document['estimator']!r}")
     return document
 
 
@@ -197,14 +250,19 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, np.ndarray):
-        if value.dtype == object:
+        if value.dtype == object and value.ndim == 1:
             return {"!": "objects", "items": [nested(v, i) for i, v in enumerate(value)]}
+        if value.dtype.kind not in _ALLOWED_DTYPES:
+            raise InputError(
+                f"{name} is an array of type {value.dtype}, which cannot be saved",
+                "Use an array of numbers",
+            )
         arrays[name] = value
         return {"!": "array", "key": name}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {"!": kind, "items": [nested(v, i) for i, v in enumerate(value)]}
-    if isinstance(value, dict):
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"!": "dict", "items": {key: nested(v, key) for key, v in value.items()}}
     if isinstance(value, dt.datetime | dt.date):
         kind = "datetime" if isinstance(value, dt.datetime) else "date"
@@ -229,7 +287,11 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind in ("list", "tuple", "objects"):
         items = [_decode(item, arrays) for item in value["items"]]
         if kind == "objects":
-            return np.array(items, dtype=object)
+            objects = np.empty(len(items), dtype=object)
+            # Entry by entry: NumPy would turn tuples of one length into a second dimension.
+            for position, item in enumerate(items):
+                objects[position] = item
+            return objects
         return tuple(items) if kind == "tuple" else items
     if kind == "datetime":
         return dt.datetime.fromisoformat(value["iso"])
@@ -251,11 +313,17 @@ def _graph_parts(graph: Graph) -> dict[str, Any]:
 
 
 def _graph_from(parts: dict[str, Any]) -> Graph:
-    n = len(parts["nodes"])
-    entries = tuple(read_only(parts.pop(key)) for key in ("data", "indices", "indptr"))
-    adjacency = sparse.csr_array(entries, shape=(n, n))
+    """Build the graph as from user input, so that it passes the same checks."""
+    nodes, coordinates, metric = parts["nodes"], parts["coordinates"], parts["metric"]
+    entries = tuple(parts[key] for key in ("data", "indices", "indptr"))
+    adjacency = sparse.csr_array(entries, shape=(len(nodes), len(nodes)))
     adjacency.check_format(full_check=True)
-    return Graph(adjacency=adjacency, **parts)
+    if type(parts["labelled"]) is not bool or metric not in (None, "euclidean", "haversine"):
+        raise ValueError("the graph is not one of ours")
+    if coordinates is not None:
+        coordinates = read_only(coordinate_array(coordinates, nodes, metric))
+    graph = Graph.from_adjacency(adjacency, nodes)
+    return replace(graph, labelled=parts["labelled"], coordinates=coordinates, metric=metric)
 
 
 def _features_parts(features: NystromMap) -> dict[str, Any]:
@@ -276,6 +344,10 @@ def _features_from(parts: dict[str, Any]) -> NystromMap:
 _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "graph": (Graph, _graph_parts, _graph_from),
     "features": (NystromMap, _features_parts, _features_from),
-    "scaling": (Scaling, asdict, lambda parts: Scaling(**parts)),
+    "scaling": (
+        Scaling,
+        asdict,
+        lambda parts: Scaling(**{name: read_only(array) for name, array in parts.items()}),
+    ),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),
 }

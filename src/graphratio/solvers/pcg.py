@@ -234,4 +234,3 @@ def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 def _broadcast(per_candidate: FloatArray) -> FloatArray:
     return per_candidate[:, np.newaxis]
-

@@ -1,0 +1,276 @@
+"""RULSIF and ULSIF against their closed forms and against refitting without each pair."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import graphratio as gr
+from graphratio.exceptions import InputError
+from graphratio.least_squares import leave_one_out_losses
+
+RNG = np.random.default_rng
+
+
+def gaussian(x, centres, bandwidth):
+    squares = ((x[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
+    return np.exp(-squares / (2 * bandwidth**2))
+
+
+def closed_form(phi_ref, phi_tgt, alpha, penalty):
+    n, m = len(phi_ref), len(phi_tgt)
+    second = (1 - alpha) / n * phi_ref.T @ phi_ref + alpha / m * phi_tgt.T @ phi_tgt
+    return np.linalg.solve(second + penalty * np.eye(second.shape[0]), phi_tgt.mean(axis=0))
+
+
+def brute_force(phi_ref, phi_tgt, alpha, penalty, nonnegative):
+    """Refit without reference i mod n and target i mod n', for every i below the larger."""
+    losses = []
+    for i in range(max(len(phi_ref), len(phi_tgt))):
+        r, t = i % len(phi_ref), i % len(phi_tgt)
+        theta = closed_form(np.delete(phi_ref, r, 0), np.delete(phi_tgt, t, 0), alpha, penalty)
+        if nonnegative:
+            theta = np.maximum(theta, 0)
+        fx, fy = phi_ref[r] @ theta, phi_tgt[t] @ theta
+        losses.append((1 - alpha) / 2 * fx**2 + alpha / 2 * fy**2 - fy)
+    return np.mean(losses)
+
+
+def ragged(seed=0, n_nodes=7, d=2, low=3, high=60):
+    rng = RNG(seed)
+    sizes = rng.integers(low, high, size=(n_nodes, 2))
+    reference = [rng.normal(size=(n, d)) for n, _ in sizes]
+    target = [rng.normal(0.3, 1, size=(n, d)) for _, n in sizes]
+    return gr.NodeSamples.from_arrays(reference, target)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize(("n_ref", "n_tgt"), [(9, 9), (6, 13), (14, 5), (2, 2), (2, 7)])
+def test_leave_one_out_equals_refitting(n_ref, n_tgt, alpha, nonnegative):
+    rng = RNG(n_ref + 100 * n_tgt)
+    x, y = rng.normal(size=(n_ref, 2)), rng.normal(0.5, 1, size=(n_tgt, 2))
+    phi_ref, phi_tgt = gaussian(x, y[:5], 1.3), gaussian(y, y[:5], 1.3)
+    penalties = np.array([1e-5, 1e-3, 0.1, 10.0])
+    losses = leave_one_out_losses(
+        phi_ref[None],
+        phi_tgt[None],
+        np.array([[n_ref, n_tgt]]),
+        alpha,
+        penalties,
+        nonnegative=nonnegative,
+    )
+    expected = [brute_force(phi_ref, phi_tgt, alpha, g, nonnegative) for g in penalties]
+    np.testing.assert_allclose(losses[0], expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_scores_of_a_fit_on_unequal_nodes_equal_refitting(nonnegative):
+    samples = ragged()
+    model = gr.RULSIF(0.2, n_centers=8, nonnegative=nonnegative, random_state=0).fit(samples)
+    table = model.cv_results_
+    assert len(table["mean_score"]) == 7 * 5 * 4
+    for row in range(0, len(table["node"]), 11):
+        v = table["node"][row]
+        centres = model.centers_[v, : model.n_centers_[v]]
+        phi = [
+            gaussian(x, centres, table["bandwidth"][row])
+            for x in (samples.reference(v), samples.target(v))
+        ]
+        expected = brute_force(*phi, 0.2, table["node_penalty"][row], nonnegative)
+        assert table["mean_score"][row] == pytest.approx(-expected, abs=1e-8, rel=1e-8)
+    scores = table["mean_score"].reshape(7, 20)
+    best = table["rank"].reshape(7, 20) == 1
+    np.testing.assert_array_equal(scores[best], scores.max(axis=1))
+    np.testing.assert_array_equal(model.node_penalty_, table["node_penalty"].reshape(7, 20)[best])
+
+
+def test_duplicates_and_constant_samples_have_finite_scores():
+    reference = [np.repeat([0.0, 1.0], 10), np.zeros(6)]
+    target = [np.repeat([0.0, 1.0, 2.0], 5), np.zeros(4)]
+    model = gr.RULSIF().fit((reference, target))
+    assert np.isfinite(model.cv_results_["mean_score"]).all()
+    assert np.isfinite(model.divergence_).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_fit_is_the_closed_form_of_every_node(alpha, nonnegative):
+    samples = ragged(1)
+    model = gr.RULSIF(
+        alpha, bandwidth=0.9, node_penalty=0.02, n_centers=10, nonnegative=nonnegative
+    ).fit(samples)
+    assert model.cv_results_ is None
+    assert model.solution_.converged
+    assert model.solution_.residual < 1e-10
+    grid = RNG(5).normal(size=(11, 2))
+    for v in samples.nodes:
+        x, y = samples.reference(v), samples.target(v)
+        centres = model.centers_[v, : model.n_centers_[v]]
+        theta = closed_form(gaussian(x, centres, 0.9), gaussian(y, centres, 0.9), alpha, 0.02)
+        theta = np.maximum(theta, 0) if nonnegative else theta
+        np.testing.assert_allclose(model.coef_[v, : len(theta)], theta, atol=1e-10)
+        assert (model.coef_[v, len(theta) :] == 0).all()
+        np.testing.assert_allclose(
+            model.predict(grid, node=v, clip=False), gaussian(grid, centres, 0.9) @ theta, atol=1e-9
+        )
+        fx, fy = gaussian(x, centres, 0.9) @ theta, gaussian(y, centres, 0.9) @ theta
+        loss = (1 - alpha) / 2 * (fx**2).mean() + alpha / 2 * (fy**2).mean() - fy.mean()
+        assert model.divergence_[v] == pytest.approx(-loss - 0.5, abs=1e-9)
+    everywhere = model.predict(grid)
+    assert everywhere.shape == (11, 7)
+    np.testing.assert_allclose(everywhere[:, 3], model.predict(grid, node=3), atol=1e-12)
+
+
+def test_laplacian_kernel_is_supported():
+    rng = RNG(0)
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(15, 2))
+    model = gr.RULSIF(kernel="laplacian", bandwidth=1.5, node_penalty=0.1).fit((x, y))
+    phi = [np.exp(-np.abs(a[:, None] - y[None]).sum(axis=2) / 1.5) for a in (x, y)]
+    np.testing.assert_allclose(model.coef_[0], closed_form(*phi, 0.1, 0.1), atol=1e-10)
+
+
+def test_many_features_take_the_same_values():
+    rng = RNG(0)
+    x, y = rng.normal(size=(30, 20)), rng.normal(size=(25, 20))
+    model = gr.RULSIF(bandwidth=4.0, node_penalty=0.1).fit((x, y))
+    phi = [gaussian(a, y, 4.0) for a in (x, y)]
+    np.testing.assert_allclose(model.coef_[0], closed_form(*phi, 0.1, 0.1), atol=1e-9)
+
+
+def test_ulsif_is_rulsif_at_alpha_zero():
+    samples = ragged(2)
+    plain = gr.ULSIF(n_centers=9, random_state=3).fit(samples)
+    relative = gr.RULSIF(0.0, n_centers=9, random_state=3).fit(samples)
+    np.testing.assert_array_equal(plain.coef_, relative.coef_)
+    np.testing.assert_array_equal(plain.divergence_, relative.divergence_)
+    assert plain.divergence_name_ == "Pearson"
+    assert "alpha" not in plain.get_params()
+
+
+def test_centres_are_distinct_target_observations():
+    samples = ragged(3, high=40)
+    model = gr.RULSIF(bandwidth=1.0, node_penalty=1.0, n_centers=12, random_state=0).fit(samples)
+    np.testing.assert_array_equal(model.n_centers_, np.minimum(12, samples.n_target))
+    for v in samples.nodes:
+        centres = model.centers_[v, : model.n_centers_[v]]
+        distances = np.abs(centres[:, None] - samples.target(v)[None]).sum(axis=2)
+        nearest = distances.argmin(axis=1)
+        assert (distances.min(axis=1) == 0).all()
+        assert len(set(nearest.tolist())) == len(nearest)
+
+
+def test_default_number_of_centres_and_grid():
+    rng = RNG(0)
+    target = rng.normal(size=130)
+    model = gr.RULSIF(random_state=0).fit((rng.normal(size=40), target))
+    assert model.n_centers_.tolist() == [100]
+    pairs = np.abs(target[:, None] - target[None, :])[np.triu_indices(130, 1)]
+    expected = np.median(pairs) * np.array([0.6, 0.8, 1.0, 1.2, 1.4])
+    np.testing.assert_allclose(np.unique(model.cv_results_["bandwidth"]), expected, rtol=1e-12)
+    assert np.unique(model.cv_results_["node_penalty"]).tolist() == [1e-5, 1e-3, 0.1, 10.0]
+
+
+def test_nodes_fitted_together_equal_nodes_fitted_apart():
+    samples = ragged(4, low=2)
+    together = gr.RULSIF().fit(samples)
+    for v in samples.nodes:
+        alone = gr.RULSIF().fit((samples.reference(v), samples.target(v)))
+        assert alone.bandwidth_[0] == pytest.approx(together.bandwidth_[v])
+        assert alone.node_penalty_[0] == together.node_penalty_[v]
+        np.testing.assert_allclose(
+            alone.coef_[0], together.coef_[v, : alone.coef_.shape[1]], rtol=1e-6, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("sizes", [(100, 1000), (1000, 100)])
+@pytest.mark.parametrize("estimator", [gr.RULSIF(random_state=0), gr.ULSIF(random_state=0)])
+def test_identical_laws_of_unequal_sizes_have_divergence_near_zero(sizes, estimator):
+    rng = RNG(0)
+    nodes = 15
+    model = clone(estimator).fit(
+        (rng.normal(size=(nodes, sizes[0], 1)), rng.normal(size=(nodes, sizes[1], 1)))
+    )
+    assert np.abs(np.median(model.divergence_)) < 0.05
+    assert model.divergence_.min() > -0.1
+
+
+def test_a_single_observation_falls_back_with_a_note():
+    model = gr.RULSIF().fit(
+        ({"a": [1.0], "b": [0.0, 1.0, 2.0]}, {"a": [0.0, 2.0], "b": [0.0, 1.0]})
+    )
+    assert model.node_penalty_[0] == 10
+    assert model.bandwidth_[0] == pytest.approx(2.0)
+    assert np.isfinite(model.divergence_).all()
+    assert any("'a'" in note for note in model.notes_)
+    scores = model.cv_results_["mean_score"].reshape(2, -1)
+    assert np.isnan(scores[0]).all()
+    assert np.isfinite(scores[1]).all()
+
+
+def test_order_of_nodes_follows_the_graph_and_shows_in_the_table():
+    rng = RNG(0)
+    reference = {v: rng.normal(size=20) for v in "abc"}
+    target = {v: rng.normal(size=25) + (v == "b") for v in "abc"}
+    graph = gr.Graph.from_edges([("b", "c")], nodes=["c", "b", "a"])
+    model = gr.RULSIF().fit(gr.NodeSamples.from_arrays(reference, target), graph)
+    frame = model.to_frame()
+    assert frame["node"].tolist() == ["c", "b", "a"]
+    assert frame["degree"].tolist() == [1, 1, 0]
+    assert {"bandwidth", "node_penalty"} <= set(frame.columns)
+    assert "Pearson" in repr(model)
+
+
+def test_params_clone_and_seed():
+    model = gr.RULSIF(0.2, bandwidth=[1.0, 2.0], node_penalty=0.1, n_centers=5, random_state=1)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    samples = ragged(5)
+    np.testing.assert_array_equal(model.fit(samples).coef_, copy.fit(samples).coef_)
+    assert set(np.unique(model.bandwidth_)) <= {1.0, 2.0}
+    other = clone(model).set_params(random_state=2).fit(samples)
+    assert not np.array_equal(other.centers_, model.centers_)
+
+
+@pytest.mark.parametrize("kind", [gr.RULSIF, gr.ULSIF])
+def test_save_and_load(tmp_path, kind):
+    samples = ragged(6)
+    model = kind(random_state=0).fit(samples)
+    model.save(tmp_path / "model")
+    read = gr.load(tmp_path / "model")
+    x = RNG(0).normal(size=(6, 2))
+    np.testing.assert_array_equal(read.predict(x), model.predict(x))
+    np.testing.assert_array_equal(read.divergence(samples), model.divergence_)
+    assert read.cv_results_["node"].tolist() == model.cv_results_["node"].tolist()
+    assert read.solution_.residual == model.solution_.residual
+
+
+def test_predictions_are_clipped_and_score_is_minus_the_loss():
+    rng = RNG(0)
+    pair = (rng.normal(size=50), rng.normal(3, 0.3, size=50))
+    model = gr.RULSIF(0.1, bandwidth=0.3, node_penalty=1e-6).fit(pair)
+    x = np.linspace(-5, 8, 200)
+    assert model.predict(x).min() >= 0
+    assert model.predict(x).max() <= 10
+    assert model.score(pair) == pytest.approx(model.divergence_[0] + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"alpha": 1.0}, "alpha"),
+        ({"bandwidth": -1.0}, "bandwidth"),
+        ({"node_penalty": [0.1, 0.0]}, "node_penalty"),
+        ({"n_centers": 0}, "n_centers"),
+        ({"kernel": "gauss"}, "kernel"),
+        ({"nonnegative": "yes"}, "nonnegative"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, match):
+    with pytest.raises(InputError, match=match):
+        gr.RULSIF(**parameters).fit(([0.0, 1.0], [1.0, 2.0]))
+
+
+def test_a_node_without_a_sample_is_an_error():
+    with pytest.raises(InputError, match="'b'"):
+        gr.RULSIF().fit(({"a": [0.0, 1.0], "b": [1.0]}, {"a": [0.0, 1.0]}))
