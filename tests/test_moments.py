@@ -67,6 +67,9 @@ def test_folds_add_and_subtract(data):
     assert_allclose(train.second.dense(), factored.second.dense(), atol=1e-12)
     assert_allclose(train.first, factored.first, atol=1e-12)
     assert (train.complete == factored.complete).all()
+    again = parts[1].replace_by_complement(total).mixed(0.2, 1.0)
+    assert_allclose(again.second.dense(), train.second.dense(), atol=1e-13)
+    assert_allclose(again.first, train.first, atol=1e-13)
 
 
 def test_the_smaller_form_is_chosen():

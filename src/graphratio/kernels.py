@@ -112,7 +112,7 @@ def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
     # What is left of equal points after cancellation is rounding, not distance.
     size *= x.shape[1] * np.finfo(np.float64).eps
     values[values <= size] = 0.0
-    return values
+    return np.asarray(values)
 
 
 KERNELS = {

@@ -82,7 +82,7 @@ def least_squares(
     return theta[:, :, 0], np.asarray(residual)
 
 
-def leave_one_out_losses(
+def left_out_losses(
     phi_ref: FloatArray,
     phi_tgt: FloatArray,
     sizes: IntArray,
@@ -91,7 +91,7 @@ def leave_one_out_losses(
     *,
     nonnegative: bool = False,
 ) -> FloatArray:
-    """Mean loss over left-out pairs, for every node and ridge.
+    """Loss of every left-out pair, for every node and ridge.
 
     The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y), see the top of this
     module for how rows are paired when the sizes differ.
@@ -106,14 +106,15 @@ def leave_one_out_losses(
 
     Returns
     -------
-    losses : ndarray of shape (k, n_ridges)
-        NaN at nodes where a sample has a single row: nothing would remain.
+    losses : ndarray of shape (k, n_pairs, n_ridges)
+        Zero where a node has fewer pairs than others. NaN at nodes where a sample has a single
+        row: nothing would remain.
 
     Examples
     --------
-    >>> leave_one_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                      alpha=0.1, ridges=np.array([1.0]))  # always f = 1/2
-    array([[-0.375]])
+    >>> left_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
+    ...                 alpha=0.1, ridges=np.array([1.0])).ravel()  # always f = 1/2
+    array([-0.375, -0.375, -0.375])
     """
     longest = sizes.max(axis=1)
     step = np.arange(int(longest.max()))
@@ -126,8 +127,30 @@ def leave_one_out_losses(
             )
     losses = (1 - alpha) / 2 * fx**2 + alpha / 2 * fy**2 - fy
     counted = np.asarray(step < longest[:, np.newaxis])[:, :, np.newaxis]
-    mean = np.where(counted, losses, 0.0).sum(axis=1) / longest[:, np.newaxis]
-    return np.where(sizes.min(axis=1, keepdims=True) > 1, mean, np.nan)
+    losses = np.where(counted, losses, 0.0)
+    losses[sizes.min(axis=1) <= 1] = np.nan
+    return np.asarray(losses)
+
+
+def leave_one_out_losses(
+    phi_ref: FloatArray,
+    phi_tgt: FloatArray,
+    sizes: IntArray,
+    alpha: float,
+    ridges: FloatArray,
+    *,
+    nonnegative: bool = False,
+) -> FloatArray:
+    """Mean of `left_out_losses` over the pairs of every node, shape (k, n_ridges).
+
+    Examples
+    --------
+    >>> leave_one_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
+    ...                      alpha=0.1, ridges=np.array([1.0]))
+    array([[-0.375]])
+    """
+    losses = left_out_losses(phi_ref, phi_tgt, sizes, alpha, ridges, nonnegative=nonnegative)
+    return np.asarray(losses.sum(axis=1) / sizes.max(axis=1)[:, np.newaxis])
 
 
 class _Pairs:

@@ -4,16 +4,15 @@ The paper's model selection procedure: every sample of every node is split into 
 each candidate the problem is solved on all folds but one and the loss is evaluated on that
 one; the candidate with the smallest mean loss over nodes and folds wins.
 
-How it is computed. For a bandwidth the features are evaluated once. The moments of each fold
-are summed once, and training moments are the total minus the fold. All pairs of penalties are
-solved together (see `solvers.pcg`), in single precision and with the directions left out that
-carry less than `FEATURE_FLOOR` of the second moment; both change the scores by less than the
-tolerance of the solves. The final fit does neither.
+How it is computed. For a bandwidth the features are evaluated once, and the moments are summed
+once over all observations and once over each fold; training moments are their difference. All
+pairs of penalties are solved together (see `solvers.pcg`), in single precision, to a residual
+of `SOLVE_TOLERANCE`, and without the directions that carry less than `FEATURE_FLOOR` of the
+second moment. The final fit makes none of these economies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -27,7 +26,8 @@ from graphratio.kernels import Kernel
 from graphratio.moments import Moments, MomentSums, factored_moments, mixing_weights
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
-from graphratio.solvers import solve_nodes, solve_path
+from graphratio.solvers import basis_of, solve_nodes, solve_path
+from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray, IntArray
 
 # The grids of the paper's appendix; graph penalties are divided by the mean degree.
@@ -128,14 +128,17 @@ def select(
     folds = assign_folds(samples, n_folds, random_state)
     lam, gam = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, n_folds))
+    # Without edges every node has its closed form.
+    basis = basis_of(graph, dtype) if graph.n_edges else None
     steps = candidates.bandwidth.size * n_folds
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             features = NystromMap.build(kernel, dictionary, float(bandwidth), RANK_TOLERANCE)
-            data = _FoldedData(samples, folds, n_folds, features, alpha, prior_ratio, dtype)
-            for r, (train, held_out) in enumerate(data.splits()):
+            data = _FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
+            for r in range(n_folds):
+                train, held_out = data.split(r)
                 objective = GraphObjective.of(train, graph.laplacian, lam, gam)
-                scores[i, :, r] = -_mean_loss(held_out, _solve(objective, graph))
+                scores[i, :, r] = -_mean_loss(held_out, _solve(objective, basis))
                 bar.advance()
     return _choose(candidates, scores)
 
@@ -165,45 +168,42 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
 
 
 class _FoldedData:
-    """Features of all observations, sorted by fold, then node, reference before target."""
+    """Features and moments of one bandwidth, ready to be split by folds."""
 
     def __init__(
         self,
         samples: NodeSamples,
         folds: IntArray,
-        n_folds: int,
         features: NystromMap,
         alpha: float,
         prior_ratio: float,
         dtype: type[np.floating],
     ) -> None:
         self.alpha, self.prior_ratio = alpha, prior_ratio
-        segment = 2 * samples.node_index + samples.is_target
-        counts = np.bincount(
-            folds * (2 * samples.n_nodes) + segment, minlength=n_folds * 2 * samples.n_nodes
-        )
-        self.sizes = counts.reshape(n_folds, samples.n_nodes, 2)
-        weights = mixing_weights(self.sizes.sum(axis=0), alpha).ravel()[segment]
-        order = np.argsort(folds, kind="stable")
-        x = samples.values[order]
-        _, psi = features.principal(x, weights[order], FEATURE_FLOOR, dtype)
-        ends = np.cumsum(self.sizes.sum(axis=(1, 2)))
-        self.parts = np.split(psi, ends[:-1])
+        self.folds = folds
+        self.segment = 2 * samples.node_index + samples.is_target
+        self.shape = (samples.n_nodes, 2)
+        sizes = self._sizes(self.segment)
+        weights = mixing_weights(sizes, alpha).ravel()[self.segment]
+        _, self.psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
+        self.total = MomentSums.of(self.psi, sizes)
 
-    def splits(self) -> Iterator[tuple[Moments, Moments]]:
-        """Training and held-out moments of every fold."""
-        sums = [MomentSums.of(*part) for part in zip(self.parts, self.sizes, strict=True)]
-        total = sum(sums[1:], start=sums[0])
-        for psi, sizes, fold in zip(self.parts, self.sizes, sums, strict=True):
-            train = (total - fold).mixed(self.alpha, self.prior_ratio)
-            yield train, factored_moments(psi, sizes, self.alpha, self.prior_ratio)
+    def _sizes(self, segment: IntArray) -> IntArray:
+        return np.bincount(segment, minlength=self.shape[0] * 2).reshape(self.shape)
+
+    def split(self, fold: int) -> tuple[Moments, Moments]:
+        """Training moments, which are the total minus the fold, and those of the fold."""
+        rows = np.flatnonzero(self.folds == fold)
+        psi, sizes = self.psi[rows], self._sizes(self.segment[rows])
+        train = MomentSums.of(psi, sizes).replace_by_complement(self.total)
+        held_out = factored_moments(psi, sizes, self.alpha, self.prior_ratio)
+        return train.mixed(self.alpha, self.prior_ratio), held_out
 
 
-def _solve(objective: GraphObjective, graph: Graph) -> FloatArray:
-    if graph.n_edges == 0:
+def _solve(objective: GraphObjective, basis: Basis | None) -> FloatArray:
+    if basis is None:
         return solve_nodes(objective)
-    path = solve_path(objective, graph.spectrum, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
-    return path.theta
+    return solve_path(objective, basis, SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
 
 
 def _mean_loss(held_out: Moments, theta: FloatArray) -> FloatArray:

@@ -26,6 +26,9 @@ from scipy import sparse
 from graphratio._ragged import batches
 from graphratio.typing import BoolArray, FloatArray, IntArray
 
+# Sums over many rows go block by block, so that what is in between stays in the cache.
+BLOCK_ROWS = 2048
+
 
 class SecondMoment(Protocol):
     """The mixed second moments A_v of all nodes, in whatever form they are stored."""
@@ -148,8 +151,10 @@ class FactoredSecond:
         m = self.shape[1]
         total = np.zeros((m, m), dtype=self.dtype)
         for _, psi, weights in self.parts:
-            flat = psi.reshape(-1, m)
-            total += flat.T @ (flat * weights.reshape(-1, 1))
+            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1)
+            for begin in range(0, len(flat), BLOCK_ROWS):
+                rows = slice(begin, begin + BLOCK_ROWS)
+                total += flat[rows].T @ (flat[rows] * scale[rows])
         return total / self.n_nodes
 
     def astype(self, dtype: type[np.floating]) -> FactoredSecond:
@@ -215,11 +220,10 @@ class MomentSums:
         second = np.zeros((flat.size, m, m), dtype=psi.dtype)
         for batch in batches(starts, flat):
             rows = _rectangle_of(psi, batch.rows, batch.valid)
-            product = rows.transpose(0, 2, 1) @ rows
             if batch.segments.size == flat.size:
-                second = product
+                np.matmul(rows.transpose(0, 2, 1), rows, out=second)
             else:
-                second[batch.segments] = product
+                second[batch.segments] = rows.transpose(0, 2, 1) @ rows
         shape = (len(sizes), 2)
         first = segment_indicator(flat, psi.dtype) @ psi
         return cls(second.reshape(*shape, m, m), first.reshape(*shape, m), sizes)
@@ -233,6 +237,11 @@ class MomentSums:
         return MomentSums(
             self.second - other.second, self.first - other.first, self.sizes - other.sizes
         )
+
+    def replace_by_complement(self, whole: MomentSums) -> MomentSums:
+        """Return whole - self in the memory of self, which is lost."""
+        np.subtract(whole.second, self.second, out=self.second)
+        return MomentSums(self.second, whole.first - self.first, whole.sizes - self.sizes)
 
     def mixed(self, alpha: float, prior_ratio: float = 0.0) -> Moments:
         """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""

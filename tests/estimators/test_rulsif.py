@@ -5,8 +5,9 @@ import pytest
 from sklearn.base import clone
 
 import graphratio as gr
+from graphratio.estimators._node_choice import choose, choose_cautiously
 from graphratio.exceptions import InputError
-from graphratio.least_squares import leave_one_out_losses
+from graphratio.least_squares import leave_one_out_losses, left_out_losses
 
 RNG = np.random.default_rng
 
@@ -66,7 +67,9 @@ def test_leave_one_out_equals_refitting(n_ref, n_tgt, alpha, nonnegative):
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_scores_of_a_fit_on_unequal_nodes_equal_refitting(nonnegative):
     samples = ragged()
-    model = gr.RULSIF(0.2, n_centers=8, nonnegative=nonnegative, random_state=0).fit(samples)
+    model = gr.RULSIF(
+        0.2, n_centers=8, nonnegative=nonnegative, selection="min", random_state=0
+    ).fit(samples)
     table = model.cv_results_
     assert len(table["mean_score"]) == 7 * 5 * 4
     for row in range(0, len(table["node"]), 11):
@@ -82,6 +85,106 @@ def test_scores_of_a_fit_on_unequal_nodes_equal_refitting(nonnegative):
     best = table["rank"].reshape(7, 20) == 1
     np.testing.assert_array_equal(scores[best], scores.max(axis=1))
     np.testing.assert_array_equal(model.node_penalty_, table["node_penalty"].reshape(7, 20)[best])
+
+
+def cautious_by_hand(losses, n_min):
+    """The rule for one node, losses of shape (n_widths, n_penalties, n_pairs)."""
+    mean = losses.mean(axis=2)
+    best = losses[np.unravel_index(mean.argmin(), mean.shape)]
+    weights = np.zeros(mean.shape)
+    for w, p in np.ndindex(*mean.shape):
+        difference = losses[w, p] - best
+        error = difference.std(ddof=1) / np.sqrt(n_min)
+        weights[w, p] = np.exp(-0.5 * (difference.mean() / error) ** 2) if difference.any() else 1
+    share = weights.sum(axis=0) / weights.sum()
+    penalty = max(p for p in range(len(share)) if share[p:].sum() >= 0.5)
+    here = losses[:, penalty]
+    difference = here - here[here.mean(axis=1).argmin()]
+    allowed = 2 * difference.std(axis=1, ddof=1) / np.sqrt(n_min)
+    return np.flatnonzero(difference.mean(axis=1) <= allowed).max(), penalty
+
+
+def test_cautious_selection_follows_its_definition():
+    samples = ragged(8, n_nodes=12, low=4)
+    model = gr.RULSIF(0.2, n_centers=8, random_state=0).fit(samples)
+    least = gr.RULSIF(0.2, n_centers=8, selection="min", random_state=0).fit(samples)
+    widths = model.cv_results_["bandwidth"].reshape(12, 5, 4)[:, :, 0]
+    penalties = np.array([1e-5, 1e-3, 0.1, 10.0])
+    for v in samples.nodes:
+        centres = model.centers_[v, : model.n_centers_[v]]
+        x, y = samples.reference(v), samples.target(v)
+        losses = [
+            left_out_losses(
+                gaussian(x, centres, width)[None],
+                gaussian(y, centres, width)[None],
+                np.array([[len(x), len(y)]]),
+                0.2,
+                penalties,
+            )[0].T
+            for width in widths[v]
+        ]
+        width, penalty = cautious_by_hand(np.array(losses), min(len(x), len(y)))
+        assert model.node_penalty_[v] == penalties[penalty]
+        assert model.bandwidth_[v] == widths[v, width]
+    for name in ("mean_score", "rank"):
+        np.testing.assert_array_equal(model.cv_results_[name], least.cv_results_[name])
+    assert not np.array_equal(model.node_penalty_, least.node_penalty_)
+
+
+def test_ties_go_to_the_stronger_penalty_and_the_wider_kernel():
+    losses = np.tile(RNG(0).normal(size=30), (1, 3, 4, 1))
+    sizes = np.array([[30, 30]])
+    assert choose(-losses.mean(axis=3)) == (2, 3)
+    # All alike: the upper of the two middle penalties.
+    assert choose_cautiously(losses, sizes) == (2, 2)
+    losses[:, :, 2:] += 5.0  # constant differences have no error at all
+    losses[:, 1:] += 5.0
+    assert choose_cautiously(losses, sizes) == (0, 1)
+
+
+def test_one_clearly_best_candidate_is_taken_by_both_rules():
+    losses = 5 + 0.1 * RNG(0).normal(size=(3, 5, 4, 40))
+    best = [(0, 0), (4, 3), (2, 1)]
+    for node, (width, penalty) in enumerate(best):
+        losses[node, width, penalty] -= 3
+    expected = np.transpose(best)
+    sizes = np.full((3, 2), 40)
+    np.testing.assert_array_equal(choose(-losses.mean(axis=3)), expected)
+    np.testing.assert_array_equal(choose_cautiously(losses, sizes), expected)
+
+
+def test_padding_after_the_pairs_of_a_node_changes_nothing():
+    losses = RNG(0).normal(size=(6, 5, 4, 20))
+    sizes = np.tile([20, 13], (6, 1))
+    padded = np.concatenate([losses, np.zeros((6, 5, 4, 7))], axis=3)
+    np.testing.assert_array_equal(
+        choose_cautiously(padded, sizes), choose_cautiously(losses, sizes)
+    )
+
+
+def test_nonnegative_takes_the_minimum_unless_told_otherwise():
+    samples = ragged(9)
+    fits = {
+        selection: gr.RULSIF(nonnegative=True, selection=selection).fit(samples)
+        for selection in (None, "min", "cautious")
+    }
+    np.testing.assert_array_equal(fits[None].coef_, fits["min"].coef_)
+    assert not np.array_equal(fits[None].coef_, fits["cautious"].coef_)
+
+
+@pytest.mark.parametrize("name", ["Ia", "IIb"])
+def test_cautious_selection_has_the_smaller_error_on_few_observations(name):
+    scenario = gr.datasets.make_scenario(name, n_nodes=60, n=50, random_state=0)
+    errors = [
+        scenario.mean_squared_error(
+            gr.RULSIF(selection=selection, random_state=0).fit(scenario.samples).predict,
+            0.1,
+            n_points=500,
+            random_state=1,
+        ).mean()
+        for selection in ("cautious", "min")
+    ]
+    assert errors[0] < 0.8 * errors[1]
 
 
 def test_duplicates_and_constant_samples_have_finite_scores():
@@ -263,6 +366,7 @@ def test_predictions_are_clipped_and_score_is_minus_the_loss():
         ({"n_centers": 0}, "n_centers"),
         ({"kernel": "gauss"}, "kernel"),
         ({"nonnegative": "yes"}, "nonnegative"),
+        ({"selection": "one_se"}, "selection"),
         ({"random_state": -1}, "random_state"),
     ],
 )

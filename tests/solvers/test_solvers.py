@@ -6,7 +6,15 @@ from tests.problems import GRAPHS, dense_solution, graph, objective, random_mome
 from graphratio.exceptions import ConvergenceWarning, InputError
 from graphratio.moments import DenseSecond, Moments
 from graphratio.objectives import GraphObjective
-from graphratio.solvers import SOLVERS, solve, solve_cbcgd, solve_direct, solve_path, solve_pcg
+from graphratio.solvers import (
+    SOLVERS,
+    basis_of,
+    solve,
+    solve_cbcgd,
+    solve_direct,
+    solve_path,
+    solve_pcg,
+)
 from graphratio.solvers.cbcgd import curvatures, levels
 from graphratio.solvers.pcg import PRECONDITIONERS
 
@@ -54,7 +62,7 @@ def test_all_candidates_at_once_equal_one_at_a_time(preconditioner, name):
     lam = np.array([1e-3, 1e-3, 0.1, 1.0, 10.0])
     gam = np.array([1e-3, 1.0, 1e-4, 1.0, 1e-3])
     problem = objective(name, lam, gam)
-    path = solve_path(problem, graph(name).spectrum, 1e-11, 500, preconditioner)
+    path = solve_path(problem, basis_of(graph(name)), 1e-11, 500, preconditioner)
     for c in range(len(lam)):
         truth = dense_solution(problem, c)
         assert np.linalg.norm(path.theta[:, c] - truth) <= 1e-7 * np.linalg.norm(truth)
@@ -66,14 +74,14 @@ def test_without_rotation_the_kronecker_preconditioner_is_still_exact_for_equal_
     second = random_moments().second.dense()[:1].repeat(6, axis=0)
     data = Moments(DenseSecond(second), random_moments().first, np.ones(6, dtype=bool))
     problem = GraphObjective.of(data, graph("path").laplacian, 0.5, 0.1)
-    solution = solve_pcg(problem, graph("path").spectrum, 1e-10, 50, "kronecker")
+    solution = solve_pcg(problem, basis_of(graph("path")), 1e-10, 50, "kronecker")
     assert solution.n_iter == 0
 
 
 def test_stopping_early_warns_with_residual_and_remedy():
     problem = objective("path", 1.0, 1e-4)
     with pytest.warns(ConvergenceWarning, match=r"relative residual of .*Raise max_iter"):
-        solution = solve_pcg(problem, graph("path").spectrum, 1e-12, 1)
+        solution = solve_pcg(problem, basis_of(graph("path")), 1e-12, 1)
     assert not solution.converged
     assert solution.n_iter == 1
     assert len(solution.history) == 1
@@ -173,3 +181,31 @@ def test_zero_right_hand_side_gives_zero():
         solution = solve(problem, graph("path"), method, 1e-6, 100)
         assert solution.converged
         assert not solution.theta.any()
+
+
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "edgeless"])
+@pytest.mark.parametrize(("lam", "gam"), [(0.01, 1.0), (1.0, 0.1), (1e3, 1e-6)])
+def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, gam, monkeypatch):
+    monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
+    monkeypatch.setattr("graphratio.solvers.bases.LOW_MODES", 2)
+    problem = objective(name, lam, gam)
+    solution = solve_pcg(problem, basis_of(graph(name)), 1e-10, 500)
+    truth = dense_solution(problem)
+    assert np.linalg.norm(solution.theta - truth) <= 1e-6 * np.linalg.norm(truth)
+
+
+def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
+    """Without care the Laplacian's rounding, times the penalty, would drown the data."""
+    lam, gam = 1e4, 1e-7
+    problem = objective("complete", lam, gam)
+    small = Moments(
+        problem.moments.second.astype(np.float32),
+        problem.moments.first.astype(np.float32),
+        problem.moments.complete,
+    )
+    monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
+    monkeypatch.setattr("graphratio.solvers.bases.LOW_MODES", 2)
+    single = GraphObjective.of(small, problem.laplacian, lam, gam)
+    path = solve_path(single, basis_of(graph("complete"), np.float32), 1e-4, 100)
+    truth = dense_solution(problem)
+    assert np.linalg.norm(path.theta[:, 0] - truth) <= 1e-3 * np.linalg.norm(truth)

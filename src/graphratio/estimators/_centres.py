@@ -14,13 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio._ragged import batches
-from graphratio.estimators._node_choice import (
-    choose,
-    combined,
-    draw_centres,
-    mean_scores,
-    target_first,
-)
+from graphratio.estimators._node_choice import combined, draw_centres, mean_scores, target_first
 from graphratio.estimators._nystrom import positive_candidates
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import listing
@@ -72,10 +66,10 @@ class CentredEstimator(NodeRatioEstimator):
     )
 
     @abstractmethod
-    def _scores(
+    def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
-    ) -> FloatArray:
-        """Score of every candidate, higher is better.
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Score of every candidate, higher is better, and which one to take.
 
         Parameters
         ----------
@@ -89,6 +83,8 @@ class CentredEstimator(NodeRatioEstimator):
         -------
         scores : ndarray of shape (k, n_widths, n_penalties, n_folds)
             NaN where undefined; one fold for a leave-one-out score.
+        width, penalty : ndarray of shape (k,)
+            Positions of the chosen candidate.
         """
 
     @abstractmethod
@@ -129,9 +125,8 @@ class CentredEstimator(NodeRatioEstimator):
         for block in node_blocks(aligned, self.centers_, self.n_centers_, kernel):
             nodes = block.nodes
             if selecting:
-                scores = self._scores(block, widths[nodes], penalties, folds)
+                scores, width, penalty = self._compare(block, widths[nodes], penalties, folds)
                 tables.append((nodes, scores))
-                width, penalty = choose(mean_scores(scores))
                 self.bandwidth_[nodes] = widths[nodes, width]
                 self.node_penalty_[nodes] = penalties[penalty]
             solution = self._solve(block, self.bandwidth_[nodes], self.node_penalty_[nodes])

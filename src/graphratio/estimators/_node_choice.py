@@ -16,6 +16,9 @@ DEFAULT_CENTRES = 100
 # Mean scores closer than this, relative to the best, are ties.
 TIE_TOLERANCE = 1e-6
 
+# A bandwidth counts as no worse than the best up to this many standard errors.
+WIDTH_STANDARD_ERRORS = 2.0
+
 
 def target_first(samples: NodeSamples) -> NodeSamples:
     """Exchange the two samples: the median heuristic looks at the target first."""
@@ -91,6 +94,72 @@ def choose(mean: FloatArray) -> tuple[IntArray, IntArray]:
     penalty, width = np.divmod(position, n_widths)
     unscored = np.isnan(mean).all(axis=(1, 2))
     return np.where(unscored, n_widths // 2, width), np.where(unscored, n_penalties - 1, penalty)
+
+
+def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Candidate of every node that allows for the noise of its left-out losses.
+
+    With few pairs the smallest mean loss is often one of a weak penalty that was lucky at a
+    few rows, while the strongest penalty that is not significantly worse is often far too
+    strong. So every candidate has the weight exp(-t^2 / 2), where t is the mean of its paired
+    differences from the best candidate over their standard error. The weighted median of the
+    penalties is taken, then the widest kernel that at this penalty is at most two standard
+    errors of the paired differences worse than the best one.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (k, n_widths, n_penalties, n_pairs)
+        Zero after the last pair of a node; NaN at nodes without any.
+    sizes : ndarray of shape (k, 2)
+
+    Returns
+    -------
+    width, penalty : ndarray of shape (k,)
+        Positions; where nothing could be scored as in `choose`.
+
+    Examples
+    --------
+    >>> luck = np.array([0.2, -0.1, 0.4, -0.5, 0.1, -0.1])
+    >>> losses = np.array([luck, 0.01 - luck, 0.01 + 0 * luck, 3.0 + luck])
+    >>> choose_cautiously(losses.reshape(1, 1, 4, 6), np.array([[6, 6]]))  # the last is worse
+    (array([0]), array([1]))
+    """
+    k, n_widths, n_penalties, n_pairs = losses.shape
+    each = np.arange(k)
+    scored = sizes.min(axis=1) > 1
+    flat = np.where(scored[:, np.newaxis, np.newaxis], losses.reshape(k, -1, n_pairs), 0.0)
+    excess, error = _paired_differences(flat, sizes)
+    # A difference without any error is certain: t is infinite and the weight zero.
+    with np.errstate(divide="ignore"):
+        t = np.divide(excess, error, out=np.zeros_like(excess), where=excess > 0)
+    weights = np.exp(-0.5 * t**2).reshape(k, n_widths, n_penalties).sum(axis=1)
+    # From the strongest on, so that a tie goes to the stronger of the two in the middle.
+    share = np.cumsum(weights[:, ::-1], axis=1) / weights.sum(axis=1, keepdims=True)
+    penalty = n_penalties - 1 - np.argmax(share >= 0.5 - TIE_TOLERANCE, axis=1)
+    at_penalty = flat.reshape(losses.shape)[each, :, penalty]
+    excess, error = _paired_differences(at_penalty, sizes)
+    wide = (excess <= WIDTH_STANDARD_ERRORS * error)[:, ::-1]
+    width = n_widths - 1 - np.argmax(wide, axis=1)
+    return np.where(scored, width, n_widths // 2), np.where(scored, penalty, n_penalties - 1)
+
+
+def _paired_differences(losses: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Mean loss above the best candidate, and its standard error, shape (k, n_candidates) each.
+
+    The error counts the rows of the smaller sample, since the pairs beyond these repeat them.
+    Differences that are ties count as zero.
+    """
+    n_pairs = sizes.max(axis=1)[:, np.newaxis]
+    mean = losses.sum(axis=2) / n_pairs
+    best = mean.argmin(axis=1)[:, np.newaxis]
+    lowest = np.take_along_axis(mean, best, axis=1)
+    excess = mean - lowest
+    excess[excess <= TIE_TOLERANCE * np.abs(lowest)] = 0.0
+    difference = losses - np.take_along_axis(losses, best[:, :, np.newaxis], axis=1)
+    # Padding is zero in all candidates and adds nothing; its part of the mean is taken off.
+    squares = np.einsum("kcp,kcp->kc", difference, difference)
+    centred = np.maximum(squares - n_pairs * (mean - lowest) ** 2, 0.0)
+    return excess, np.sqrt(centred / (n_pairs - 1).clip(1) / sizes.min(axis=1)[:, np.newaxis])
 
 
 def combined(solutions: list[Solution], theta: FloatArray) -> Solution:

@@ -15,15 +15,15 @@ from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.model_selection import Candidates, select
-from graphratio.moments import mixing_weights, node_moments
+from graphratio.moments import node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import SOLVERS, Solution, solve
 from graphratio.typing import FloatArray, IntArray, RandomState
 from graphratio.validation import as_generator, check_choice, check_integer, check_real
 
-# Rows of features are formed in blocks of this many, to bound memory.
-_BLOCK = 65_536
+# Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
+_BLOCK = 2048
 
 
 class NystromEstimator(NodeRatioEstimator):
@@ -127,10 +127,8 @@ class NystromEstimator(NodeRatioEstimator):
             self.bandwidth_ = float(widths[0])
             self.graph_penalty_ = float(candidates.graph_penalty[0])
             self.node_penalty_ = float(node_penalties[0])
-        features = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
-        weights = mixing_weights(self.sizes_, self.alpha).ravel()
-        row_weights = np.repeat(weights, self.sizes_.ravel())
-        self.features_, psi = features.principal(samples.values, row_weights)
+        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        psi = self.features_(samples.values)
         moments = node_moments(psi, self.sizes_, self.alpha, self.prior_ratio_)
         objective = GraphObjective.of(
             moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
@@ -164,7 +162,11 @@ class NystromEstimator(NodeRatioEstimator):
 
     def _combine(self, psi: FloatArray, node: IntArray) -> FloatArray:
         """Ratio of the node of each row from its features, shape (n_rows,)."""
-        return np.asarray(self.prior_ratio_ + np.einsum("im,im->i", psi, self.coef_[node]))
+        ratios = np.empty(len(psi))
+        for begin in range(0, len(psi), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
+        return ratios + self.prior_ratio_
 
     def _summary(self) -> str:
         chosen = "selected" if self.cv_results_ is not None else "given"

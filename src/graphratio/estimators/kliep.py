@@ -9,6 +9,7 @@ import numpy as np
 
 from graphratio.divergences import SMALLEST_RATIO, kl_divergences
 from graphratio.estimators._centres import CentredEstimator
+from graphratio.estimators._node_choice import choose, mean_scores
 from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.model_selection import assign_folds
@@ -136,9 +137,9 @@ class KLIEP(CentredEstimator):
     def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray:
         return assign_folds(samples, self.cv, rng)
 
-    def _scores(
+    def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, IntArray, IntArray]:
         assert folds is not None
         # Problems of one bandwidth are solved together: nodes x folds x penalties.
         fold = np.where(block.target_valid, folds[block.target_rows], -1)
@@ -173,7 +174,7 @@ class KLIEP(CentredEstimator):
                 scores[node, position, each, split] = np.average(
                     logarithms, axis=1, weights=weights
                 )
-        return scores
+        return scores, *choose(mean_scores(scores))
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         phi_ref, phi_tgt = block.features(width)

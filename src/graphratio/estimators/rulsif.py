@@ -8,12 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio.estimators._centres import CentredEstimator
+from graphratio.estimators._node_choice import choose, choose_cautiously
 from graphratio.exceptions import InputError
 from graphratio.graph import Graph
-from graphratio.least_squares import least_squares, leave_one_out_losses
+from graphratio.least_squares import least_squares, left_out_losses
 from graphratio.node_blocks import NodeBlock
 from graphratio.solvers.solution import Solution
 from graphratio.typing import FloatArray, IntArray, RandomState
+from graphratio.validation import check_choice
 
 # Largest relative residual of the linear systems that counts as solved.
 _TOLERANCE = 1e-6
@@ -23,6 +25,7 @@ class _LeastSquares(CentredEstimator):
     """The part of RULSIF and ULSIF that does not depend on having an alpha."""
 
     nonnegative: bool
+    selection: str | None
 
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratio of every node from its own samples.
@@ -36,22 +39,29 @@ class _LeastSquares(CentredEstimator):
         """
         if not isinstance(self.nonnegative, bool | np.bool_):
             raise InputError(f"nonnegative={self.nonnegative!r} is neither True nor False")
+        if self.selection is not None:
+            check_choice(self.selection, "selection", ("cautious", "min"))
         self.divergence_name_ = "Pearson"
         return super().fit(samples, graph)
 
-    def _scores(
+    def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
-    ) -> FloatArray:
-        scores = np.empty((*widths.shape, penalties.size, 1))
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        n_pairs = block.sizes.max(axis=1)
+        losses = np.empty((*widths.shape, penalties.size, int(n_pairs.max())))
         for position, width in enumerate(widths.T):
-            scores[:, position, :, 0] = -leave_one_out_losses(
+            left_out = left_out_losses(
                 *block.features(width),
                 block.sizes,
                 self._relative,
                 penalties,
                 nonnegative=bool(self.nonnegative),
             )
-        return scores
+            losses[:, position] = left_out.transpose(0, 2, 1)
+        scores = -losses.sum(axis=3, keepdims=True) / n_pairs.reshape(-1, 1, 1, 1)
+        if self.selection == "min" or (self.selection is None and self.nonnegative):
+            return scores, *choose(scores[..., 0])
+        return scores, *choose_cautiously(losses, block.sizes)
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         theta, residuals = least_squares(
@@ -101,6 +111,10 @@ class RULSIF(_LeastSquares):
         Set negative coefficients to zero after the fit, as some implementations do; in the
         leave-one-out losses likewise. This is not the solution under a constraint: with a
         small penalty it can be far off, so leave `node_penalty` to the selection.
+    selection : {"cautious", "min"}, optional
+        "min" takes the candidate with the smallest leave-one-out loss. "cautious" allows for
+        the noise of these losses, see the notes. Default "cautious", but "min" with
+        `nonnegative`, where weak penalties give so large losses that none is taken by luck.
     random_state : int, numpy Generator, RandomState or None
         Which target observations become centres, where there are more than `n_centers`.
 
@@ -117,7 +131,7 @@ class RULSIF(_LeastSquares):
     divergence_name_ : str
     cv_results_ : dict of ndarray, or None
         One row per node and candidate: node, bandwidth, node_penalty, mean_score (minus the
-        leave-one-out loss), rank within the node. None if nothing was selected.
+        leave-one-out loss), rank within the node by this score. None if nothing was selected.
     solution_ : Solution
         The residual is the largest relative one of the linear systems, before negative
         coefficients are set to zero.
@@ -134,6 +148,14 @@ class RULSIF(_LeastSquares):
     there is nothing to leave out: the strongest penalty and the middle bandwidth are taken,
     the scores are NaN, and `notes_` says so.
 
+    Cautious selection: with some tens of observations the smallest of these losses often
+    belongs to a penalty that is far too weak. So each candidate is compared with the best one
+    by t, the mean of the differences of their losses at the same pairs over its standard
+    error (with min(n, n') for the number of pairs), and gets the weight exp(-t^2 / 2). The
+    median of the penalties under these weights is taken, then the largest bandwidth that at
+    this penalty is at most two standard errors worse than the best. With many observations
+    only the best candidates and those that do equally well keep a weight.
+
     Examples
     --------
     >>> import numpy as np
@@ -142,7 +164,7 @@ class RULSIF(_LeastSquares):
     >>> reference, target = rng.normal(size=200), rng.normal(1, 1, size=300)
     >>> model = gr.RULSIF(alpha=0.1, node_penalty=0.1, random_state=0).fit((reference, target))
     >>> model.predict([-1.0, 0.5, 2.0], node=0).round(1)  # exact: 0.2, 1.0, 3.3
-    array([0.1, 1.2, 3.8])
+    array([0.3, 1. , 3.2])
     >>> model.bandwidth_.shape, model.divergence_name_
     ((1,), 'Pearson')
     """
@@ -156,6 +178,7 @@ class RULSIF(_LeastSquares):
         node_penalty: float | Sequence[float] | None = None,
         n_centers: int | None = None,
         nonnegative: bool = False,
+        selection: str | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -164,6 +187,7 @@ class RULSIF(_LeastSquares):
         self.node_penalty = node_penalty
         self.n_centers = n_centers
         self.nonnegative = nonnegative
+        self.selection = selection
         self.random_state = random_state
 
 
@@ -175,7 +199,7 @@ class ULSIF(_LeastSquares):
 
     Parameters
     ----------
-    kernel, bandwidth, node_penalty, n_centers, nonnegative, random_state :
+    kernel, bandwidth, node_penalty, n_centers, nonnegative, selection, random_state :
         As in `RULSIF`.
 
     Attributes
@@ -203,6 +227,7 @@ class ULSIF(_LeastSquares):
         node_penalty: float | Sequence[float] | None = None,
         n_centers: int | None = None,
         nonnegative: bool = False,
+        selection: str | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -210,4 +235,5 @@ class ULSIF(_LeastSquares):
         self.node_penalty = node_penalty
         self.n_centers = n_centers
         self.nonnegative = nonnegative
+        self.selection = selection
         self.random_state = random_state

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from graphratio.graph import Graph
 from graphratio.objectives import GraphObjective
+from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.closed_form import solve_direct, solve_nodes, solve_per_node
 from graphratio.solvers.pcg import PathSolution, solve_path, solve_pcg
@@ -15,6 +16,7 @@ __all__ = [
     "SOLVERS",
     "PathSolution",
     "Solution",
+    "basis_of",
     "solve",
     "solve_cbcgd",
     "solve_direct",
@@ -44,12 +46,12 @@ def solve(
     if method == "cbcgd":
         return solve_cbcgd(objective, tol, max_iter)
     if method == "pcg":
-        return solve_pcg(objective, graph.spectrum, tol, max_iter)
+        return solve_pcg(objective, basis_of(graph), tol, max_iter)
     if graph.n_edges == 0:
         chosen, reason = solve_per_node(objective, tol), "the graph has no edges"
     elif n_nodes * m <= SMALL_SYSTEM:
         chosen, reason = solve_direct(objective, tol), f"only {n_nodes * m} unknowns"
     else:
-        chosen = solve_pcg(objective, graph.spectrum, tol, max_iter)
+        chosen = solve_pcg(objective, basis_of(graph), tol, max_iter)
         reason = f"{n_nodes * m} unknowns"
     return replace(chosen, method=f"{chosen.method}, chosen automatically: {reason}")

@@ -16,15 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.objectives import GraphObjective
-from graphratio.solvers.preconditioners import (
-    BlockJacobi,
-    HalfSum,
-    MeanFieldKronecker,
-    Preconditioner,
-    SpectralBasis,
-)
+from graphratio.solvers.bases import Basis, Linear, Selection, pick
+from graphratio.solvers.preconditioners import BlockJacobi, HalfSum, mean_field
 from graphratio.solvers.solution import Solution
-from graphratio.typing import BoolArray, FloatArray, IntArray
+from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
 
 PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
@@ -61,7 +56,7 @@ class PathSolution:
 
 def solve_pcg(
     objective: GraphObjective,
-    spectrum: tuple[FloatArray, FloatArray],
+    basis: Basis,
     tol: float,
     max_iter: int,
     preconditioner: str = "auto",
@@ -72,13 +67,14 @@ def solve_pcg(
     ----------
     objective : GraphObjective
         In Nystrom form, with one candidate.
-    spectrum : (eigenvalues, eigenvectors) of the Laplacian
+    basis : Basis
+        Coordinates over the graph, from `bases.basis_of`.
     tol : float
         Bound on the relative residual.
     max_iter : int
     preconditioner : {"auto", "kronecker", "block-jacobi", "mixed"}
     """
-    path = solve_path(objective, spectrum, tol, max_iter, preconditioner)
+    path = solve_path(objective, basis, tol, max_iter, preconditioner)
     residual = float(path.residual[0])
     history = [float(step[0]) for step in path.history]
     method = f"pcg ({path.preconditioner} preconditioner)"
@@ -91,21 +87,20 @@ def solve_pcg(
 
 def solve_path(
     objective: GraphObjective,
-    spectrum: tuple[FloatArray, FloatArray],
+    basis: Basis,
     tol: float,
     max_iter: int,
     preconditioner: str = "auto",
 ) -> PathSolution:
     """Solve all candidates of an objective at once, in the precision of its moments.
 
-    The iteration starts from the preconditioner's own answer, so `n_iter` counts what comes
-    after it.
+    The basis must be in the same precision. The iteration starts from the preconditioner's own
+    answer, so `n_iter` counts what comes after it.
     """
     dtype = objective.moments.second.dtype
-    basis = SpectralBasis(*spectrum).astype(dtype)
     name = choose_preconditioner(objective, preconditioner)
     inverse = _build(name, objective, basis)
-    rhs = basis.to_modes(objective.moments.first.astype(dtype, copy=False))
+    rhs = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
     # The mean-field solution is close already, and the preconditioner gives it at once.
     x = inverse.apply(np.repeat(rhs[:, np.newaxis], len(objective.lam), axis=1))
     n_iter = np.zeros(len(objective.lam), dtype=np.intp)
@@ -144,40 +139,37 @@ def choose_preconditioner(objective: GraphObjective, name: str) -> str:
 WEAK_COUPLING = 0.05
 
 
-def _build(name: str, objective: GraphObjective, basis: SpectralBasis) -> Preconditioner:
+def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "kronecker":
-        return MeanFieldKronecker.of(objective, basis)
+        return mean_field(objective, basis)
     jacobi = BlockJacobi.of(objective, basis)
     if name == "block-jacobi":
         return jacobi
-    return HalfSum(MeanFieldKronecker.of(objective, basis), jacobi)
+    return HalfSum(mean_field(objective, basis), jacobi)
 
 
 class _System:
     """Hessian of some of the candidates in the coordinates of the basis, times N."""
 
-    def __init__(self, objective: GraphObjective, basis: SpectralBasis) -> None:
+    def __init__(self, objective: GraphObjective, basis: Basis) -> None:
         self.second = objective.moments.second
         self.basis = basis
-        penalty = objective.lam * (basis.modes[:, np.newaxis] + objective.gam)
-        self.penalty = (penalty * objective.shape[0]).astype(self.second.dtype)[:, :, np.newaxis]
+        self.penalty: Linear = basis.penalty(objective.shape[0] * objective.lam, objective.gam)
 
-    def restrict(self, keep: IntArray | BoolArray) -> _System:
+    def restrict(self, candidates: Selection) -> _System:
         smaller = copy(self)
-        smaller.penalty = self.penalty[:, keep]
+        smaller.penalty = self.penalty.restrict(candidates)
         return smaller
 
-    def apply(self, p: FloatArray, work: FloatArray) -> FloatArray:
-        """Hessian times p; `work` is overwritten."""
-        q = self.basis.to_modes(self.second.apply(self.basis.to_nodes(p)))
-        np.multiply(self.penalty, p, out=work)
-        q += work
-        return q
+    def apply(self, x: FloatArray) -> FloatArray:
+        product = self.basis.from_nodes(self.second.apply(self.basis.to_nodes(x)))
+        product += self.penalty.apply(x)
+        return product
 
 
 def _iterate(
     system: _System,
-    inverse: Preconditioner,
+    inverse: Linear,
     rhs: FloatArray,
     x: FloatArray,
     tol: float,
@@ -186,13 +178,15 @@ def _iterate(
     """Conjugate gradients on all candidates; `x` is updated in place."""
     n_candidates = x.shape[1]
     norm = float(np.linalg.norm(rhs)) or 1.0
-    r = rhs[:, np.newaxis] - system.apply(x, np.empty_like(x))
+    r = rhs[:, np.newaxis] - system.apply(x)
     active = np.arange(n_candidates)
     relative = np.sqrt(_dots(r, r)) / norm
     counts = np.zeros(n_candidates, dtype=np.intp)
     history: list[FloatArray] = []
     # Steps of the active candidates, added to x when the set of them changes.
-    part = work = p = np.zeros_like(r)
+    p: FloatArray = np.zeros_like(r)
+    part: FloatArray = p
+    work: FloatArray = p
     rho: FloatArray = np.zeros(n_candidates, dtype=x.dtype)
     for step in range(max_iter):
         going = relative[active] > tol
@@ -202,14 +196,14 @@ def _iterate(
             x[:, active] += part
             active = active[going]
             system, inverse = system.restrict(going), inverse.restrict(going)
-            r, p, rho = r[:, going], p[:, going], rho[going]
+            r, p, rho = pick(r, going), pick(p, going), rho[going]
             part, work = np.zeros_like(r), np.empty_like(r)
         counts[active[relative[active] > tol]] += 1
         z = inverse.apply(r)
         previous, rho = rho, _dots(r, z)
         p *= _broadcast(_ratio(rho, previous))
         p += z
-        q = system.apply(p, work)
+        q = system.apply(p)
         length = _broadcast(_ratio(rho, _dots(p, q)))
         np.multiply(length, p, out=work)
         part += work

@@ -1,109 +1,58 @@
-"""Preconditioners for conjugate gradients, and the coordinates that they work in.
+"""Preconditioners for conjugate gradients: approximate inverses of N times the Hessian.
 
-Symbols as in `objectives`, and
-V, mu       eigenvectors and eigenvalues of the Laplacian
+Symbols as in `objectives` and `bases`, and
 Abar, U, w  mean of the A_v over nodes, its eigenvectors and eigenvalues
-R           residuals, shape (n_nodes, n_candidates, m), in the coordinates of the basis
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from graphratio.objectives import GraphObjective
-from graphratio.typing import BoolArray, FloatArray, IntArray
+from graphratio.solvers.bases import Basis, Linear, Selection, pick
+from graphratio.typing import FloatArray
 
 # Abar counts as diagonal when its correlations are this small: rotating twice per iteration
 # would then cost more than the iterations it saves.
 DIAGONAL_TOLERANCE = 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class SpectralBasis:
-    """Coordinates in which the graph penalty is diagonal: rows are Laplacian modes.
+def mean_field(objective: GraphObjective, basis: Basis) -> Linear:
+    """Replace every A_v by their mean: (I (x) Abar + N lam (lap + gam I) (x) I)^{-1}.
 
-    Attributes
-    ----------
-    modes : ndarray of shape (n_nodes,)
-        Eigenvalues mu of the Laplacian.
-    vectors : ndarray of shape (n_nodes, n_nodes)
+    A Kronecker structure, diagonal in the eigenvectors of the Laplacian and of Abar.
     """
-
-    modes: FloatArray
-    vectors: FloatArray
-
-    def to_nodes(self, x: FloatArray) -> FloatArray:
-        """From modes to nodes: V x."""
-        return (self.vectors @ x.reshape(len(x), -1)).reshape(x.shape)
-
-    def to_modes(self, x: FloatArray) -> FloatArray:
-        """From nodes to modes: V' x."""
-        return (self.vectors.T @ x.reshape(len(x), -1)).reshape(x.shape)
-
-    def astype(self, dtype: np.dtype[np.floating]) -> SpectralBasis:
-        """The same basis in another precision."""
-        return SpectralBasis(
-            self.modes.astype(dtype, copy=False), self.vectors.astype(dtype, copy=False)
-        )
-
-
-class Preconditioner(Protocol):
-    """An approximate inverse of N times the Hessian, symmetric and positive definite."""
-
-    def apply(self, residuals: FloatArray) -> FloatArray:
-        """Approximate solution for residuals in the coordinates of the basis."""
-
-    def restrict(self, candidates: IntArray | BoolArray) -> Preconditioner:
-        """The same for some of the candidates only."""
+    dtype = objective.moments.second.dtype
+    n_nodes = objective.shape[0]
+    mean = objective.moments.second.mean().astype(np.float64)
+    w = np.maximum(np.diagonal(mean), 0.0)
+    rotation = None
+    # Directions far below the leading one are the penalty's business, not the data's.
+    size = np.sqrt(w + 1e-6 * w.max(initial=0) + np.finfo(float).tiny)
+    correlations = np.abs(mean - np.diag(np.diagonal(mean))) / np.outer(size, size)
+    if correlations.max() > DIAGONAL_TOLERANCE:
+        eigenvalues, vectors = np.linalg.eigh(mean)
+        w, rotation = np.maximum(eigenvalues, 0.0), vectors.astype(dtype)
+    inverse = basis.mean_field(w, n_nodes * objective.lam, objective.gam)
+    return inverse if rotation is None else Rotated(inverse, rotation)
 
 
 @dataclass(frozen=True, eq=False)
-class MeanFieldKronecker:
-    """Replace every A_v by their mean: Abar (x) I + N lam (lap + gam I) (x) I, inverted exactly.
+class Rotated:
+    """An operator in rotated features: U inner U'."""
 
-    Diagonal in the basis of Laplacian modes times eigenvectors of Abar.
+    inner: Linear
+    rotation: FloatArray
 
-    Attributes
-    ----------
-    inverse : ndarray of shape (n_nodes, n_candidates, m)
-        1 / (w_j + N lam (mu_k + gam)).
-    rotation : ndarray of shape (m, m), or None
-        Eigenvectors U of Abar; None where the features are chosen such that Abar is diagonal.
-    """
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Rotate, apply, rotate back."""
+        return np.asarray(self.inner.apply(x @ self.rotation) @ self.rotation.T)
 
-    inverse: FloatArray
-    rotation: FloatArray | None
-
-    @classmethod
-    def of(cls, objective: GraphObjective, basis: SpectralBasis) -> MeanFieldKronecker:
-        """Set up for an objective in Nystrom form."""
-        dtype = objective.moments.second.dtype
-        mean = objective.moments.second.mean().astype(np.float64)
-        eigenvalues = np.maximum(np.diagonal(mean), 0.0)
-        rotation = None
-        # Directions far below the leading one are the penalty's business, not the data's.
-        size = np.sqrt(eigenvalues + 1e-3 * eigenvalues.max(initial=0) + np.finfo(float).tiny)
-        correlations = np.abs(mean - np.diag(np.diagonal(mean))) / np.outer(size, size)
-        if correlations.max() > DIAGONAL_TOLERANCE:
-            eigenvalues, vectors = np.linalg.eigh(mean)
-            rotation = vectors.astype(dtype)
-        graph = objective.lam * (basis.modes[:, np.newaxis] + objective.gam)
-        data = np.maximum(eigenvalues, 0.0)
-        inverse = 1.0 / (objective.shape[0] * graph[:, :, np.newaxis] + data)
-        return cls(inverse.astype(dtype), rotation)
-
-    def apply(self, residuals: FloatArray) -> FloatArray:
-        """Divide in the eigenbasis."""
-        if self.rotation is None:
-            return self.inverse * residuals
-        return np.asarray(((residuals @ self.rotation) * self.inverse) @ self.rotation.T)
-
-    def restrict(self, candidates: IntArray | BoolArray) -> MeanFieldKronecker:
+    def restrict(self, candidates: Selection) -> Rotated:
         """Keep some of the candidates."""
-        return replace(self, inverse=self.inverse[:, candidates])
+        return replace(self, inner=self.inner.restrict(candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,18 +61,18 @@ class BlockJacobi:
 
     Attributes
     ----------
-    basis : SpectralBasis
+    basis : Basis
     inverse : ndarray of shape (n_nodes, n_candidates, m)
     vectors : ndarray of shape (n_nodes, m, m)
         Eigenvectors of the A_v.
     """
 
-    basis: SpectralBasis
+    basis: Basis
     inverse: FloatArray
     vectors: FloatArray
 
     @classmethod
-    def of(cls, objective: GraphObjective, basis: SpectralBasis) -> BlockJacobi:
+    def of(cls, objective: GraphObjective, basis: Basis) -> BlockJacobi:
         """Set up for an objective in Nystrom form."""
         dtype = objective.moments.second.dtype
         eigenvalues, vectors = np.linalg.eigh(objective.moments.second.dense())
@@ -133,28 +82,28 @@ class BlockJacobi:
         inverse = 1.0 / (objective.shape[0] * graph[:, :, np.newaxis] + data)
         return cls(basis, inverse.astype(dtype), vectors)
 
-    def apply(self, residuals: FloatArray) -> FloatArray:
+    def apply(self, x: FloatArray) -> FloatArray:
         """Solve every node by itself."""
-        rotated = self.basis.to_nodes(residuals) @ self.vectors
+        rotated = self.basis.to_nodes(x) @ self.vectors
         rotated *= self.inverse
-        return self.basis.to_modes(rotated @ self.vectors.transpose(0, 2, 1))
+        return self.basis.from_nodes(rotated @ self.vectors.transpose(0, 2, 1))
 
-    def restrict(self, candidates: IntArray | BoolArray) -> BlockJacobi:
+    def restrict(self, candidates: Selection) -> BlockJacobi:
         """Keep some of the candidates."""
-        return replace(self, inverse=self.inverse[:, candidates])
+        return replace(self, inverse=pick(self.inverse, candidates))
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSum:
     """Half the sum of two preconditioners: each covers the corner where the other is weak."""
 
-    first: Preconditioner
-    second: Preconditioner
+    first: Linear
+    second: Linear
 
-    def apply(self, residuals: FloatArray) -> FloatArray:
+    def apply(self, x: FloatArray) -> FloatArray:
         """Average of both."""
-        return 0.5 * (self.first.apply(residuals) + self.second.apply(residuals))
+        return 0.5 * (self.first.apply(x) + self.second.apply(x))
 
-    def restrict(self, candidates: IntArray | BoolArray) -> HalfSum:
+    def restrict(self, candidates: Selection) -> HalfSum:
         """Keep some of the candidates."""
         return HalfSum(self.first.restrict(candidates), self.second.restrict(candidates))
