@@ -5,7 +5,7 @@ nodes together the relative likelihood-ratio = target / reference, and from it d
 importance weights.
 """
 
-from graphratio import datasets
+from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
 from graphratio.graph import Graph
@@ -21,5 +21,7 @@ __all__ = [
     "Pool",
     "__version__",
     "datasets",
+    "exceptions",
     "load",
+    "theory",
 ]

@@ -178,7 +178,7 @@ def _iterate(
     """Conjugate gradients on all candidates; `x` is updated in place."""
     n_candidates = x.shape[1]
     norm = float(np.linalg.norm(rhs)) or 1.0
-    r = rhs[:, np.newaxis] - system.apply(x)
+    r: FloatArray = rhs[:, np.newaxis] - system.apply(x)
     active = np.arange(n_candidates)
     relative = np.sqrt(_dots(r, r)) / norm
     counts = np.zeros(n_candidates, dtype=np.intp)
