@@ -3,29 +3,41 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RUNS   := $(VENV)/.runs
+comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test lint format bench accuracy clean
+.PHONY: help demo test browser lint format bench accuracy clean
 
 help:
-	@echo "make demo    fit an example network and print what changed"
+	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
 	@echo "make test    install what is needed, check style, types and layers, run all tests"
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
 	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
 	@echo "make clean   remove the virtual environment and caches"
 
-$(READY): pyproject.toml
-	@echo "== creating the virtual environment $(VENV) and installing graphratio (about a minute)"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "graphratio needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11"; exit 1; }
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" 2>$(VENV)/pip.log || \
-	  { cat $(VENV)/pip.log; exit 1; }
-	@touch $(READY)
+# Install the package with the extras $(1), into the virtual environment.
+define install
+@echo "== installing graphratio with [$(1)] into $(VENV) (about a minute)"
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "graphratio needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11"; exit 1; }
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(1)]" 2>$(VENV)/pip.log || \
+  { cat $(VENV)/pip.log; exit 1; }
+@touch $@
+endef
 
-demo: $(READY)
+$(READY): pyproject.toml
+	$(call install,dev)
+	@touch $(RUNS)
+
+# What the demo needs, which is less; installing for the tests covers it.
+$(RUNS): pyproject.toml
+	$(call install,cli$(comma)examples)
+
+demo: $(RUNS)
 	@$(BIN)/graphratio demo
 
 lint: $(READY)
@@ -41,9 +53,23 @@ format: $(READY)
 	@$(BIN)/ruff check --fix src tests benchmarks studies
 	@$(BIN)/ruff format src tests benchmarks studies
 
-test: lint
+# The browser tests use an installed Chromium; as root with apt, it is installed once.
+BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome
+
+browser: $(READY)
+	@if ! { $(BROWSER); } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "== installing Debian's chromium for the browser tests (apt-get, a minute or two)"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends chromium; } >$(VENV)/apt.log 2>&1 || \
+	    tail -n 3 $(VENV)/apt.log; \
+	fi
+
+test: lint browser
 	@echo "== tests and doctests (pytest)"
-	@$(SINGLE) $(BIN)/pytest -n 2 --dist worksteal
+	@if { $(BROWSER); } >/dev/null; then marks=""; \
+	elif [ "$$CI" = true ]; then echo "CI=true, but there is no Chromium for the browser tests"; exit 1; \
+	else marks="not browser"; echo "no Chromium found: the browser tests are left out"; fi; \
+	$(SINGLE) $(BIN)/pytest -n 2 --dist worksteal -m "$$marks"
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
@@ -53,4 +79,4 @@ accuracy: $(READY)
 	@$(SINGLE) $(BIN)/python studies/accuracy.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) graphratio-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -19,6 +19,9 @@ def test_public_names():
         "datasets",
         "exceptions",
         "load",
+        "plot_graph",
+        "plot_node",
+        "plot_selection",
         "theory",
     ]
     assert all(hasattr(gr, name) for name in gr.__all__)

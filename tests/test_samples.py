@@ -369,6 +369,41 @@ class TestStandardized:
             with pytest.raises(InputError, match="standardised in another way"):
                 scaled.scaled(wrong)
 
+    def test_logarithm_comes_first(self):
+        rng = np.random.default_rng(0)
+        samples = NodeSamples.from_arrays(
+            np.exp(rng.normal(size=(2, 9, 2))),
+            np.exp(rng.normal(size=(2, 5, 2))),
+            feature_names=["skewed", "plain"],
+        )
+        for log in ("skewed", ["skewed"]):
+            scaled = samples.standardized(log=log)
+            np.testing.assert_allclose(scaled.values.mean(axis=0), 0, atol=1e-12)
+            np.testing.assert_allclose(scaled.values.std(axis=0), 1, rtol=1e-12)
+            np.testing.assert_allclose(scaled.scaling.mean[0], np.log(samples.values[:, 0]).mean())
+            np.testing.assert_allclose(scaled.scaling.mean[1], samples.values[:, 1].mean())
+            assert scaled.scaling.log.tolist() == [True, False]
+        only = samples.standardized(log="skewed", standardize=False)
+        np.testing.assert_array_equal(only.values[:, 0], np.log(samples.values[:, 0]))
+        np.testing.assert_array_equal(only.values[:, 1], samples.values[:, 1])
+        assert samples.standardized(standardize=False) is samples
+        assert not scaled.scaling.same_as(samples.standardized().scaling)
+        assert not only.scaling.same_as(scaled.scaling)
+        with pytest.raises(InputError, match="standardised in another way"):
+            scaled.scaled(samples.standardized().scaling)
+        with pytest.raises(InputError, match="standardised already"):
+            samples.standardized().standardized(log="skewed")
+
+    def test_logarithm_of_what_has_none(self):
+        samples = NodeSamples.from_arrays({"a": [1.0, 0.0], "b": [-1.0]}, {"a": [2.0], "b": [3.0]})
+        with pytest.raises(InputError, match=r"'x0' needs positive.*2 are.*at nodes 'a', 'b'"):
+            samples.standardized(log="x0")
+        with pytest.raises(InputError, match=r"no feature 'x1' to take.*'x0'"):
+            samples.standardized(log=["x1"])
+        scaling = NodeSamples.from_arrays([1.0], [2.0]).standardized(log="x0").scaling
+        with pytest.raises(InputError, match=r"feature 0.*1 of 2 values are zero or negative"):
+            scaling.apply(np.array([[1.0], [0.0]]))
+
     def test_alignment_keeps_it(self):
         scaled = labelled("a", "b").standardized()
         assert scaled.aligned(["b", "a"]).scaling is scaled.scaling

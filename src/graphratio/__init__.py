@@ -5,11 +5,17 @@ nodes together the relative likelihood-ratio = target / reference, and from it d
 importance weights.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
+
+if TYPE_CHECKING:
+    from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
     "GRULSIF",
@@ -23,5 +29,25 @@ __all__ = [
     "datasets",
     "exceptions",
     "load",
+    "plot_graph",
+    "plot_node",
+    "plot_selection",
     "theory",
 ]
+
+# Where names live that are looked up only when used, since most sessions draw nothing.
+_ON_USE = {
+    "plot_graph": "graphratio.plotting",
+    "plot_node": "graphratio.plotting",
+    "plot_selection": "graphratio.plotting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_USE:
+        return getattr(import_module(_ON_USE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,33 +13,10 @@ from graphratio import _sample_input as read
 from graphratio._frames import Backend, backend_of
 from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
+from graphratio.scaling import Scaling as Scaling
+from graphratio.scaling import log_mask
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.validation import as_labels, find_label, read_only
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Shift and scale of the features, remembered so that new points get the same.
-
-    Attributes
-    ----------
-    mean, scale : ndarray of shape (n_features,)
-    """
-
-    mean: FloatArray
-    scale: FloatArray
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Return (x - mean) / scale."""
-        return np.asarray((x - self.mean) / self.scale)
-
-    def same_as(self, other: Scaling | None) -> bool:
-        """Tell whether both transform points alike."""
-        return (
-            other is not None
-            and np.array_equal(self.mean, other.mean)
-            and np.array_equal(self.scale, other.scale)
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -292,32 +269,48 @@ class NodeSamples:
             n_target=read_only(self.n_target[order]),
         )
 
-    def standardized(self) -> NodeSamples:
+    def standardized(
+        self, *, log: Sequence[str] | str = (), standardize: bool = True
+    ) -> NodeSamples:
         """Return the samples with every feature shifted to mean 0 and scaled to spread 1.
 
         Mean and standard deviation come from both samples of all nodes together, so that they
-        do not see which observation is reference and which target. The scaling is remembered:
+        do not see which observation is reference and which target. The transform is remembered:
         a model fitted on the result applies it to new points. A constant feature is shifted
         only.
+
+        Parameters
+        ----------
+        log : str or sequence of str
+            Features whose natural logarithm is taken first; their values must be positive.
+        standardize : bool, default True
+            With False only the logarithms are taken.
 
         Examples
         --------
         >>> import graphratio as gr
-        >>> samples = gr.NodeSamples.from_arrays([0.0, 2.0], [4.0, 6.0]).standardized()
-        >>> samples.values.ravel().round(2)
+        >>> samples = gr.NodeSamples.from_arrays([0.0, 2.0], [4.0, 6.0])
+        >>> samples.standardized().values.ravel().round(2)
         array([-1.34, -0.45,  0.45,  1.34])
+        >>> skewed = gr.NodeSamples.from_arrays([1.0, 10.0], [100.0], feature_names=["pm25"])
+        >>> skewed.standardized(log="pm25").values.ravel().round(2)
+        array([-1.22,  0.  ,  1.22])
         """
-        if self.scaling is not None:
+        names = (log,) if isinstance(log, str) else tuple(log)
+        if not names and (self.scaling is not None or not standardize):
             return self
-        largest = np.abs(self.values).max(axis=0)
-        # In units of the largest value, since squares of very small numbers would vanish.
-        unit = np.where(largest > 0, largest, 1.0)
-        relative = self.values / unit
-        mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
-        # Rounding leaves a constant column with a spread of about this, not exactly zero.
-        constant = spread <= 8 * np.finfo(np.float64).eps
-        scale = np.where(constant, 1.0, spread * unit)
-        return self.scaled(Scaling(read_only(mean), read_only(scale)))
+        if self.scaling is not None:
+            raise InputError(
+                "the samples are standardised already, so it is too late for a logarithm",
+                "Pass log= where they are standardised",
+            )
+        logged = log_mask(
+            names,
+            self.feature_names,
+            self.values,
+            lambda rows: [self.nodes[v] for v in self.node_index[rows]],
+        )
+        return self.scaled(Scaling.of(self.values, logged, standardize=standardize))
 
     def scaled(self, scaling: Scaling | None) -> NodeSamples:
         """Return the samples under a given scaling.

@@ -18,17 +18,6 @@ def test_version():
     assert result.stdout.strip() == f"graphratio {graphratio.__version__}"
 
 
-def test_demo_prints_every_node_and_ranks_the_clusters():
-    result = runner.invoke(app, ["demo"])
-    assert result.exit_code == 0
-    text = result.stdout
-    assert all(f" {node} " in text for node in range(40))
-    line = next(line for line in text.splitlines() if line.startswith("Mean divergence"))
-    words = line.split(":")[1].replace(",", "").split()
-    means = dict(zip(words[::2], map(float, words[1::2]), strict=True))
-    assert means["C4"] > means["C1"] > max(means["C2"], means["C3"])
-
-
 def test_unknown_command_is_a_usage_error():
     assert runner.invoke(app, ["nonsense"]).exit_code == 2
 

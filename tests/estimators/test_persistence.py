@@ -175,6 +175,28 @@ class TestRoundTrip:
         with pytest.raises(ValueError, match="read-only"):
             again.graph_.adjacency.data[0] = 1.0
 
+    def test_logarithm_is_taken_after_loading(self, tmp_path):
+        rng = np.random.default_rng(0)
+        samples = gr.NodeSamples.from_arrays(
+            np.exp(rng.normal(size=(3, 12, 2))), np.exp(rng.normal(size=(3, 9, 2)) + 0.5)
+        )
+        logs = gr.NodeSamples.from_arrays(
+            *(
+                [np.log(side(v)) * [1, 0] + side(v) * [0, 1] for v in range(3)]
+                for side in (samples.reference, samples.target)
+            )
+        )
+        model = gr.RULSIF(random_state=0).fit(samples.standardized(log="x0"))
+        again = round_trip(model, tmp_path)
+        plain = gr.RULSIF(random_state=0).fit(logs.standardized())
+        points = samples.reference(0)
+        np.testing.assert_allclose(again.predict(points), plain.predict(logs.reference(0)))
+        np.testing.assert_allclose(again.divergence(samples), plain.divergence_)
+        with pytest.raises(ValueError, match="read-only"):
+            again.scaling_.log[0] = False
+        with pytest.raises(InputError, match="zero or negative"):
+            again.predict([[0.0, 1.0]])
+
     def test_refit_after_loading(self, model, tmp_path):
         again = round_trip(model, tmp_path)
         fresh = fitted(bandwidth=[0.5, 1.0], cv=2, standardize=True)

@@ -1,22 +1,83 @@
-"""Commands of the `graphratio` program."""
+"""The `graphratio` program: its commands, and how errors are told."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from graphratio._version import __version__
-from graphratio.cli import demo
+from graphratio.cli import analyse, demo, saved
+from graphratio.cli._expand import expand
+from graphratio.exceptions import GraphRatioError
+
+# Remedies of the library in the words of the command line.
+_SPELLINGS = {
+    'Pass missing="drop"': "Pass --missing drop",
+    "leave them out of samples and graph": "remove their rows and edges",
+}
+
+
+class Commands(TyperGroup):
+    """Commands whose errors about the input are one message and a hint, and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except GraphRatioError as error:
+            problem, remedy = error.problem, error.remedy
+        except BrokenPipeError:
+            # The reader of our output has seen enough.
+            raise typer.Exit(0) from None
+        except OSError as error:
+            problem = f"{error.filename or 'a file'}: {error.strerror or error}"
+            remedy = "Check the path, its permissions and the space on the disk"
+        for library, here in _SPELLINGS.items():
+            remedy = remedy.replace(library, here) if remedy else None
+        typer.echo(f"error: {_line(problem)}", err=True)
+        if remedy:
+            typer.echo(f"hint: {_line(remedy)}", err=True)
+        raise typer.Exit(1)
+
+
+def _line(text: str) -> str:
+    """One line, whatever names of files and columns contain."""
+    line = " ".join(text.split()).rstrip(".")
+    return f"{line}?" if line.startswith("Did you mean") and not line.endswith("?") else line
+
 
 app = typer.Typer(
     name="graphratio",
-    help="Which nodes of a graph changed between two samples, by how much, and in what way.",
+    cls=Commands,
+    help="""Which nodes of a graph changed between two samples, by how much, and in what way.
+
+    See it at work on real flights:
+
+        graphratio demo
+
+    On your own table, with a column that says where and one that says before or after:
+
+        graphratio report air.csv --node station \\
+          --sample period --reference before --target after \\
+          --features pm25,no2 --coordinates lat,lon
+    """,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-app.command("demo")(demo.demo)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "report": analyse.report,
+    "fit": analyse.fit,
+    "predict": saved.predict,
+    "info": saved.info,
+    "demo": demo.demo,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(expand(_command))
 
 
 def _show_version(wanted: bool) -> None:

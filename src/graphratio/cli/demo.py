@@ -1,61 +1,96 @@
-"""`graphratio demo`: fit a small network and show what changed."""
+"""`graphratio demo`: real flights, winter against summer, fitted and shown."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from graphratio.datasets import Scenario, make_scenario
-from graphratio.estimators import GRULSIF
+from graphratio.cli._console import Screen
+from graphratio.cli.fitting import fit_problem, settings_of
+from graphratio.cli.inputs import Problem
+from graphratio.cli.options import FitOptions, Json, Quiet
+from graphratio.cli.output import most_changed, summary_object, write_results
+from graphratio.datasets import NetworkData, load_flights
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.exceptions import InputError
+
+FOLDER = Path("graphratio-demo")
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Seed of the example data.")] = 0,
+    output: Annotated[
+        Path, typer.Option(help="Folder for the results; earlier ones are replaced.")
+    ] = FOLDER,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the cross-validation.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Fit a synthetic network and print what changed at every node.
+    """Show graphratio at work: flights from New York in 2013, winter against summer.
 
-    Forty nodes in four clusters, fifty observations before and fifty after at each. In the
-    first cluster the shape of the distribution changes, in the fourth its mean; the other two
-    stay as they are.
+    Takes less than a minute and writes a report to open in a browser. Example:
+
+        graphratio demo --output my-demo
     """
-    console = Console()
-    console.print(
-        "A network of 40 nodes in 4 clusters, 50 observations before and after at every node.\n"
-        "Cluster C1 changes in shape (normal to uniform), C4 in mean (by one standard "
-        "deviation); C2 and C3 do not change.\n"
-    )
-    scenario = make_scenario("Ia", n_nodes=40, n=50, random_state=seed)
-    model = GRULSIF(random_state=seed, progress=console.is_terminal)
-    model.fit(scenario.samples, scenario.graph)
-    console.print(_node_table(model, scenario))
-    groups = sorted(set(scenario.groups))
-    means = [model.divergence_[scenario.groups == group].mean() for group in groups]
-    found = ", ".join(f"{group} {mean:.3f}" for group, mean in zip(groups, means, strict=True))
-    console.print(f"\nMean divergence by cluster: {found}")
-    console.print(
-        f"Selected by cross-validation: bandwidth {model.bandwidth_:.3g}, "
-        f"graph penalty {model.graph_penalty_:.3g}, node penalty {model.node_penalty_:.3g}"
-    )
+    from graphratio.report import node_summary, write_report
 
-
-def _node_table(model: GRULSIF, scenario: Scenario) -> Table:
-    table = Table(title="Ratio = target / reference, per node", title_justify="left")
-    for heading in ("node", "cluster", "n before", "n after", "divergence", "true", ""):
-        table.add_column(heading, justify="left" if heading in ("cluster", "") else "right")
-    share = model.divergence_ / model.divergence_.max()
-    truth = scenario.true_divergence(model.alpha)
-    for i, node in enumerate(model.nodes_):
-        table.add_row(
-            str(node),
-            str(scenario.groups[i]),
-            str(model.sizes_[i, 0]),
-            str(model.sizes_[i, 1]),
-            f"{model.divergence_[i]:.3f}",
-            f"{truth[i]:.3f}",
-            "#" * int(np.clip(np.round(20 * share[i]), 0, 20)),
+    screen = Screen(as_json=json, quiet=quiet)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"the output {output} is a file", "Name a folder with --output")
+    with screen.working("Reading the flights"):
+        data = load_flights()
+    screen.say(data.description)
+    if data.left_out:
+        screen.say(f"Left out, without coordinates: {', '.join(map(str, data.left_out))}.")
+    problem = Problem(data.samples, data.graph, data.reference_name, data.target_name)
+    model, notes = fit_problem(problem, FitOptions(seed=seed), screen)
+    summary = node_summary(model, data.samples)
+    with screen.working("Writing the results"):
+        files = write_results(output, model, summary)
+        files["report"] = write_report(
+            output / "report.html",
+            model,
+            data.samples,
+            title="Flights from New York, 2013",
+            reference_name=data.reference_name,
+            target_name=data.target_name,
+            names=data.names,
+            notes=[data.description, *notes],
         )
-    return table
+    _show(screen, model, data, summary)
+    screen.say(
+        f"\nThe report: {files['report']}\n"
+        "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
+        "(BOS) to see how."
+    )
+    content = summary_object("demo", model, problem, summary, files, [*notes, *model.notes_])
+    screen.result(content)
+
+
+def _show(
+    screen: Screen, model: NodeRatioEstimator, data: NetworkData, summary: dict[str, Any]
+) -> None:
+    ranked = most_changed(summary, limit=len(model.nodes_))
+    change = np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change"], dtype=float)
+    for title, chosen in (
+        ("Ten most changed airports", ranked[:10]),
+        ("Ten least changed airports", ranked[:-11:-1]),
+    ):
+        screen.table(
+            title,
+            {
+                "airport": [
+                    f"{model.nodes_[i]} {data.names.get(model.nodes_[i], '')}" for i in chosen
+                ],
+                f"flights {data.reference_name}": [int(model.sizes_[i, 0]) for i in chosen],
+                f"flights {data.target_name}": [int(model.sizes_[i, 1]) for i in chosen],
+                "divergence": [f"{model.divergence_[i]:.3f}" for i in chosen],
+                "change of mean speed": [f"{change[i]:+.0f}" for i in chosen],
+            },
+        )
+    chosen_settings = ", ".join(
+        f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings_of(model).items()
+    )
+    screen.say(f"Selected by cross-validation: {chosen_settings}")

@@ -1,5 +1,8 @@
-"""Data with a known answer: the synthetic scenarios of the paper."""
+"""Data to try things on: scenarios with a known answer, and networks of real measurements."""
 
+from graphratio.datasets.flights import load_flights
+from graphratio.datasets.network import NetworkData
 from graphratio.datasets.scenarios import Scenario, make_scenario
+from graphratio.datasets.sea_temperature import load_sea_temperature
 
-__all__ = ["Scenario", "make_scenario"]
+__all__ = ["NetworkData", "Scenario", "load_flights", "load_sea_temperature", "make_scenario"]

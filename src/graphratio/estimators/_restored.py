@@ -11,7 +11,7 @@ import numpy as np
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
-from graphratio.samples import Scaling
+from graphratio.scaling import Scaling
 from graphratio.solvers import Solution
 from graphratio.validation import check_real
 
@@ -56,6 +56,7 @@ def _is_scaling(value: Any, n_features: int) -> bool:
         isinstance(value, Scaling)
         and _is_array(value.mean, "f", n_features)
         and _is_array(value.scale, "f", n_features)
+        and (value.log is None or _is_array(value.log, "b", n_features))
         and bool(np.isfinite(value.mean).all() and (value.scale > 0).all())
         and bool(np.isfinite(value.scale).all())
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from graphratio import _frames
 from graphratio._sample_input import default_names
 from graphratio.divergences import pearson_divergences, ratio_losses
 from graphratio.estimators import persistence
+from graphratio.estimators._html import model_html
 from graphratio.estimators.weights import unit_mean_weights
 from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.graph import Graph
@@ -206,6 +208,21 @@ class NodeRatioEstimator(BaseEstimator):
         if not hasattr(self, "divergence_"):
             return str(text)
         return f"{text}\n{self._summary()}"
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """What notebooks show; a property as in scikit-learn, which may be set to plain text."""
+        plain: Callable[[], str] = super()._repr_html_
+        return self._html_summary if hasattr(self, "divergence_") else plain
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "divergence_"):
+            bundle["text/html"] = self._html_summary()
+        return bundle
+
+    def _html_summary(self) -> str:
+        return model_html(self, str(super().__repr__()))
 
     def _summary(self) -> str:
         lines = [

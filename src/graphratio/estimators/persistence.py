@@ -8,6 +8,7 @@ array has the declared size before it is loaded, and that nothing is missing or 
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import io
 import json
 import os
@@ -28,7 +29,7 @@ from graphratio.exceptions import FileFormatError, InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
-from graphratio.samples import Scaling
+from graphratio.scaling import Scaling
 from graphratio.solvers import Solution
 from graphratio.validation import read_only
 
@@ -149,6 +150,9 @@ def load(path: str | Path) -> NodeRatioEstimator:
     except FileFormatError:
         raise
     except OSError as error:
+        # Damaged offsets make the reader seek to places that no file has.
+        if error.errno == errno.EINVAL:
+            raise _damaged(source, str(error)) from error
         raise InputError(f"{str(source)!r} cannot be read ({error})", "Check the file") from error
     except Exception as error:
         # Nothing but the content of the file was read, so whatever went wrong lies in it: the
@@ -340,14 +344,17 @@ def _features_from(parts: dict[str, Any]) -> NystromMap:
     return NystromMap(kernel, **parts)
 
 
+def _scaling_from(parts: dict[str, Any]) -> Scaling:
+    for part in parts.values():
+        if part is not None:
+            read_only(part)
+    return Scaling(**parts)
+
+
 # How the library's own objects are taken apart and put together again.
 _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "graph": (Graph, _graph_parts, _graph_from),
     "features": (NystromMap, _features_parts, _features_from),
-    "scaling": (
-        Scaling,
-        asdict,
-        lambda parts: Scaling(**{name: read_only(array) for name, array in parts.items()}),
-    ),
+    "scaling": (Scaling, asdict, _scaling_from),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),
 }

@@ -1,0 +1,104 @@
+"""What is printed where: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+class Screen:
+    """Prints for people, for machines, or nothing.
+
+    Parameters
+    ----------
+    as_json : bool
+        One JSON object on standard output instead of text.
+    quiet : bool
+        Neither notes nor results.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.console = Console()
+        if not self.console.is_terminal:
+            # Nobody's window limits a file: labels stay whole.
+            self.console.width = 200
+        self.errors = Console(stderr=True)
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody watches: progress is shown on a terminal only."""
+        return self.errors.is_terminal and not self.quiet
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show that something is being done, while it lasts."""
+        if not self.live:
+            yield
+            return
+        with self.errors.status(what):
+            yield
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Write what deserves a look to standard error."""
+        if not self.quiet:
+            for note in notes:
+                typer.echo(f"note: {note}", err=True)
+
+    def say(self, text: str) -> None:
+        """Write a line for people."""
+        if not (self.quiet or self.as_json):
+            typer.echo(text)
+
+    def table(self, title: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Write a table for people: the first column to the left, numbers to the right."""
+        if self.quiet or self.as_json:
+            return
+        self.say(f"\n{title}")
+        table = Table()
+        for position, name in enumerate(columns):
+            table.add_column(Text(name), justify="right" if position else "left", no_wrap=True)
+        for row in zip(*columns.values(), strict=True):
+            # As Text, since labels may contain what rich takes for markup.
+            table.add_row(*(Text(_shown(value)) for value in row))
+        self.console.print(table)
+
+    def result(self, content: Mapping[str, Any]) -> None:
+        """Write the result for machines."""
+        if self.as_json:
+            typer.echo(json.dumps(plain(content), allow_nan=False, ensure_ascii=False))
+
+
+def _shown(value: Any) -> str:
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return "-"
+    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON has; NaN and infinity become null.
+
+    Examples
+    --------
+    >>> plain({"a": np.array([1.0, np.nan]), "b": (np.int64(2), None)})
+    {'a': [1.0, None], 'b': [2, None]}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,61 @@
+"""Groups of options that several commands share, each defined once as a dataclass."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+
+def expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace every dataclass among the parameters of a command by its fields.
+
+    typer builds options from the signature of a function. The returned function has one
+    parameter per field; when called, it puts the dataclasses together and passes them on.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     x: int
+    ...     y: int = 2
+    >>> def show(point: Point, loud: bool = False) -> None:
+    ...     print(point, loud)
+    >>> show.__annotations__ = {"point": Point, "loud": bool, "return": None}
+    >>> expand(show)(x=1, loud=True)
+    Point(x=1, y=2) True
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type[Any], tuple[str, ...]]] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if isinstance(kind, type) and is_dataclass(kind):
+            own = inspect.signature(kind).parameters
+            types = get_type_hints(kind, include_extras=True)
+            groups[name] = (kind, tuple(field.name for field in fields(kind)))
+            parameters += [_keyword(own[part], types[part]) for part in groups[name][1]]
+        else:
+            parameters.append(_keyword(parameter, kind))
+    signature = inspect.Signature(parameters)
+
+    def expanded(**given: Any) -> None:
+        bound = signature.bind(**given)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        for name, (kind, parts) in groups.items():
+            values[name] = kind(**{part: values.pop(part) for part in parts})
+        command(**values)
+
+    expanded.__doc__ = command.__doc__
+    expanded.__name__ = command.__name__
+    expanded.__annotations__ = {part.name: part.annotation for part in parameters}
+    expanded.__signature__ = signature  # type: ignore[attr-defined]
+    return expanded
+
+
+def _keyword(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
+    # By keyword, so that a required option may follow one with a default.
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)

@@ -1,0 +1,269 @@
+"""From files and options to samples and a graph, with everything worth knowing as notes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._optional import import_optional
+from graphratio.cli.graphs import build_graph, node_places
+from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions
+from graphratio.cli.periods import by_time
+from graphratio.cli.tables import TableFile, as_numbers, as_text, is_numeric
+from graphratio.exceptions import GraphRatioWarning, InputError, listing
+from graphratio.graph import Graph
+from graphratio.samples import NodeSamples
+from graphratio.typing import BoolArray, FloatArray
+from graphratio.validation import nearest_name
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What was read: two samples at every node of a graph.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        In original units, in the order of the graph.
+    graph : Graph
+    reference_name, target_name : str
+        What the two samples are called.
+    notes : tuple of str
+        What was left out, capped or assumed, for people.
+    """
+
+    samples: NodeSamples
+    graph: Graph
+    reference_name: str
+    target_name: str
+    notes: tuple[str, ...] = ()
+
+
+def read_problem(
+    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
+) -> Problem:
+    """Read the table and the edges, and bring them together."""
+    notes: list[str] = []
+    file = TableFile(data.data, data.delimiter)
+    places = split_names(graph.coordinates, file.columns)
+    features = split_names(data.features, file.columns)
+    side = _side_column(samples)
+    _check_columns(file, data, samples, places, features)
+    raw = file.read(_needed(file, [data.node, side, *places], features))
+    labels = as_text(raw[data.node])
+    if not features:
+        features = _measured_columns(raw, labels, [data.node, side, *places], data)
+        notes.append(
+            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
+        )
+    in_reference, in_target, names = _divide(raw[side], data, samples, notes)
+    kept = in_reference | in_target
+    kept &= _named(labels, kept, data, notes)
+    chosen = raw[kept]
+    columns = {name: as_numbers(chosen[name], name) for name in features}
+    table = import_optional("pandas", "cli", "reading tables").DataFrame(
+        {
+            data.node: labels[kept],
+            side: np.where(in_target[kept], names[1], names[0]),
+            **columns,
+        }
+    )
+    located = node_places(labels[kept], chosen, places, graph) if places else None
+    built, graph_notes = build_graph(labels[kept].unique().tolist(), located, graph, data.delimiter)
+    notes += graph_notes
+    with warnings_as(notes):
+        read = NodeSamples.from_frame(
+            table,
+            node=data.node,
+            sample=side,
+            reference=names[0],
+            target=names[1],
+            features=features,
+            nodes=built.nodes,
+            missing=data.missing.value,
+        )
+    if data.max_observations is not None:
+        read = _capped(read, data.max_observations, seed, notes)
+    return Problem(read, built, names[0], names[1], tuple(notes))
+
+
+def split_names(text: str | None, columns: list[str]) -> list[str]:
+    """Names of columns in an option; a name that has a comma itself is recognised.
+
+    Examples
+    --------
+    >>> split_names("pm25, no2", ["pm25", "no2"])
+    ['pm25', 'no2']
+    >>> split_names("a,b", ["a,b"])
+    ['a,b']
+    """
+    if text is None:
+        return []
+    if text in columns:
+        return [text]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"{text!r} names no column", f"Available: {listing(columns, limit=12)}")
+    if len(set(names)) != len(names):
+        raise InputError(f"a column is named twice in {text!r}", "Name each one once")
+    return names
+
+
+@contextmanager
+def warnings_as(notes: list[str]) -> Iterator[None]:
+    """Collect the library's warnings as notes; others are none of the user's business."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    notes += [str(w.message) for w in caught if issubclass(w.category, GraphRatioWarning)]
+
+
+def _side_column(samples: SampleOptions) -> str:
+    return str(samples.sample if samples.sample is not None else samples.time)
+
+
+def _check_columns(
+    file: TableFile,
+    data: DataOptions,
+    samples: SampleOptions,
+    places: list[str],
+    features: list[str],
+) -> None:
+    side, option = _side_column(samples), "--sample" if samples.sample is not None else "--time"
+    roles = [(data.node, "--node"), (side, option)]
+    roles += [(name, "--coordinates") for name in places]
+    roles += [(name, "--features") for name in features]
+    for name, role in roles:
+        file.check(name, role)
+    if side == data.node:
+        raise InputError(f"--node and {option} both name the column {side!r}", "Name two columns")
+    for name in features:
+        if name in (data.node, side):
+            raise InputError(
+                f"column {name!r} is named both as a feature and as "
+                f"{'--node' if name == data.node else option}",
+                "Name only measured columns with --features",
+            )
+
+
+def _needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
+    """Columns to read: all of them when the features are still to be found."""
+    names = features or [name for name in file.columns if file.columns.count(name) == 1 and name]
+    return list(dict.fromkeys([*special, *names]))
+
+
+def _measured_columns(raw: Any, labels: Any, special: list[str], data: DataOptions) -> list[str]:
+    """Columns of numbers, without those that are the same in all rows of every node."""
+    others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
+    found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
+    if not found:
+        raise InputError(
+            f"{data.data} has no column of numbers that vary, besides {listing(special)}",
+            "Name the measured columns with --features",
+        )
+    return found
+
+
+def _divide(
+    column: Any, data: DataOptions, samples: SampleOptions, notes: list[str]
+) -> tuple[BoolArray, BoolArray, tuple[str, str]]:
+    """Which rows are in the reference, which in the target, and what the two are called."""
+    text = as_text(column)
+    if samples.sample is not None:
+        names = (str(samples.reference), str(samples.target))
+        _check_values(text, samples.sample, names)
+        reference, target = (np.asarray(text == name) for name in names)
+    else:
+        reference, target, *spoken = by_time(column, samples)
+        names = (spoken[0], spoken[1])
+        _check_times(text, reference, target, names, data, samples)
+    others = ~(reference | target)
+    if others.any():
+        values = text[others]
+        what = listing(values.unique().tolist(), limit=3) if samples.sample else "other times"
+        notes.append(f"{int(others.sum())} of {len(text)} rows are in neither sample: {what}")
+    return reference, target, names
+
+
+def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
+    if names[0] == names[1]:
+        raise InputError(f"--reference and --target are both {names[0]!r}", "Name two samples")
+    counts = text[text != ""].value_counts()
+    for name in names:
+        if name not in counts.index:
+            shown = ", ".join(f"{value!r} ({n} rows)" for value, n in counts.head(8).items())
+            more = f" and {len(counts) - 8} more" if len(counts) > 8 else ""
+            remedy = nearest_name(name, counts.index)
+            raise InputError(
+                f"column {column!r} has no value {name!r}; it has {shown}{more}",
+                remedy if remedy.startswith("Did") else "Pass two of these values",
+            )
+
+
+def _check_times(
+    text: Any,
+    reference: BoolArray,
+    target: BoolArray,
+    names: tuple[str, str],
+    data: DataOptions,
+    samples: SampleOptions,
+) -> None:
+    blank = int((text == "").sum())
+    if blank and data.missing is Missing.error:
+        raise InputError(
+            f"column {samples.time!r} is empty in {blank} of {len(text)} rows",
+            "Fill it, or pass --missing drop to leave these rows out",
+        )
+    for name, inside in zip(names, (reference, target), strict=True):
+        if not inside.any():
+            known = text[text != ""]
+            raise InputError(
+                f"no row has a time {name}; column {samples.time!r} runs from "
+                f"{known.min()} to {known.max()}",
+                "Choose times inside",
+            )
+
+
+def _named(labels: Any, kept: BoolArray, data: DataOptions, notes: list[str]) -> BoolArray:
+    """Which rows have a label, if those without may be left out."""
+    named = np.asarray(labels != "")
+    unnamed = int((kept & ~named).sum())
+    if unnamed and data.missing is Missing.error:
+        raise InputError(
+            f"column {data.node!r} is empty in {unnamed} of {int(kept.sum())} rows",
+            "Fill it, or pass --missing drop to leave these rows out",
+        )
+    if unnamed:
+        notes.append(f"{unnamed} rows without a label in column {data.node!r} were left out")
+    return named
+
+
+def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
+    """At most `limit` observations of each sample of each node, chosen at random."""
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    large = int((sizes > limit).sum())
+    if not large:
+        return samples
+    rng = np.random.default_rng(seed)
+
+    def some(rows: FloatArray) -> FloatArray:
+        if len(rows) <= limit:
+            return rows
+        return rows[np.sort(rng.choice(len(rows), limit, replace=False))]
+
+    capped = NodeSamples.from_arrays(
+        {node: some(samples.reference(node)) for node in samples.nodes},
+        {node: some(samples.target(node)) for node in samples.nodes},
+        feature_names=samples.feature_names,
+    )
+    notes.append(
+        f"at most {limit} observations of each sample were used (--max-observations), chosen at "
+        f"random: {capped.n_observations} of {samples.n_observations}; {large} of {sizes.size} "
+        "samples were larger"
+    )
+    return capped

@@ -1,0 +1,93 @@
+"""The folder with the results, and what is told about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._frames import make_frame
+from graphratio.cli._console import Screen
+from graphratio.cli.fitting import settings_of
+from graphratio.cli.inputs import Problem
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.exceptions import InputError
+
+# How many nodes and features a summary shows.
+_SHOWN_NODES = 10
+_SHOWN_FEATURES = 3
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Refuse an output folder that exists, before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"the output {folder} is a file", "Name a folder with --output")
+    if folder.exists() and not overwrite:
+        raise InputError(
+            f"the output folder {folder} exists already",
+            "Pass --overwrite to replace the results in it, or another --output",
+        )
+
+
+def write_results(
+    folder: Path, model: NodeRatioEstimator, summary: dict[str, Any]
+) -> dict[str, Path]:
+    """Write the model and the table of nodes; return the files by what they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
+    model.save(files["model"])
+    make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
+    return files
+
+
+def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int]:
+    """Positions of the nodes with the largest divergence; those without one are left out."""
+    divergence = np.asarray(summary["divergence"], dtype=np.float64)
+    order = np.argsort(-divergence, kind="stable")
+    return [int(i) for i in order if not np.isnan(divergence[i])][:limit]
+
+
+def show_summary(
+    screen: Screen, model: NodeRatioEstimator, problem: Problem, summary: dict[str, Any]
+) -> None:
+    """Print what was compared and the nodes that changed most."""
+    samples, graph = problem.samples, problem.graph
+    screen.say(
+        f"Compared {problem.target_name!r} (target) with {problem.reference_name!r} (reference) at "
+        f"{samples.n_nodes} nodes: {samples.n_observations} observations, "
+        f"{samples.n_features} feature{'s' if samples.n_features > 1 else ''}, "
+        f"{graph.n_edges} edges."
+    )
+    top = most_changed(summary)
+    shown = ["node", "n_reference", "n_target", "divergence"]
+    shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
+    columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
+    screen.table("Most changed nodes (divergence 0 means no change)", columns)
+
+
+def summary_object(
+    command: str,
+    model: NodeRatioEstimator,
+    problem: Problem,
+    summary: dict[str, Any],
+    files: dict[str, Path],
+    notes: list[str],
+) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "command": command,
+        "reference": problem.reference_name,
+        "target": problem.target_name,
+        "n_nodes": problem.samples.n_nodes,
+        "n_edges": problem.graph.n_edges,
+        "n_observations": problem.samples.n_observations,
+        "features": list(problem.samples.feature_names),
+        "estimator": type(model).__name__,
+        "settings": settings_of(model),
+        "most_changed": [
+            {name: column[i] for name, column in summary.items()} for i in most_changed(summary)
+        ],
+        "notes": notes,
+        "files": {name: str(path) for name, path in files.items()},
+    }

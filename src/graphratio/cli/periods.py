@@ -1,0 +1,113 @@
+"""Dividing rows by time: before and after a split, or in one of two ranges."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from graphratio._optional import import_optional
+from graphratio.cli.options import SampleOptions
+from graphratio.cli.tables import as_text, is_numeric
+from graphratio.exceptions import InputError, listing
+
+_ISO = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?)?")
+_HOW = "Write times like 2020-03-01 or 2020-03-01T14:30, or use numbers in column and options"
+
+
+class TimeAxis:
+    """A column of times or numbers, and limits in the same unit.
+
+    Parameters
+    ----------
+    column : pandas Series
+    name : str
+        Of the column, for messages.
+    """
+
+    def __init__(self, column: Any, name: str) -> None:
+        pandas = import_optional("pandas", "cli", "reading tables")
+        self.name = name
+        self.numeric = is_numeric(column)
+        self.known = np.asarray(as_text(column) != "")
+        if self.numeric:
+            self.values = pandas.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+            return
+        text = as_text(column).where(self.known, None)
+        times = pandas.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
+        wrong = np.asarray(times.isna()) & self.known
+        if wrong.any():
+            found = listing(text[wrong].unique().tolist(), limit=3)
+            raise InputError(
+                f"column {name!r} has {int(wrong.sum())} values that are not dates: {found}", _HOW
+            )
+        self.values = times.dt.tz_localize(None).astype("datetime64[ns]").to_numpy()
+
+    def limits(self, text: str) -> tuple[Any, Any]:
+        """First and last moment of a date: 2020-03 is the whole of March."""
+        pandas = import_optional("pandas", "cli", "reading tables")
+        try:
+            if self.numeric:
+                return float(text), float(text)
+            if not _ISO.fullmatch(text.strip()):
+                raise ValueError(text)
+            period = pandas.Period(text.strip())
+            return period.start_time.to_datetime64(), period.end_time.to_datetime64()
+        except ValueError as error:
+            kind = "a number, as the values of" if self.numeric else "a date, as the values of"
+            raise InputError(f"{text!r} is not {kind} column {self.name!r}", _HOW) from error
+
+    def interval(self, text: str) -> tuple[Any, Any]:
+        """Ends of a range "first:last"; times contain colons too, so every one is tried."""
+        found = []
+        for position in (i for i, character in enumerate(text) if character == ":"):
+            try:
+                found.append(
+                    (self.limits(text[:position])[0], self.limits(text[position + 1 :])[1])
+                )
+            except InputError:
+                continue
+        if len(found) != 1:
+            raise InputError(
+                f"{text!r} is not a range", "Write first:last, for instance 2019-03-01:2019-05-31"
+            )
+        first, last = found[0]
+        if first > last:
+            raise InputError(f"the range {text!r} ends before it begins", "Swap its ends")
+        return first, last
+
+
+def by_time(column: Any, options: SampleOptions) -> tuple[np.ndarray, np.ndarray, str, str]:
+    """Tell for every row whether it is in the reference and whether in the target.
+
+    Returns
+    -------
+    reference, target : ndarray of bool of shape (n_rows,)
+    reference_name, target_name : str
+    """
+    axis = TimeAxis(column, str(options.time))
+    if options.split is not None:
+        begin, _ = axis.limits(options.split)
+        return (
+            axis.known & (axis.values < begin),
+            axis.known & (axis.values >= begin),
+            f"before {options.split}",
+            f"from {options.split}",
+        )
+    texts = (str(options.reference_range), str(options.target_range))
+    first, second = (axis.interval(text) for text in texts)
+    if first[0] <= second[1] and second[0] <= first[1]:
+        raise InputError(
+            f"the ranges {texts[0]!r} and {texts[1]!r} overlap",
+            "Choose two that have no time in common",
+        )
+    reference, target = (
+        axis.known & (axis.values >= low) & (axis.values <= high) for low, high in (first, second)
+    )
+    return reference, target, _spoken(texts[0]), _spoken(texts[1])
+
+
+def _spoken(text: str) -> str:
+    """A range for people: a single colon can be nothing but the separator."""
+    return " to ".join(text.split(":")) if text.count(":") == 1 else text

@@ -1,0 +1,214 @@
+"""`graphratio predict` and `graphratio info`: what to do with a saved model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from graphratio._optional import import_optional
+from graphratio.cli._console import Screen, plain
+from graphratio.cli.fitting import settings_of
+from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
+from graphratio.cli.output import most_changed
+from graphratio.cli.tables import TableFile, as_numbers, as_text
+from graphratio.estimators import load
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.exceptions import InputError, listing
+from graphratio.typing import FloatArray, Label
+from graphratio.validation import nearest_name
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A file model.graphratio, written by report or fit.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PointOptions:
+    """At which nodes the ratio is wanted, and where it goes."""
+
+    node: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of POINTS with the label of the node of each point.", show_default=False
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(help="One node for all points. Default: every node.", show_default=False),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write. Default: print it.", show_default=False),
+    ] = None
+    overwrite: Overwrite = False
+    delimiter: Delimiter = None
+    json: Json = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        if self.node is not None and self.at is not None:
+            raise typer.BadParameter("give either --node COLUMN or --at LABEL, not both")
+
+
+def predict(
+    model: Model,
+    points: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POINTS",
+            help="CSV or Parquet file with a column for each feature, in original units.",
+            show_default=False,
+        ),
+    ],
+    options: PointOptions,
+) -> None:
+    r"""Evaluate the ratio = target / reference of a saved model at given points.
+
+    A ratio above 1 says that such an observation became more frequent, below 1 less. Prints CSV:
+    the features, the node and the ratio.
+
+    At every node, or at one:
+
+        graphratio predict air-report/model.graphratio points.csv
+
+        graphratio predict air-report/model.graphratio points.csv --at north
+
+    Every point at its own node, named in the column `station`:
+
+        graphratio predict air-report/model.graphratio points.csv \
+          --node station --output ratios.csv
+    """
+    screen = Screen(as_json=options.json, quiet=options.quiet)
+    if options.output is not None and options.output.exists() and not options.overwrite:
+        raise InputError(
+            f"the file {options.output} exists already", "Pass --overwrite to replace it"
+        )
+    fitted = load(model)
+    table = _ratios(fitted, points, options)
+    if options.output is not None:
+        table.to_csv(options.output, index=False)
+        screen.say(f"{len(table)} ratios: {options.output}")
+    elif not options.json and not options.quiet:
+        typer.echo(table.to_csv(index=False), nl=False)
+    content = {"command": "predict", "n_ratios": len(table)}
+    if options.output is not None:
+        screen.result({**content, "file": str(options.output)})
+    else:
+        screen.result({**content, "ratios": plain(table.to_dict("list"))})
+
+
+def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> Any:
+    """One row per point and node: the features, the node and the ratio."""
+    pandas = import_optional("pandas", "cli", "reading tables")
+    file = TableFile(points, options.delimiter)
+    features = [str(name) for name in model.feature_names_in_]
+    for name in features:
+        file.check(name, "a feature of the model")
+    if options.node is not None:
+        file.check(options.node, "--node")
+    extra = [options.node] if options.node is not None else []
+    raw = file.read([*dict.fromkeys([*features, *extra])])
+    values = np.column_stack([as_numbers(raw[name], name) for name in features])
+    blank = np.flatnonzero(np.isnan(values).any(axis=1))
+    if blank.size:
+        raise InputError(
+            f"{points} has missing values in rows {listing((blank + 1).tolist())} below the header",
+            "Fill or remove these rows",
+        )
+    # Labels that were not text when the model was fitted are found by how they are written.
+    written = {str(label): label for label in model.nodes_}
+    if options.node is not None:
+        labels = as_text(raw[options.node]).to_numpy()
+        unknown = list(dict.fromkeys(label for label in labels if label not in written))
+        if unknown:
+            raise InputError(
+                f"{len(unknown)} labels in column {options.node!r} are not nodes of the model: "
+                f"{listing(unknown)}",
+                f"The model has {listing(written, limit=3)}",
+            )
+        ratios: FloatArray = np.empty(len(values))
+        for label in dict.fromkeys(labels):
+            rows = labels == label
+            ratios[rows] = model.predict(values[rows], node=written[label])
+        rows, nodes = np.arange(len(values)), labels
+    else:
+        chosen = [_find(written, options.at)] if options.at is not None else list(model.nodes_)
+        everywhere = (
+            model.predict(values, node=chosen[0])[:, np.newaxis]
+            if options.at is not None
+            else model.predict(values)
+        )
+        ratios = everywhere.ravel()
+        rows = np.repeat(np.arange(len(values)), len(chosen))
+        nodes = np.tile(np.array([str(label) for label in chosen], dtype=object), len(values))
+    table = pandas.DataFrame(values[rows], columns=features)
+    return pandas.concat(
+        [table, pandas.DataFrame({"node": nodes, "ratio": ratios})], axis="columns"
+    )
+
+
+def _find(written: dict[str, Label], wanted: str) -> Label:
+    if wanted not in written:
+        raise InputError(f"the model has no node {wanted!r}", nearest_name(wanted, written))
+    return written[wanted]
+
+
+def info(model: Model, json: Json = False) -> None:
+    """Show what a saved model is and what it found.
+
+    Example:
+
+        graphratio info air-report/model.graphratio
+    """
+    screen = Screen(as_json=json)
+    fitted = load(model)
+    graph, scaling = fitted.graph_, fitted.scaling_
+    log = scaling.log if scaling is not None else None
+    features = [str(name) for name in fitted.feature_names_in_]
+    top = most_changed({"divergence": fitted.divergence_})
+    content = {
+        "estimator": type(fitted).__name__,
+        "n_nodes": graph.n_nodes,
+        "n_edges": graph.n_edges,
+        "features": features,
+        "standardised": scaling is not None and bool((scaling.scale != 1).any()),
+        "logarithms": [name for name, taken in zip(features, log, strict=True) if taken]
+        if log is not None
+        else [],
+        "n_reference": int(fitted.sizes_[:, 0].sum()),
+        "n_target": int(fitted.sizes_[:, 1].sum()),
+        "settings": settings_of(fitted),
+        "notes": list(fitted.notes_),
+    }
+    for name, value in content.items():
+        screen.say(f"{name.replace('_', ' ')}: {_in_words(value)}")
+    columns: dict[str, list[Any]] = {
+        "node": [str(fitted.nodes_[i]) for i in top],
+        "n_reference": [int(fitted.sizes_[i, 0]) for i in top],
+        "n_target": [int(fitted.sizes_[i, 1]) for i in top],
+        "divergence": [float(fitted.divergence_[i]) for i in top],
+    }
+    screen.table(
+        "Most changed nodes (divergence 0 means no change)",
+        {name.replace("_", " "): column for name, column in columns.items()},
+    )
+    rows = zip(*columns.values(), strict=True)
+    ranked = [dict(zip(columns, row, strict=True)) for row in rows]
+    screen.result({**content, "most_changed": ranked})
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {part:.4g}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

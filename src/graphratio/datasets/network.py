@@ -1,0 +1,99 @@
+"""What a loader of real data returns, and how it finds the files of a data package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from graphratio.exceptions import InputError, MissingDependencyError
+from graphratio.graph import Graph
+from graphratio.samples import NodeSamples
+from graphratio.typing import Label
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkData:
+    """Two real samples at every node of a graph, with what a reader needs to know about them.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        In the units of the source, not standardised.
+    graph : Graph
+        With coordinates (latitude, longitude) in degrees; its nodes are in the order of the
+        samples.
+    names : dict of label to str
+        A readable name of every node.
+    left_out : tuple of labels
+        Nodes that belong to the data but could not be placed on the map.
+    reference_name, target_name : str
+        What the two samples are.
+    description : str
+        One or two sentences about the whole.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> data = gr.datasets.load_flights()
+    >>> data
+    NetworkData(n_nodes=67, n_edges=206, 'winter' against 'summer', left out: BQN, SJU, STT)
+    >>> data.names["BOS"], data.samples.feature_names
+    ('Boston', ('ground_speed',))
+    """
+
+    samples: NodeSamples
+    graph: Graph
+    names: Mapping[Label, str]
+    left_out: tuple[Label, ...]
+    reference_name: str
+    target_name: str
+    description: str
+
+    def __repr__(self) -> str:
+        parts = [
+            f"n_nodes={self.graph.n_nodes}",
+            f"n_edges={self.graph.n_edges}",
+            f"{self.reference_name!r} against {self.target_name!r}",
+        ]
+        if self.left_out:
+            parts.append(f"left out: {', '.join(map(str, self.left_out))}")
+        return f"NetworkData({', '.join(parts)})"
+
+
+def package_file(package: str, file: str, purpose: str) -> Path:
+    """Find a file that an installed package carries, without importing the package.
+
+    Parameters
+    ----------
+    package : str
+        Name under which the package would be imported.
+    file : str
+        Path inside it, with forward slashes.
+    purpose : str
+        What needs the file, for the message where it is absent.
+
+    Examples
+    --------
+    >>> package_file("email", "mime/text.py", "this example").name
+    'text.py'
+    """
+    try:
+        found = find_spec(package)
+    except ValueError:  # a module of this name without a specification is in the way
+        found = None
+    if found is None or not found.submodule_search_locations:
+        raise MissingDependencyError(
+            f"{purpose} needs the data package {package!r}, which is not installed",
+            'Install it with: pip install "graphratio[examples]"',
+        )
+    places = [Path(folder) / file for folder in found.submodule_search_locations]
+    for path in places:
+        if path.is_file():
+            return path
+    raise InputError(
+        f"the package {package!r} is installed, but its file {file} is not where it should be "
+        f"({places[0]})",
+        f"Reinstall it with: pip install --force-reinstall {package.replace('_', '-')}",
+    )

@@ -1,0 +1,198 @@
+"""Equatorial sea surface temperature: a La Nina winter against an El Nino winter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._optional import import_optional
+from graphratio.datasets.network import NetworkData, package_file
+from graphratio.exceptions import InputError
+from graphratio.graph import Graph
+from graphratio.samples import NodeSamples
+from graphratio.typing import BoolArray, FloatArray, IntArray
+from graphratio.validation import read_only
+
+_PACKAGE = "iris_sample_data"
+_FILE = "sample_data/ostia_monthly.nc"
+_PURPOSE = "load_sea_temperature"
+
+# First and last month of the two samples.
+_LA_NINA = ("2007-10", "2008-03")
+_EL_NINO = ("2009-10", "2010-03")
+
+# Cells of a block, in latitude and longitude.
+_BLOCK = (3, 4)
+
+_FREEZING_KELVIN = 273.15
+_UNITS_OF_TIME = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+
+
+def load_sea_temperature() -> NetworkData:
+    """Load equatorial sea surface temperatures: La Nina 2007/08 against El Nino 2009/10.
+
+    Monthly means on a grid between 5 S and 5 N, all around the globe. Nodes are the 421 blocks
+    of 3 x 4 cells without land, labelled by their centres, such as "1N 164W". Both samples of
+    a block have 72 observations, its 12 cells in 6 months: October 2007 to March 2008 is the
+    reference, October 2009 to March 2010 the target. The feature `temperature` is in degrees
+    Celsius. Blocks are joined to those to the north, south, east and west of them, across the
+    Greenwich meridian too.
+
+    The data come from the package iris-sample-data, which the extra `examples` installs.
+
+    Returns
+    -------
+    NetworkData
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> data = gr.datasets.load_sea_temperature()
+    >>> data.samples
+    NodeSamples(n_nodes=421, n_features=1, n_reference=72, n_target=72)
+    >>> data.graph.nodes[:3]
+    ('4S 1E', '4S 5E', '4S 8E')
+    """
+    field = _read_field(package_file(_PACKAGE, _FILE, _PURPOSE))
+    ocean = np.asarray(_blocks(np.isfinite(field.values)).all(axis=(0, 3)))
+    row, column = np.nonzero(ocean)
+    celsius = _blocks(field.values - _FREEZING_KELVIN)
+    centres = _centres(field, row, column)
+    nodes = [_label(latitude, longitude) for latitude, longitude in centres]
+    reference, target = (
+        # (blocks, months, cells) as one list of values per block.
+        np.moveaxis(celsius[field.within(*months)][:, row, column], 0, 1).reshape(len(nodes), -1, 1)
+        for months in (_LA_NINA, _EL_NINO)
+    )
+    graph = Graph.from_adjacency(_lattice(ocean), nodes=nodes)
+    return NetworkData(
+        samples=NodeSamples.from_arrays(
+            reference, target, nodes=nodes, feature_names=["temperature"]
+        ),
+        graph=replace(graph, coordinates=read_only(centres), metric="haversine"),
+        names={
+            node: _label(latitude, longitude, digits=1)
+            for node, (latitude, longitude) in zip(nodes, centres, strict=True)
+        },
+        left_out=(),
+        reference_name="La Nina 2007/08",
+        target_name="El Nino 2009/10",
+        description=(
+            "Monthly sea surface temperature in degrees Celsius within 5 degrees of the equator, "
+            "La Nina (October 2007 to March 2008) against El Nino (October 2009 to March 2010), "
+            "in 421 blocks of the ocean."
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """A variable on a regular grid: values (months, latitudes, longitudes), NaN over land."""
+
+    values: FloatArray
+    months: Any
+    latitude: FloatArray
+    longitude: FloatArray
+
+    def within(self, first: str, last: str) -> BoolArray:
+        return np.asarray(
+            (self.months >= np.datetime64(first)) & (self.months <= np.datetime64(last))
+        )
+
+
+def _read_field(path: Path) -> _Field:
+    h5py = import_optional("h5py", "examples", _PURPOSE)
+    with h5py.File(path, "r") as file:
+        clock = file["time"]
+        seconds = np.round(clock[:] * _seconds_per_unit(clock)).astype("timedelta64[s]")
+        return _Field(
+            _decoded(file["surface_temperature"]),
+            (_epoch(clock) + seconds).astype("datetime64[M]"),
+            np.asarray(file["latitude"][:], dtype=np.float64),
+            np.asarray(file["longitude"][:], dtype=np.float64),
+        )
+
+
+def _decoded(variable: Any) -> FloatArray:
+    """Values of a packed variable in its units, NaN where it has none."""
+    stored = variable[:]
+    missing = np.zeros(stored.shape, dtype=bool)
+    for name in ("_FillValue", "missing_value"):
+        if name in variable.attrs:
+            missing |= stored == np.ravel(variable.attrs[name])[0]
+    scale, offset = (
+        float(np.ravel(variable.attrs.get(name, default))[0])
+        for name, default in (("scale_factor", 1.0), ("add_offset", 0.0))
+    )
+    return np.where(missing, np.nan, stored.astype(np.float64) * scale + offset)
+
+
+def _time_units(clock: Any) -> list[str]:
+    """Words of the units, such as "hours since 1970-01-01 00:00:00"."""
+    words = bytes(clock.attrs["units"]).decode().split()
+    if len(words) < 3 or words[0] not in _UNITS_OF_TIME or words[1] != "since":
+        raise InputError(f"the time units {' '.join(words)!r} of {_FILE} cannot be read")
+    return words
+
+
+def _seconds_per_unit(clock: Any) -> int:
+    return _UNITS_OF_TIME[_time_units(clock)[0]]
+
+
+def _epoch(clock: Any) -> np.datetime64:
+    return np.datetime64("T".join(_time_units(clock)[2:4]), "s")
+
+
+def _blocks(values: np.ndarray) -> np.ndarray:
+    """Cut a grid into blocks: (months, rows, columns) to (months, rows, columns, cells)."""
+    months, n_latitudes, n_longitudes = values.shape
+    high, wide = _BLOCK
+    cut = values.reshape(months, n_latitudes // high, high, n_longitudes // wide, wide)
+    return np.moveaxis(cut, 2, 3).reshape(
+        months, n_latitudes // high, n_longitudes // wide, high * wide
+    )
+
+
+def _centres(field: _Field, row: IntArray, column: IntArray) -> FloatArray:
+    """Latitude and longitude of the middle of each block, in degrees, west negative."""
+    latitude = field.latitude.reshape(-1, _BLOCK[0]).mean(axis=1)[row]
+    longitude = field.longitude.reshape(-1, _BLOCK[1]).mean(axis=1)[column]
+    return np.column_stack([latitude, (longitude + 180) % 360 - 180])
+
+
+def _label(latitude: float, longitude: float, digits: int = 0) -> str:
+    """Write a place as in "2N 170W"; rounding to degrees keeps blocks apart.
+
+    Examples
+    --------
+    >>> _label(2.2, -170.4), _label(-0.4, 3.0, digits=1)
+    ('2N 170W', '0.4S 3.0E')
+    """
+    north, east = "N" if latitude >= 0 else "S", "E" if longitude >= 0 else "W"
+    return f"{abs(latitude):.{digits}f}{north} {abs(longitude):.{digits}f}{east}"
+
+
+def _lattice(present: BoolArray) -> np.ndarray:
+    """Adjacency of the present cells of a lattice that wraps around in its second direction.
+
+    Examples
+    --------
+    >>> _lattice(np.array([[True, False, False, True], [True, True, False, False]]))
+    array([[0., 1., 1., 0.],
+           [1., 0., 0., 0.],
+           [1., 0., 0., 1.],
+           [0., 0., 1., 0.]])
+    """
+    number = np.full(present.shape, -1)
+    number[present] = np.arange(present.sum())
+    adjacency = np.zeros((present.sum(), present.sum()))
+    east = (number, np.roll(number, -1, axis=1))
+    north = (number[:-1], number[1:])
+    for first, second in (east, north):
+        both = (first >= 0) & (second >= 0)
+        adjacency[first[both], second[both]] = 1.0
+        adjacency[second[both], first[both]] = 1.0
+    return adjacency

@@ -1,0 +1,7 @@
+"""Pictures of fitted models for notebooks: matplotlib Axes in, matplotlib Axes out."""
+
+from graphratio.plotting.map import plot_graph
+from graphratio.plotting.node import plot_node
+from graphratio.plotting.selection import plot_selection
+
+__all__ = ["plot_graph", "plot_node", "plot_selection"]

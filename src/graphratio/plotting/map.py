@@ -1,0 +1,170 @@
+"""The graph with its nodes coloured by how much they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._optional import import_optional
+from graphratio.plotting._common import FAINT, INK, SEQUENTIAL, FittedModel, new_axes, without_frame
+from graphratio.plotting._labels import place_labels
+from graphratio.plotting.layout import drawn_edges, node_positions
+from graphratio.typing import FloatArray, Label
+from graphratio.validation import check_integer
+
+# The scale reaches at least this far, so that noise in an unchanged network stays pale.
+_SMALLEST_TOP = 0.1
+
+# How many times wider than high a map may be.
+_LONGEST_MAP = 5
+
+
+def plot_graph(
+    model: FittedModel,
+    ax: Any = None,
+    *,
+    names: Mapping[Label, str] | None = None,
+    edges: bool = True,
+    n_labels: int = 8,
+) -> Any:
+    """Draw the graph, every node coloured by its divergence.
+
+    The scale of colours starts at 0, no change, and reaches at least 0.1. Nodes are at their
+    coordinates if the graph has two of them, and otherwise where its edges suggest. Nodes whose
+    divergence is undefined are hollow.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    names : mapping of label to str, optional
+        What to call nodes in the picture; default their labels.
+    edges : bool, default True
+    n_labels : int, default 8
+        How many of the most changed nodes to name; fewer where there is no room.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> ax = gr.plot_graph(model.fit(scenario.samples, scenario.graph))
+    >>> ax.get_title(loc="left")
+    'Change at 12 nodes, from reference to target'
+    """
+    check_is_fitted(model, "divergence_")
+    check_integer(n_labels, "n_labels", low=0)
+    graph = model.graph_
+    positions = node_positions(graph)
+    geographic = graph.metric == "haversine"
+    if ax is None:
+        ax = new_axes(_figure_size(positions))
+    if edges:
+        _draw_edges(ax, positions[drawn_edges(graph, positions)])
+    _draw_nodes(ax, positions, model)
+    ax.margins(0.06)
+    if geographic:
+        _as_map(ax, positions)
+    else:
+        ax.set_aspect("equal")
+        if graph.coordinates is None:
+            ax.set_xticks([])
+            ax.set_yticks([])
+            without_frame(ax, "left", "right", "top", "bottom")
+    ax.set_title(
+        f"Change at {graph.n_nodes} nodes, from reference to target", loc="left", fontsize=11
+    )
+    place_labels(ax, positions, _most_changed(model, names or {}, n_labels))
+    return ax
+
+
+def _figure_size(positions: FloatArray) -> tuple[float, float]:
+    width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
+    return 8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))
+
+
+def _draw_edges(ax: Any, segments: FloatArray) -> None:
+    collections = import_optional("matplotlib.collections", "plot", "plotting")
+    # Many edges on top of each other would hide the nodes' neighbourhoods behind a grey patch.
+    alpha = float(np.clip(60 / max(len(segments), 1) ** 0.5 / 5, 0.15, 0.8))
+    lines = collections.LineCollection(
+        segments, colors=FAINT, linewidths=0.7, alpha=alpha, zorder=1
+    )
+    ax.add_collection(lines)
+
+
+def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
+    known = ~np.isnan(model.divergence_)
+    size = float(np.clip(6000 / len(positions), 10, 80))
+    values = model.divergence_[known]
+    # The most changed last, so that they are never covered.
+    order = np.argsort(values, kind="stable")
+    top = max(_SMALLEST_TOP, float(values.max())) if values.size else _SMALLEST_TOP
+    points = ax.scatter(
+        *positions[known][order].T,
+        c=values[order],
+        cmap=SEQUENTIAL,
+        vmin=0.0,
+        vmax=top,
+        s=size,
+        edgecolors=INK,
+        linewidths=0.5,
+        zorder=3,
+    )
+    if not known.all():
+        ax.scatter(
+            *positions[~known].T,
+            s=size,
+            facecolors="white",
+            edgecolors=FAINT,
+            linewidths=1.2,
+            zorder=2,
+            label="a sample is missing",
+        )
+        ax.legend(loc="best", fontsize=8.5, frameon=False)
+    bar = ax.figure.colorbar(points, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
+    bar.set_label(f"{model.divergence_name_} divergence\n(0 = no change)")
+    bar.outline.set_visible(False)
+
+
+def _as_map(ax: Any, positions: FloatArray) -> None:
+    """Degrees on the axes, and a degree of longitude as long as it is in the middle.
+
+    A belt that would be a mere line at this scale fills the height it has.
+    """
+    middle = np.radians((positions[:, 1].min() + positions[:, 1].max()) / 2)
+    shrinkage = max(float(np.cos(middle)), 0.1)
+    width, height = np.ptp(positions, axis=0)
+    if width * shrinkage <= _LONGEST_MAP * height:
+        ax.set_aspect(1 / shrinkage)
+    ax.xaxis.set_major_formatter(lambda value, _: _degrees((value + 180) % 360 - 180, "E", "W"))
+    ax.yaxis.set_major_formatter(lambda value, _: _degrees(value, "N", "S"))
+    ax.tick_params(labelsize=8.5, color=FAINT)
+    ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
+    ax.set_axisbelow(True)
+    without_frame(ax, "left", "right", "top", "bottom")
+
+
+def _degrees(value: float, positive: str, negative: str) -> str:
+    if value in (0, -180):
+        return f"{abs(value):g}°"
+    return f"{abs(value):g}°{positive if value > 0 else negative}"
+
+
+def _most_changed(
+    model: FittedModel, names: Mapping[Label, str], count: int
+) -> list[tuple[int, str]]:
+    # Only nodes that changed at all: a name draws the eye.
+    order = np.argsort(-np.nan_to_num(model.divergence_, nan=-np.inf), kind="stable")
+    chosen = [int(i) for i in order[:count] if model.divergence_[i] > 0]
+    return [(i, str(names.get(model.nodes_[i], model.nodes_[i]))) for i in chosen]

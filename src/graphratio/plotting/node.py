@@ -1,0 +1,230 @@
+"""One node: its two samples, and the ratio that was estimated from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio.exceptions import InputError
+from graphratio.plotting._common import (
+    FAINT,
+    INK,
+    REFERENCE_COLOUR,
+    TARGET_COLOUR,
+    FittedModel,
+    in_original_units,
+    new_axes,
+    without_frame,
+)
+from graphratio.samples import NodeSamples, as_samples
+from graphratio.typing import FloatArray, Label
+from graphratio.validation import nearest_name
+
+_GRID_POINTS = 240
+_MOST_BINS = 50
+
+# Share of the data outside which a ratio rests on next to nothing.
+_USUAL = (0.005, 0.995)
+
+# The scale of ratios reaches at least this far, so that small waves look small.
+_LOWEST_TOP = 2.0
+
+
+def plot_node(
+    model: FittedModel,
+    samples: Any,
+    node: Label,
+    feature: str | int | None = None,
+    ax: Any = None,
+    *,
+    reference_name: str = "reference",
+    target_name: str = "target",
+) -> Any:
+    """Draw the two samples of a node, and above them the estimated ratio of a feature.
+
+    The ratio = target / reference is shown over the range of the node's data, with 1, no
+    change, marked. It is dotted over the outer 1% of the data, where it rests on very few
+    observations and may leave the picture. Thin lines are the ratios of the node's neighbours
+    in the graph. With several features the others are held at the node's medians.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples, or a tuple (reference, target)
+        What the model was fitted on, before or after `standardized`.
+    node : label
+    feature : str or int, optional
+        Name or number of the feature; default the first.
+    ax : matplotlib Axes, optional
+        Its lower part gets the histograms, its upper part becomes axes for the ratio. Default:
+        those of a new figure.
+    reference_name, target_name : str
+        What to call the samples.
+
+    Returns
+    -------
+    matplotlib Axes
+        Those of the histograms; the axes of the ratio are the last of the figure.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = model.fit(scenario.samples, scenario.graph)
+    >>> ax = gr.plot_node(model, scenario.samples, node=11)
+    >>> ax.get_xlabel()
+    'x0'
+    """
+    check_is_fitted(model, "divergence_")
+    position = model.graph_.position(node)
+    column = _column(model, feature)
+    data = _raw(as_samples(samples), model)
+    reference, target = data.reference(node), data.target(node)
+    both = np.vstack([reference, target])
+    if not len(both):
+        raise InputError(
+            f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
+        )
+    logarithmic = _takes_logarithm(model, column)
+    grid = _range(both[:, column], _GRID_POINTS, logarithmic)
+    if ax is None:
+        ax = new_axes((7.0, 4.8))
+    upper = _upper_part(ax)
+    bins = _range(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+    _draw_histograms(
+        ax,
+        bins,
+        (reference[:, column], reference_name, REFERENCE_COLOUR),
+        (target[:, column], target_name, TARGET_COLOUR),
+    )
+    points = np.tile(np.median(both, axis=0), (len(grid), 1))
+    points[:, column] = grid
+    low, high = np.quantile(both[:, column], _USUAL)
+    _draw_ratios(upper, model, grid, points, (low, high), position)
+    if logarithmic:
+        ax.set_xscale("log")
+    ax.set_xlim(grid[0], grid[-1])
+    name = str(model.feature_names_in_[column])
+    others = model.n_features_in_ > 1
+    ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
+    divergence = model.divergence_[position]
+    said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
+    upper.set_title(f"{node}: {model.divergence_name_} divergence {said}", loc="left", fontsize=11)
+    return ax
+
+
+def _column(model: FittedModel, feature: str | int | None) -> int:
+    names = [str(name) for name in model.feature_names_in_]
+    if feature is None:
+        return 0
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
+    if whole and 0 <= int(feature) < len(names):
+        return int(feature)
+    raise InputError(f"there is no feature {feature!r}", nearest_name(feature, names))
+
+
+def _raw(samples: NodeSamples, model: FittedModel) -> NodeSamples:
+    """Samples of the model's nodes in original units."""
+    if samples.n_features != model.n_features_in_:
+        raise InputError(
+            f"the samples have {samples.n_features} features, "
+            f"but the model was fitted with {model.n_features_in_}",
+            "Pass the same features in the same order as in fit",
+        )
+    values = in_original_units(samples.values, samples.scaling)
+    return replace(samples.aligned(model.nodes_), values=values, scaling=None)
+
+
+def _takes_logarithm(model: FittedModel, column: int) -> bool:
+    scaling = model.scaling_
+    return scaling is not None and scaling.log is not None and bool(scaling.log[column])
+
+
+def _range(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
+    """Evenly spaced values over the range of the data."""
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        margin = abs(low) * 0.05 or 0.5
+        low, high = low - margin, high + margin
+    return np.asarray(
+        np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
+    )
+
+
+def _n_bins(values: FloatArray) -> int:
+    return int(np.clip(2 * np.cbrt(len(values)), 5, _MOST_BINS))
+
+
+def _upper_part(ax: Any) -> Any:
+    """Cut off the upper half of axes as axes of their own with the same horizontal scale."""
+    whole = ax.get_subplotspec()
+    if whole is not None:
+        above, below = whole.subgridspec(2, 1, height_ratios=(1.1, 1), hspace=0.1)
+        ax.set_subplotspec(below)
+        upper = ax.figure.add_subplot(above, sharex=ax)
+    else:
+        box = ax.get_position()
+        half = 0.47 * box.height
+        ax.set_position((box.x0, box.y0, box.width, half))
+        upper = ax.figure.add_axes((box.x0, box.y1 - half, box.width, half), sharex=ax)
+    upper.tick_params(labelbottom=False)
+    return upper
+
+
+def _draw_histograms(ax: Any, bins: FloatArray, *samples: tuple[FloatArray, str, str]) -> None:
+    for values, name, colour in samples:
+        if not len(values):
+            continue
+        share = np.full(len(values), 100 / len(values))
+        label = f"{name} (n = {len(values)})"
+        ax.hist(values, bins, weights=share, color=colour, alpha=0.3)
+        ax.hist(
+            values, bins, weights=share, color=colour, histtype="step", linewidth=1.4, label=label
+        )
+    ax.set_ylabel("% of the sample")
+    ax.legend(frameon=False, fontsize=8.5)
+    without_frame(ax, "top", "right")
+
+
+def _draw_ratios(
+    ax: Any,
+    model: FittedModel,
+    grid: FloatArray,
+    points: FloatArray,
+    usual: tuple[float, float],
+    position: int,
+) -> None:
+    """Ratios of the node and, thin, of its neighbours; dotted where data are few."""
+    node, graph = model.nodes_[position], model.graph_
+    start, end = graph.adjacency.indptr[position : position + 2]
+    neighbours = [model.nodes_[i] for i in graph.adjacency.indices[start:end]]
+    inside = (grid >= usual[0]) & (grid <= usual[1])
+    highest = _LOWEST_TOP
+    for number, other in enumerate(neighbours):
+        ratio = model.predict(points, node=other)
+        count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
+        ax.plot(
+            grid[inside],
+            ratio[inside],
+            color=FAINT,
+            linewidth=0.7,
+            alpha=0.7,
+            label=count if number == 0 else None,
+        )
+        highest = max(highest, float(ratio[inside].max()))
+    ratio = model.predict(points, node=node)
+    ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
+    ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
+    ax.plot(grid[inside], ratio[inside], color=INK, linewidth=2.0, label=str(node))
+    ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
+    ax.set_ylabel("target / reference")
+    ax.legend(frameon=False, fontsize=8.5)
+    without_frame(ax, "top", "right")

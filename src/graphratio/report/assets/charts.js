@@ -1,0 +1,102 @@
+const nodes = data.nodes;
+const nNodes = nodes.label.length;
+const nameOf = (i) => (nodes.name ? nodes.name[i] : nodes.label[i]);
+// The label too, where it differs from the name.
+const fullName = (i) =>
+  nameOf(i) === nodes.label[i] ? nameOf(i) : `${nameOf(i)} (${nodes.label[i]})`;
+const divergenceText = (i) =>
+  nodes.divergence[i] === null ? "not estimated" : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1");
+
+// Unchanged recedes into the page and changed stands out, in light and in dark.
+const scaleOf = () => (isDark()
+  ? [[0, "#2d3340"], [0.2, "#3b528b"], [0.45, "#21918c"], [0.7, "#5ec962"], [1, "#fde725"]]
+  : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
+
+const drawMap = (selected, showEdges) => {
+  const { x, y, kind, aspect, edges } = data.map;
+  const known = [], unknown = [];
+  for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null ? unknown : known).push(i);
+  // The most changed are drawn last, on top of the others.
+  known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
+  const pick = (values, which) => which.map((i) => values[i]);
+  const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`;
+  const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
+  // All edges as one path: as a line trace each would be an element of its own.
+  const steps = [];
+  for (let e = 0; showEdges && e < edges.length; e += 2) {
+    const [a, b] = [edges[e], edges[e + 1]];
+    steps.push(`M${x[a]},${y[a]}L${x[b]},${y[b]}`);
+  }
+  const shapes = steps.length
+    ? [{ type: "path", path: steps.join(""), layer: "below", line: { color: colour("edge"), width: 1 } }] : [];
+  const traces = [
+    { x: pick(x, unknown), y: pick(y, unknown), customdata: unknown, mode: "markers",
+      hoverinfo: "text", hovertext: unknown.map(hover),
+      marker: { symbol: "circle-open", size, color: colour("quiet"), line: { width: 1.5 } } },
+    { x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
+      hoverinfo: "text", hovertext: known.map(hover),
+      marker: {
+        size, color: pick(nodes.divergence, known), cmin: 0, cmax: data.scale.top, colorscale: scaleOf(),
+        line: { color: colour("quiet"), width: nNodes > 1500 ? 0.4 : 0.8 },
+        colorbar: { title: { text: "divergence", side: "top", font: { size: 12 } }, thickness: 12,
+          outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
+      } },
+  ];
+  if (selected !== null) {
+    traces.push({ x: [x[selected]], y: [y[selected]], mode: "markers+text", hoverinfo: "skip",
+      text: [shortText(nameOf(selected), 28)], textposition: "top center",
+      textfont: { size: 13, color: colour("ink") }, cliponaxis: false,
+      marker: { symbol: "circle-open", size: size + 9, color: colour("ink"), line: { width: 2.5 } } });
+  }
+  const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, ticks: "" };
+  const degrees = kind === "globe" ? { ticksuffix: "°" } : {};
+  const axes = { automargin: false, ...(kind === "drawing" ? bare : degrees) };
+  return Plotly.react("map", traces, chartLayout({
+    // Fixed margins: finding them would draw everything twice.
+    margin: { l: kind === "drawing" ? 12 : 52, r: 104, t: 14, b: kind === "drawing" ? 12 : 32, autoexpand: false },
+    ...sized(paperWidth), shapes, hovermode: "closest", dragmode: "pan", uirevision: "map",
+    xaxis: axis("", axes),
+    yaxis: axis("", { ...axes, scaleanchor: "x", scaleratio: aspect }),
+  }), { ...chartConfig, scrollZoom: false });
+};
+
+const mapCaption = () => {
+  const { top, capped } = data.scale;
+  const said = [data.map.caption, `The colours run from 0 to ${number(top)}.`];
+  if (capped) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
+  if (nodes.divergence.some((value) => value !== null && value < 0)) {
+    said.push("Estimates below 0 are coloured as 0.");
+  }
+  if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
+  said.push("Select a node to see how it changed.");
+  return said.join(" ");
+};
+
+const drawSelection = () => data.selection.forEach((chart, place) => {
+  const target = `selection-${place}`;
+  const xAxis = axis(chart.x_name, { type: "category" });
+  if (chart.kind === "line") {
+    const marked = chart.x.map((_, i) => i === chart.selected_x);
+    Plotly.react(target, [{
+      x: chart.x, y: chart.y, mode: "lines+markers", line: { color: colour("reference"), width: 2 },
+      marker: { size: marked.map((m) => (m ? 14 : 8)), symbol: marked.map((m) => (m ? "star" : "circle")),
+        color: marked.map((m) => colour(m ? "target" : "reference")) },
+      hovertemplate: "%{x}: %{y:.4g}<extra></extra>",
+    }], chartLayout({ ...sized(paperWidth / 2 - 20), xaxis: xAxis, yaxis: axis("mean score") }), stillConfig);
+    return;
+  }
+  const traces = [{
+    type: "heatmap", x: chart.x, y: chart.y, z: chart.z, zmin: chart.low, zmax: chart.high,
+    colorscale: scaleOf(), texttemplate: "%{z:.3f}", xgap: 2, ygap: 2,
+    textfont: { size: 11 },
+    hovertemplate: `${chart.x_name} %{x}<br>${chart.y_name} %{y}<br>score %{z:.4g}<extra></extra>`,
+    colorbar: { title: { text: "score", side: "right" }, thickness: 10, outlinewidth: 0, tickfont: { size: 10 } },
+  }];
+  const shapes = chart.selected_x === null ? [] : [{
+    type: "rect", xref: "x", yref: "y", x0: chart.selected_x - 0.5, x1: chart.selected_x + 0.5,
+    y0: chart.selected_y - 0.5, y1: chart.selected_y + 0.5, line: { color: colour("target"), width: 3 },
+  }];
+  Plotly.react(target, traces, chartLayout({
+    ...sized(paperWidth / 2 - 20), xaxis: { ...xAxis, showgrid: false }, yaxis: axis(chart.y_name, { type: "category", showgrid: false }), shapes,
+  }), stillConfig);
+});

@@ -1,0 +1,183 @@
+// The panel of one node.
+const panels = data.panels;
+
+const unpack = (text) => {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return Array.from(new Uint16Array(bytes.buffer), (code) => code / 65535);
+};
+const onAxis = (share, i, j) => {
+  const value = panels.low[i][j] + share * (panels.high[i][j] - panels.low[i][j]);
+  return panels.features[j].log ? Math.exp(value) : value;
+};
+const spaced = (n, i, j) => Array.from({ length: n }, (_, k) => onAxis(k / (n - 1), i, j));
+const faint = (name) => colour(name) + "40";
+
+const drawFeature = (target, i, j) => {
+  const [reference, after, beyond] = panels.histograms[i][j];
+  const edges = spaced(reference.length + 1, i, j);
+  const sample = (counts, name, place) => {
+    const total = counts.reduce((sum, count) => sum + count, 0) || 1;
+    const shares = counts.map((count) => count / total);
+    return { x: edges, y: [...shares, shares.at(-1)], name: shortText(name, 30), mode: "lines",
+      line: { shape: "hv", width: 1.5, color: colour(place) }, fill: "tozeroy", fillcolor: faint(place),
+      hovertemplate: "%{y:.1%}", legendrank: 1 };
+  };
+  const grid = spaced(panels.grid, i, j);
+  const all = unpack(panels.curves[i]).map((share) => share * panels.top[i]);
+  const width = panels.features.length * panels.grid;
+  const curve = (place) => all.slice(place * width + j * panels.grid, place * width + (j + 1) * panels.grid);
+  const behind = panels.drawn[i].map((other, place) => ({
+    x: grid, y: curve(place + 1), yaxis: "y2", mode: "lines", showlegend: false,
+    line: { color: colour("behind"), width: 1 }, hoverinfo: "skip", name: shortText(nameOf(other), 24),
+  }));
+  const own = { x: grid, y: curve(0), yaxis: "y2", mode: "lines", name: "ratio", showlegend: false,
+    line: { color: colour("ratio"), width: 2.5 }, hovertemplate: "ratio %{y:.3g}<extra></extra>" };
+  const scale = panels.features[j].log ? { type: "log" } : {};
+  Plotly.react(target, [sample(reference, data.sides[0], "reference"),
+    sample(after, data.sides[1], "target"), ...behind, own], chartLayout({
+    ...sized(paperWidth), hovermode: "x", showlegend: true,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
+    margin: { l: 54, r: 10, t: 30, b: 42 },
+    xaxis: axis(shortText(panels.features[j].name, 50), { ...scale, anchor: "y2", showspikes: false }),
+    yaxis: axis("share", { domain: [0.54, 1], tickformat: ".0%", rangemode: "tozero" }),
+    yaxis2: axis("ratio", { domain: [0, 0.46], rangemode: "tozero" }),
+    shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: 1, y1: 1,
+      line: { color: colour("accent"), width: 1.2, dash: "dash" } }],
+    annotations: [{ xref: "paper", x: 1, yref: "y2", y: 1, text: "no change", showarrow: false,
+      xanchor: "right", yanchor: "bottom", font: { size: 10, color: colour("accent") } }],
+  }), stillConfig);
+  return beyond;
+};
+
+const drawScatter = (target, i, first, second) => {
+  const n = panels.features.length;
+  const trace = (text, place, name) => {
+    const shares = unpack(text), x = [], y = [];
+    for (let k = 0; k < shares.length; k += n) {
+      x.push(onAxis(shares[k + first], i, first));
+      y.push(onAxis(shares[k + second], i, second));
+    }
+    return { x, y, mode: "markers", name: shortText(name, 30), hoverinfo: "skip",
+      marker: { size: 6, opacity: 0.6, color: colour(place), symbol: place === "target" ? "diamond" : "circle" } };
+  };
+  const scale = (j) => (panels.features[j].log ? { type: "log" } : {});
+  Plotly.react(target, [trace(panels.points[i][0], "reference", data.sides[0]),
+    trace(panels.points[i][1], "target", data.sides[1])], chartLayout({
+    ...sized(paperWidth), showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+    margin: { l: 54, r: 10, t: 30, b: 42 },
+    xaxis: axis(shortText(panels.features[first].name, 50), scale(first)),
+    yaxis: axis(shortText(panels.features[second].name, 40), scale(second)),
+  }), stillConfig);
+};
+
+const fact = (term, value) => element("div", {}, element("dt", {}, term), element("dd", {}, value));
+
+const verdict = (i) => {
+  const value = nodes.divergence[i];
+  if (value === null) {
+    return "One of its samples is missing: the divergence cannot be estimated, and the ratio is borrowed from its neighbours.";
+  }
+  if (value <= 0) return "No change to be seen: the estimate is not above 0.";
+  const like = `about as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
+  return value >= data.scale.clear ? `A clear change: ${like}.` : `No clear change: ${like}.`;
+};
+
+const numbersTable = (i) => {
+  const cells = (values) => values.map((text) => element("td", { class: "number" }, text));
+  const rows = nodes.feature_names.map((name, j) => {
+    const [before, after] = [nodes.mean[i][0][j], nodes.mean[i][1][j]];
+    const [narrow, wide] = [nodes.spread[i][0][j], nodes.spread[i][1][j]];
+    const pair = (value, spread) => (value === null ? "–" : `${number(value, 4)} ± ${number(spread, 3)}`);
+    return element("tr", {}, element("td", {}, name),
+      ...cells([pair(before, narrow), pair(after, wide), signed(changeOf(i, j))]));
+  });
+  const key = (place, name) => element("th", { scope: "col", class: "number" },
+    element("span", { class: `key ${place}` }), name);
+  return element("table", {}, element("caption", { class: "hidden" }, "Mean and standard deviation of each feature"),
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "mean ± spread"),
+      key("reference", data.sides[0]), key("target", data.sides[1]),
+      element("th", { scope: "col", class: "number" }, "change"))),
+    element("tbody", {}, ...rows));
+};
+
+const neighbourList = (i, onSelect) => {
+  const near = nodes.neighbours[i];
+  if (!near.length) return [element("p", { class: "quiet" }, "No neighbours in the graph.")];
+  const most = 30;
+  const chips = element("div", { class: "chips" }, ...near.slice(0, most).map((other) => element(
+    "button", { type: "button", "data-node": other, onclick: () => onSelect(other) },
+    nameOf(other), element("span", { class: "quiet" }, divergenceText(other)))));
+  const rest = near.length > most
+    ? [element("p", { class: "quiet" }, `and ${near.length - most} more`)] : [];
+  return [element("h3", {}, near.length === 1 ? "One neighbour" : `${near.length} neighbours`), chips, ...rest];
+};
+
+const featureCaption = (i) => {
+  const said = ["Above: how the observations of each sample are distributed. Below: the estimated ratio, above 1 (dashed) where “" +
+    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer.`];
+  if (panels.features.length > 1) said.push("Along each feature the others are held at the median of this node.");
+  const drawn = panels.drawn[i].length, near = nodes.neighbours[i].length;
+  if (drawn) {
+    said.push(`Thin grey lines: the ratios of ${drawn < near ? `${drawn} of its ${near} neighbours` : "its neighbours"} at the same points.`);
+  } else if (near) said.push("The ratios of its neighbours are left out because the network is large.");
+  if (panels.features.length < data.n_features) {
+    said.push(`Of ${data.n_features} features those ${panels.features.length} are drawn whose means change most over all nodes.`);
+  }
+  return said.join(" ");
+};
+
+const scatterBlock = (i) => {
+  if (panels.features.length < 2) return [];
+  if (!panels.points) {
+    return [element("p", { class: "quiet" }, "The scatter plot is left out because the network is large.")];
+  }
+  const draw = () => drawScatter("scatter", i, chosen[0], chosen[1]);
+  const chosen = [0, 1];
+  const choice = (place) => {
+    const list = element("select", { "aria-label": place ? "vertical feature" : "horizontal feature",
+      onchange: (event) => { chosen[place] = Number(event.target.value); draw(); } },
+    ...panels.features.map((feature, j) => element("option", { value: j }, feature.name)));
+    list.value = place;
+    return list;
+  };
+  const pickers = panels.features.length > 2
+    ? [element("p", {}, choice(0), " against ", choice(1))] : [];
+  const cap = Math.max(nodes.n_reference[i], nodes.n_target[i]) > panels.max_points
+    ? [element("figcaption", { class: "quiet" }, `${panels.max_points} observations of each sample, taken evenly.`)] : [];
+  return [element("h3", {}, "The two samples"), ...pickers,
+    element("figure", { class: "scatter" }, element("div", { id: "scatter", class: "chart" }), ...cap)];
+};
+
+const fillPanel = (i, onSelect) => {
+  byId("panel-heading").textContent = fullName(i);
+  const figures = panels.features.map((feature, j) => element("figure", {},
+    ...(panels.features.length > 1 ? [element("h3", {}, feature.name)] : []),
+    element("div", { id: `feature-${j}`, class: "chart", role: "img",
+      "aria-label": `Distribution and estimated ratio of ${feature.name}` }),
+    element("figcaption", { class: "quiet" })));
+  byId("panel-body").replaceChildren(
+    element("p", {}, verdict(i)),
+    element("dl", { class: "facts" },
+      fact("divergence", divergenceText(i)),
+      fact(`observations, ${data.sides[0]}`, number(nodes.n_reference[i])),
+      fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
+      fact("effective sample size", number(nodes.effective[i], 2))),
+    element("p", { class: "quiet" }, `Weighted to look like “${data.sides[1]}”, the observations of “${data.sides[0]}” are worth as many as the effective sample size says.`),
+    numbersTable(i),
+    element("p", { class: "quiet" }, featureCaption(i)),
+    ...figures, ...scatterBlock(i), ...neighbourList(i, onSelect));
+  drawPanel(i);
+};
+
+const drawPanel = (i) => {
+  panels.features.forEach((_, j) => {
+    const target = byId(`feature-${j}`);
+    const beyond = drawFeature(target, i, j);
+    target.nextElementSibling.textContent = beyond
+      ? `${beyond === 1 ? "One observation lies" : `${beyond} observations lie`} outside the range drawn.` : "";
+  });
+  if (byId("scatter")) {
+    const [first, second] = [...document.querySelectorAll("#panel select")].map((list) => Number(list.value));
+    drawScatter("scatter", i, first ?? 0, second ?? 1);
+  }
+};

@@ -1,0 +1,109 @@
+// A table that sorts by its headings and filters as one types.
+const changeOf = (i, j) => {
+  const [before, after] = [nodes.mean[i][0][j], nodes.mean[i][1][j]];
+  return before === null || after === null ? null : after - before;
+};
+const signed = (value) => (value === null ? "–" : `${value > 0 ? "+" : ""}${number(value, 3, 3)}`);
+const largest = Math.max(data.scale.clear, ...nodes.divergence.filter((value) => value !== null));
+
+const columns = [
+  { title: "node", value: (i) => nameOf(i), text: true },
+  { title: "divergence", value: (i) => nodes.divergence[i], show: divergenceText, class: "divergence" },
+  { title: `observations, ${data.sides[0]}`, value: (i) => nodes.n_reference[i] },
+  { title: `observations, ${data.sides[1]}`, value: (i) => nodes.n_target[i] },
+  { title: "effective sample size", value: (i) => nodes.effective[i], show: (i) => number(nodes.effective[i], 2) },
+  ...nodes.table_features.map((j) => ({
+    title: `change of mean, ${nodes.feature_names[j]}`,
+    value: (i) => changeOf(i, j), show: (i) => signed(changeOf(i, j)),
+  })),
+];
+const manyRows = 1000, firstRows = 200;
+const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+const nodeTable = (onSelect) => {
+  const head = document.querySelector("#nodes thead"), body = document.querySelector("#nodes tbody");
+  const rows = new Map();
+  let sorted = { column: 1, descending: true }, query = "", all = nNodes <= manyRows, selected = null;
+
+  const order = () => {
+    const { value, text } = columns[sorted.column];
+    const sign = sorted.descending ? -1 : 1;
+    const keep = [];
+    for (let i = 0; i < nNodes; i += 1) {
+      if (!query || fullName(i).toLowerCase().includes(query)) keep.push(i);
+    }
+    return keep.sort((a, b) => {
+      const [u, v] = [value(a), value(b)];
+      // What is unknown comes last, whichever way one sorts.
+      if (u === null || v === null) return (u === null) - (v === null) || a - b;
+      return sign * (text ? collator.compare(u, v) : u - v) || a - b;
+    });
+  };
+
+  const makeRow = (i) => {
+    const row = element("tr", { "data-node": i, onclick: () => onSelect(i, row.querySelector("button")) });
+    columns.forEach(({ value, show, text, class: extra }) => {
+      const cell = element("td", { class: text ? "" : `number ${extra || ""}` });
+      if (text) {
+        cell.append(element("button", { type: "button", class: "link" }, nameOf(i)));
+        if (nameOf(i) !== nodes.label[i]) cell.append(element("span", { class: "label" }, nodes.label[i]));
+      } else {
+        cell.textContent = show ? show(i) : number(value(i));
+      }
+      if (extra === "divergence" && value(i) > 0) {
+        cell.style.setProperty("--share", `${(100 * value(i)) / largest}%`);
+      }
+      row.append(cell);
+    });
+    if (i === selected) row.setAttribute("aria-selected", "true");
+    return row;
+  };
+
+  const render = () => {
+    const wanted = order();
+    const shown = all ? wanted : wanted.slice(0, firstRows);
+    body.replaceChildren(...shown.map((i) => {
+      if (!rows.has(i)) rows.set(i, makeRow(i));
+      return rows.get(i);
+    }));
+    byId("count").textContent = query
+      ? `${wanted.length.toLocaleString("en-US")} of ${nNodes.toLocaleString("en-US")} nodes`
+      : `${nNodes.toLocaleString("en-US")} nodes`;
+    const more = byId("more");
+    more.hidden = shown.length === wanted.length;
+    more.textContent = `Show all ${wanted.length.toLocaleString("en-US")} (now the first ${shown.length})`;
+    [...head.querySelectorAll("th")].forEach((cell, place) => {
+      cell.setAttribute("aria-sort", place !== sorted.column
+        ? "none" : sorted.descending ? "descending" : "ascending");
+    });
+  };
+
+  head.append(element("tr", {}, ...columns.map(({ title, text }, place) => element(
+    "th", { scope: "col", class: text ? "" : "number" },
+    element("button", { type: "button", onclick: () => {
+      // Numbers first from the largest, names from A.
+      const again = sorted.column === place;
+      sorted = { column: place, descending: again ? !sorted.descending : !text };
+      render();
+      byId("table-scroll").scrollTop = 0;
+    } }, title)))));
+  byId("search").addEventListener("input", (event) => {
+    query = event.target.value.trim().toLowerCase();
+    render();
+  });
+  byId("more").addEventListener("click", () => { all = true; render(); });
+  // Arrow keys walk through the rows.
+  body.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    const next = step && event.target.closest("tr")[step];
+    if (next) { event.preventDefault(); next.querySelector("button").focus(); }
+  });
+  render();
+  return {
+    select(i) {
+      if (rows.has(selected)) rows.get(selected).removeAttribute("aria-selected");
+      selected = i;
+      if (rows.has(i)) rows.get(i).setAttribute("aria-selected", "true");
+    },
+  };
+};

@@ -1,0 +1,73 @@
+// Colours of the charts follow the style sheet, so that light, dark and print agree.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+
+// The object is live: it follows a change of the colour scheme.
+const rootStyle = getComputedStyle(document.documentElement);
+const colour = (name) => rootStyle.getPropertyValue(`--${name}`).trim();
+
+let printing = false;
+const isDark = () => !printing && matchMedia("(prefers-color-scheme: dark)").matches;
+
+// Plotly reads a little markup in texts; names of nodes and features are only ever text.
+const asText = (value) =>
+  String(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+const shortText = (value, most) => {
+  const text = String(value);
+  return asText(text.length > most ? `${text.slice(0, most - 1)}…` : text);
+};
+
+// Formatters are slow to make and fast to use.
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const formatters = new Map();
+const rounded = (digits, least) => {
+  const key = `${digits} ${least}`;
+  if (!formatters.has(key)) {
+    formatters.set(key, new Intl.NumberFormat("en-US",
+      { maximumSignificantDigits: digits, minimumSignificantDigits: least }));
+  }
+  return formatters.get(key);
+};
+
+const number = (value, digits = 3, least = 1) => {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2);
+  return (size >= 10 ** digits ? whole : rounded(digits, least)).format(value);
+};
+
+const element = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "class") node.className = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+const axis = (title, more = {}) => ({
+  title: { text: title, font: { size: 12 }, standoff: 8 },
+  gridcolor: colour("line"), linecolor: colour("line"), zeroline: false,
+  tickfont: { size: 11, color: colour("quiet") }, automargin: true, ...more,
+});
+
+const chartLayout = (more = {}) => ({
+  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+  font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") },
+  margin: { l: 50, r: 12, t: 12, b: 40 }, showlegend: false,
+  hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: { color: colour("ink") } },
+  ...more,
+});
+
+// A page is being printed before its layout is: charts need the width of the paper, in pixels.
+const paperWidth = 670;
+const sized = (width) => (printing ? { autosize: false, width } : { autosize: true });
+
+const chartConfig = {
+  displaylogo: false, responsive: true,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+};
+const stillConfig = { ...chartConfig, displayModeBar: false };

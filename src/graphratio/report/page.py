@@ -1,0 +1,194 @@
+"""Assembly of the page: data, template, style, scripts and the chart library in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._optional import import_optional
+from graphratio._version import __version__
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.exceptions import InputError
+from graphratio.report.fitting import describe_fit
+from graphratio.report.layout import node_layout
+from graphratio.report.panels import NodePanels, shown_features
+from graphratio.report.scale import DivergenceScale
+from graphratio.report.summary import summarise
+from graphratio.report.tables import Moments, effective_sizes, in_original_units
+from graphratio.samples import NodeSamples
+from graphratio.typing import FloatArray, Label
+
+_SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "main.js")
+# The table has room for the changes of this many features.
+_TABLE_FEATURES = 3
+
+
+def write_report(
+    path: str | Path,
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    *,
+    title: str = "graphratio report",
+    reference_name: str = "reference",
+    target_name: str = "target",
+    names: Mapping[Label, str] | None = None,
+    notes: Iterable[str] = (),
+) -> Path:
+    """Write what a model found as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; an existing one is replaced.
+    model : fitted estimator
+    samples : NodeSamples
+        What the model was fitted on, in original units, in any order of the nodes.
+    title : str
+    reference_name, target_name : str
+        What the two samples are called in the report.
+    names : mapping of label to str, optional
+        Readable names of nodes; nodes that are not in it go by their label.
+    notes : iterable of str
+        Sentences about what was done to the data, for the section on the fit.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from graphratio.report import write_report
+    >>> rng = np.random.default_rng(0)
+    >>> samples = gr.NodeSamples.from_arrays(
+    ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},
+    ...     {"a": rng.normal(0, 1, 40), "b": rng.normal(2, 1, 40)},
+    ... )
+    >>> model = gr.Pool(random_state=0).fit(samples)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(f"{folder}/report.html", model, samples)
+    ...     path.name
+    'report.html'
+    """
+    jinja2 = import_optional("jinja2", "report", "the report")
+    plotly = import_optional("plotly.offline", "report", "the report")
+    aligned = in_original_units(model, samples)
+    labels = [str(node) for node in model.nodes_]
+    readable = [str((names or {}).get(node, label)) for node, label in _pairs(model, labels)]
+    sides = (str(reference_name), str(target_name))
+    moments = Moments.of(aligned)
+    scale = DivergenceScale.of(
+        model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
+    )
+    fitting = describe_fit(model, aligned, readable, notes)
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(_asset("report.html.j2")).render(
+        title=title,
+        version=__version__,
+        sides=sides,
+        summary=summarise(model, aligned, moments, scale, readable, sides),
+        fitting=fitting,
+        style=_asset("report.css"),
+        scripts=[_asset(name) for name in _SCRIPTS],
+        plotly=plotly.get_plotlyjs(),
+        data=script_json(
+            {
+                "sides": sides,
+                "divergence_name": model.divergence_name_,
+                "nodes": _nodes(model, aligned, moments, scale, labels, readable),
+                "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
+                "map": _map(model),
+                "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
+                "n_features": aligned.n_features,
+                "selection": fitting.selection,
+            }
+        ),
+    )
+    return _write(Path(path), page)
+
+
+def script_json(data: Any) -> str:
+    r"""JSON that is safe inside a script element, whatever the strings contain.
+
+    Examples
+    --------
+    >>> script_json({"label": "</script>"})
+    '{"label":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028"}
+    for character, escape in {**escapes, "\u2029": "\\u2029"}.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def _pairs(model: NodeRatioEstimator, labels: list[str]) -> Iterable[tuple[Label, str]]:
+    return zip(model.nodes_, labels, strict=True)
+
+
+def _nodes(
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    moments: Moments,
+    scale: DivergenceScale,
+    labels: list[str],
+    readable: list[str],
+) -> dict[str, Any]:
+    adjacency = model.graph_.adjacency
+    return {
+        "label": labels,
+        "name": readable if readable != labels else None,
+        "n_reference": samples.n_reference.tolist(),
+        "n_target": samples.n_target.tolist(),
+        "divergence": _short(model.divergence_),
+        "shift": _short(scale.shift, 2),
+        "effective": _short(effective_sizes(model, samples), 4),
+        "component": model.graph_.components.tolist(),
+        "neighbours": [
+            adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()
+            for i in range(len(labels))
+        ],
+        "mean": _short(moments.mean, 5),
+        "spread": _short(moments.spread, 4),
+        "feature_names": list(samples.feature_names),
+        "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),
+    }
+
+
+def _map(model: NodeRatioEstimator) -> dict[str, Any]:
+    layout = node_layout(model.graph_)
+    return {
+        "x": _short(layout.x, 6),
+        "y": _short(layout.y, 6),
+        "kind": layout.kind,
+        "aspect": layout.aspect,
+        "edges": layout.edges.ravel().tolist(),
+        "caption": layout.caption,
+    }
+
+
+def _short(values: FloatArray, digits: int = 4) -> Any:
+    """Few significant digits, None for NaN, as nested lists."""
+    if np.ndim(values):
+        return [_short(part, digits) for part in values]
+    return None if np.isnan(values) else float(f"{values:.{digits}g}")
+
+
+def _asset(name: str) -> str:
+    return files("graphratio.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _write(path: Path, page: str) -> Path:
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder", "Give the name of a file")
+    path.write_text(page, encoding="utf-8", errors="replace")
+    return path

@@ -1,0 +1,132 @@
+"""The top of the report: what was compared and what was found, in plain language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.report.scale import CLEAR_SHIFT, DivergenceScale
+from graphratio.report.tables import Moments
+from graphratio.report.words import count, enumeration, number
+from graphratio.samples import NodeSamples
+
+# How many of the most changed nodes are named.
+N_NAMED = 5
+# Changes of the mean or spread below this share of the spread are not called one.
+NOTABLE = 0.2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One of the most changed nodes."""
+
+    position: int
+    name: str
+    divergence: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sentences for the top of the page."""
+
+    compared: str
+    found: str
+    meaning: str
+    findings: list[Finding]
+
+
+def summarise(
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    moments: Moments,
+    scale: DivergenceScale,
+    names: list[str],
+    sides: tuple[str, str],
+) -> Summary:
+    """Write the summary.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples
+        In the model's order and in original units.
+    moments : Moments
+    scale : DivergenceScale
+    names : list of str
+        Readable names of the nodes.
+    sides : (str, str)
+        What the reference and the target are called.
+    """
+    divergence = model.divergence_
+    known = np.flatnonzero(~np.isnan(divergence))
+    order = known[np.argsort(-divergence[known], kind="stable")][:N_NAMED]
+    return Summary(
+        compared=_compared(samples, sides),
+        found=_found(divergence, scale),
+        meaning=(
+            f"The divergence says how different the two samples of a node are: 0 for no "
+            f"difference, more for a larger one. From {number(scale.clear, 2)} on the change is "
+            f"called clear here; moving a bell curve by {CLEAR_SHIFT:g} standard deviations "
+            "gives as much. It is an estimate and not a test: with few observations a node can "
+            "come out changed, or unchanged, by chance."
+        ),
+        findings=[
+            Finding(int(i), names[i], f"{divergence[i]:.3f}", _what(samples, moments, int(i)))
+            for i in order
+            if divergence[i] > 0
+        ],
+    )
+
+
+def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
+    features = enumeration(list(samples.feature_names))
+    sizes = (int(samples.n_reference.sum()), int(samples.n_target.sum()))
+    each = "At the only node" if samples.n_nodes == 1 else f"At each of {samples.n_nodes:,} nodes"
+    return (
+        f"{each}, the observations of \u201c{sides[1]}\u201d ({sizes[1]:,} in all) were compared "
+        f"with those of \u201c{sides[0]}\u201d ({sizes[0]:,}) in "
+        f"{count(samples.n_features, 'feature')}: {features}."
+    )
+
+
+def _found(divergence: np.ndarray, scale: DivergenceScale) -> str:
+    n_clear = int(scale.is_clear(divergence).sum())
+    n_known = int((~np.isnan(divergence)).sum())
+    unknown = len(divergence) - n_known
+    if scale.shrunk:
+        return (
+            "Read with care: most divergences came out far below 0, where no true one lies. "
+            "The penalties are too strong, and only the order of the nodes has a meaning."
+        )
+    if n_clear == 0:
+        text = f"None of {n_known:,} nodes changed clearly." if n_known > 1 else "No clear change."
+    elif n_clear == n_known:
+        text = f"All {n_known:,} nodes changed clearly." if n_known > 1 else "It changed clearly."
+    else:
+        text = f"{n_clear:,} of {n_known:,} nodes changed clearly."
+    if unknown:
+        text += f" {count(unknown, 'node')} could not be judged for lack of one of the samples."
+    return text
+
+
+def _what(samples: NodeSamples, moments: Moments, node: int) -> str:
+    """The most notable change of a mean or spread, relative to the spread."""
+    mean, spread = moments.mean[node], moments.spread[node]
+    typical = np.sqrt((spread**2).mean(axis=0))
+    usable = np.where(typical > 0, typical, np.inf)
+    in_mean = np.abs(mean[1] - mean[0]) / usable
+    in_spread = np.abs(spread[1] - spread[0]) / usable
+    kind, values, sizes = max(
+        ("mean", mean, in_mean), ("spread", spread, in_spread), key=lambda item: item[2].max()
+    )
+    j = int(np.argmax(sizes))
+    if sizes[j] < NOTABLE:
+        return "a change of shape more than of mean or spread"
+    digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
+    return (
+        f"{kind} of {samples.feature_names[j]} from {number(values[0, j], digits)} "
+        f"to {number(values[1, j], digits)}"
+    )

@@ -1,0 +1,70 @@
+"""Numbers and names as they stand in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with few digits and no exponent where that is readable.
+
+    Examples
+    --------
+    >>> number(0.01234), number(412.3), number(1234567.0), number(1.2e-7)
+    ('0.0123', '412', '1,234,567', '1.2e-07')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) >= 10**digits and abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def signed(value: float) -> str:
+    """A change, with its sign.
+
+    Examples
+    --------
+    >>> signed(2.0), signed(-0.5)
+    ('+2', '-0.5')
+    """
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def count(n: int, word: str) -> str:
+    """So many of something.
+
+    Examples
+    --------
+    >>> count(1, "node"), count(1200, "node")
+    ('1 node', '1,200 nodes')
+    """
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def enumeration(names: Sequence[str], limit: int = 8) -> str:
+    """Names in a sentence; the rest is counted.
+
+    Examples
+    --------
+    >>> enumeration(["a"]), enumeration(["a", "b", "c"]), enumeration(list("abcde"), limit=2)
+    ('a', 'a, b and c', 'a, b and 3 more')
+    """
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return "".join(names)
+
+
+def sentence(text: str) -> str:
+    """Capital first, full stop last.
+
+    Examples
+    --------
+    >>> sentence("the graph has 2 parts")
+    'The graph has 2 parts.'
+    """
+    text = " ".join(text.split())
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,249 @@
+"""Broken files and options: each gives one message that a person can act on, and exit code 1."""
+
+import gzip
+import io
+import zipfile
+
+import pandas as pd
+import pytest
+
+COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
+HEADER = "station,period,date,pm25,lat,lon\n"
+ROWS = (
+    "n,before,2020-01-01,1.0,50,4\nn,after,2020-04-01,2.0,50,4\n"
+    "s,before,2020-01-01,1.5,51,4\ns,after,2020-04-01,2.5,51,4\n"
+)
+GOOD = HEADER + ROWS
+
+
+def workbook():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    return buffer.getvalue()
+
+
+# Content of the table, and the words that the message must have.
+TABLES = {
+    "empty": (b"", ["is empty"]),
+    "blank": (b"\n\n  \n", ["is empty"]),
+    "only a header": (HEADER, ["header but no rows"]),
+    "empty first line": ("\n" + GOOD, ["first line", "column names"]),
+    "semicolons": (GOOD.replace(",", ";"), ["no column 'station'", "--delimiter ';'"]),
+    "tabs": (GOOD.replace(",", "\t"), ["no column 'station'", "--delimiter tab"]),
+    "binary": (bytes(range(256)) * 4, ["binary file", "CSV or Parquet"]),
+    "workbook": (workbook(), ["Excel workbook", "Export the table as CSV"]),
+    "gzip": (gzip.compress(GOOD.encode()), ["gzip", "Unpack"]),
+    "latin-1": (GOOD.replace("n,", "Zürich,").encode("latin-1"), ["not UTF-8", "0xfc"]),
+    "utf-16": (GOOD.encode("utf-16"), ["UTF-16", "UTF-8"]),
+    "row too long": (GOOD + "n,before,2020-01-01,1.0,50,4,9,9\n", ["as a table", "line 6"]),
+    "all rows too long": (HEADER + ROWS.replace("\n", ",9\n"), ["fields", "header"]),
+    "open quote": (GOOD + '"n,before,2020-01-01,1.0,50,4\n', ["as a table", "quote"]),
+    "no header": (ROWS, ["no column 'station'", "Available: 'n', 'before'"]),
+    "column misspelt": (GOOD.replace("station", "statoin"), ["Did you mean 'statoin'?"]),
+    "column twice": (GOOD.replace("lat", "pm25"), ["2 columns called 'pm25'", "Rename"]),
+    "words for numbers": (GOOD.replace("2.5", "high"), ["'pm25'", "'high'", "row 4"]),
+    "decimal commas": (GOOD.replace("2.5", '"2,5"'), ["'2,5'", "with a point"]),
+    "missing numbers": (GOOD.replace("2.5", ""), ["node 's' column 'pm25'", "--missing drop"]),
+    "infinite numbers": (GOOD.replace("2.5", "inf"), ["infinite", "node 's'"]),
+    "huge numbers": (GOOD.replace("2.5", "1e300"), ["1e+300", "Rescale"]),
+    "no label": (GOOD.replace("s,after", ",after"), ["'station' is empty", "--missing drop"]),
+    "value not found": (
+        GOOD.replace("before", "Before"),
+        ["'period' has no value 'before'", "'Before' (2 rows)", "Did you mean 'Before'?"],
+    ),
+    "one sample only": (GOOD.replace("after", "before"), ["no value 'after'", "'before' (4 rows)"]),
+    "node without a sample": (
+        GOOD + "w,before,2020-01-01,1,52,4\n",
+        ["one of the two samples only: 'w'", "--edges"],
+    ),
+}
+
+
+def assert_helpful(result, words):
+    """Exit code 1, one message and one hint on standard error, nothing else."""
+    assert result.exit_code == 1, result.output
+    lines = result.stderr.strip().splitlines()
+    assert "Traceback" not in result.output
+    told = [line for line in lines if not line.startswith("note: ")]
+    assert len(told) == 2
+    assert told[0].startswith("error: ")
+    assert told[1].startswith("hint: ")
+    for word in words:
+        assert word in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables(kind, write, run, tmp_path):
+    content, words = TABLES[kind]
+    folder = tmp_path / "out"
+    result = run(
+        "report", write(content), *COLUMNS, "--features", "pm25", "--no-graph", "--output", folder
+    )
+    assert_helpful(result, words)
+    assert not folder.exists()
+
+
+EDGES = {
+    "empty": ("", ["is empty"]),
+    "one column": ("a\nn\ns\n", ["single column 'a'", "two columns"]),
+    "semicolons": ("a;b\nn;s\n", ["single column", "--delimiter"]),
+    "unknown labels": ("a,b\nx,y\n", ["2 of 2 nodes", "'n', 's'", "has 'x', 'y'", "alike"]),
+    "other spelling": ("a,b\nN,s\n", ["1 of 2 nodes", "table has 'n', the edges file 'N'"]),
+    "label not in the graph": ("a,b\ns,w\n", ["1 of 2 nodes", "'n'", "--allow-isolated"]),
+    "no end": ("a,b\nn,s\nn,\n", ["without one of their ends", "rows 2 below"]),
+    "words for weights": ("a,b,w\nn,s,strong\n", ["'strong'", "third column is the weight"]),
+    "no weight": ("a,b,w\nn,s,\n", ["without a weight", "'w'"]),
+    "negative weight": ("a,b,w\nn,s,-1\n", ["negative", "'n' - 's'"]),
+    "self-loop": ("a,b\nn,s\nn,n\n", ["self-loop", "'n' - 'n'"]),
+    "edge twice": ("a,b\nn,s\nn,s\n", ["more than once", "('n', 's')"]),
+}
+
+
+@pytest.mark.parametrize("kind", EDGES)
+def test_edges(kind, write, run):
+    content, words = EDGES[kind]
+    edges = write(content, "edges.csv")
+    result = run("fit", write(GOOD), *COLUMNS, "--features", "pm25", "--edges", edges)
+    assert_helpful(result, words)
+
+
+OPTIONS = {
+    "unknown feature": (["--features", "pm2.5"], ["no column 'pm2.5'", "Did you mean 'pm25'?"]),
+    "feature named twice": (["--features", "pm25,pm25"], ["named twice"]),
+    "node as feature": (["--features", "station"], ["both as a feature and as --node"]),
+    "unknown coordinate": (["--coordinates", "lat,long"], ["no column 'long'", "'lon'"]),
+    "one coordinate": (["--coordinates", "lat"], ["names 1 columns", "lat,lon"]),
+    "longitude first": (["--coordinates", "lon,lat"], ["longitude first", "--coordinates lat,lon"]),
+    "too many neighbours": (["--coordinates", "lat,lon"], ["--neighbors 5", "--neighbors 1"]),
+    "logarithm of a stranger": (["--log", "no2"], ["--log", "'no2'", "'pm25'"]),
+    "two letters as delimiter": (["--delimiter", ";;"], ["not one character"]),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_options(kind, write, run):
+    options, words = OPTIONS[kind]
+    features = [] if "--features" in options else ["--features", "pm25"]
+    graph = [] if "--coordinates" in options else ["--no-graph"]
+    result = run("fit", write(GOOD), *COLUMNS, *features, *graph, *options)
+    assert_helpful(result, words)
+
+
+TIMES = {
+    "not dates": ("period", ["--split", "2020-03-01"], ["not dates", "'before'", "2020-03-01"]),
+    "split is no date": ("date", ["--split", "March"], ["'March' is not a date"]),
+    "day first": ("date", ["--split", "01/03/2020"], ["'01/03/2020' is not a date"]),
+    "split outside": ("date", ["--split", "2031-01-01"], ["from 2020-01-01 to 2020-04-01"]),
+    "number for a date": ("lat", ["--split", "2020-03-01"], ["is not a number"]),
+    "no range": (
+        "date",
+        ["--reference-range", "2020", "--target-range", "2021:2022"],
+        ["'2020' is not a range", "first:last"],
+    ),
+    "range backwards": (
+        "date",
+        ["--reference-range", "2021:2020", "--target-range", "2022:2023"],
+        ["ends before it begins"],
+    ),
+    "ranges overlap": (
+        "date",
+        ["--reference-range", "2020-01:2020-02", "--target-range", "2020-02:2020-04"],
+        ["overlap"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times(kind, write, run):
+    column, options, words = TIMES[kind]
+    result = run(
+        "fit", write(GOOD), "--node", "station", "--time", column, *options, "--no-graph",
+        "--features", "pm25",
+    )  # fmt: skip
+    assert_helpful(result, words)
+
+
+def test_empty_times(write, run):
+    data = write(GOOD.replace("s,after,2020-04-01", "s,after,"))
+    options = ["--node", "station", "--time", "date", "--split", "2020-03-01", "--no-graph"]
+    assert_helpful(run("fit", data, *options), ["'date' is empty in 1 of 4", "--missing drop"])
+
+
+def test_a_node_in_two_places(write, run):
+    data = write(GOOD.replace("s,after,2020-04-01,2.5,51", "s,after,2020-04-01,2.5,52"))
+    result = run("fit", data, *COLUMNS, "--coordinates", "lat,lon", "--neighbors", "1")
+    assert_helpful(result, ["'lat'", "node 's'", "51, 52", "one place"])
+
+
+def test_a_node_without_place(write, run):
+    data = write(GOOD.replace(",51,4", ",,"))
+    result = run("fit", data, *COLUMNS, "--coordinates", "lat,lon", "--neighbors", "1")
+    assert_helpful(result, ["1 nodes have no coordinates", "'s'"])
+
+
+def test_logarithm_of_negative_values(write, run):
+    data = write(GOOD.replace("2.5", "-2.5"))
+    result = run("fit", data, *COLUMNS, "--features", "pm25", "--no-graph", "--log", "pm25")
+    assert_helpful(result, ["logarithm of 'pm25'", "1 are zero or negative", "'s'"])
+
+
+def test_no_numbers_to_compare(write, run):
+    data = write("station,period,lat\nn,before,1\nn,after,1\n")
+    assert_helpful(run("fit", data, *COLUMNS, "--no-graph"), ["no column of numbers", "--features"])
+
+
+def test_file_not_found_names_the_nearest(data, run, tmp_path):
+    result = run("fit", tmp_path / "dta.csv", *COLUMNS, "--no-graph")
+    assert_helpful(result, ["does not exist", "Did you mean", "data.csv"])
+    result = run("fit", tmp_path / "nowhere" / "data.csv", *COLUMNS, "--no-graph")
+    assert_helpful(result, ["the folder", "does not exist"])
+
+
+def test_a_folder_is_not_a_table(run, tmp_path):
+    assert_helpful(run("fit", tmp_path, *COLUMNS, "--no-graph"), ["is a folder"])
+
+
+def test_lists_in_parquet(run, tmp_path):
+    frame = pd.DataFrame({"station": [["n"], ["n"]], "period": ["before", "after"], "x": [1, 2]})
+    frame.to_parquet(tmp_path / "data.parquet")
+    result = run("fit", tmp_path / "data.parquet", *COLUMNS, "--no-graph")
+    assert_helpful(result, ["'station' has lists", "text or numbers"])
+    columns = ["--node", "x", *COLUMNS[2:], "--features", "station"]
+    result = run("fit", tmp_path / "data.parquet", *columns, "--no-graph")
+    assert_helpful(result, ["'station' has 2 values that are not numbers", "other features"])
+
+
+def test_damaged_parquet(write, run):
+    for content in (b"PAR1 and nonsense", b"nonsense"):
+        result = run("fit", write(content, "data.parquet"), *COLUMNS, "--no-graph")
+        assert_helpful(result, ["not a Parquet file, or it is damaged"])
+
+
+def test_output_exists_already(data, run, tmp_path):
+    result = run("fit", data, *COLUMNS, "--no-graph", "--output", tmp_path)
+    assert_helpful(result, ["exists already", "--overwrite"])
+    result = run("fit", data, *COLUMNS, "--no-graph", "--output", data, "--overwrite")
+    assert_helpful(result, ["is a file"])
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", GOOD.encode(), workbook()])
+def test_models(content, data, write, run):
+    model = write(content, "model.graphratio")
+    for arguments in (["info", model], ["predict", model, data]):
+        assert_helpful(run(*arguments), ["is not a graphratio model, or it is damaged"])
+
+
+def test_points(write, run, fit, data):
+    _, folder = fit(data, "--no-graph", "--features", "pm25,no2")
+    model = folder / "model.graphratio"
+    points = pd.DataFrame({"pm25": [1.0], "no2": [0.0], "where": ["s9"]})
+    good = write(points, "points.csv")
+    assert_helpful(run("predict", model, good, "--at", "s9"), ["no node 's9'", "Available: 's0'"])
+    assert_helpful(run("predict", model, good, "--node", "where"), ["'s9'", "'s0', 's1', 's2'"])
+    assert_helpful(run("predict", model, good, "--output", good), ["exists already"])
+    lacking = write(points.drop(columns="no2"), "lacking.csv")
+    assert_helpful(run("predict", model, lacking), ["no column 'no2'", "feature of the model"])
+    blank = write(points.assign(no2=None), "blank.csv")
+    assert_helpful(run("predict", model, blank), ["missing values in rows 1 below"])

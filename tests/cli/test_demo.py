@@ -1,0 +1,65 @@
+"""The demo on real flights: what it finds, and that it writes everything."""
+
+import json
+
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import graphratio as gr
+from graphratio.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Run the demo once."""
+    folder = tmp_path_factory.mktemp("demo")
+    result = CliRunner().invoke(app, ["demo", "--output", str(folder)])
+    assert result.exit_code == 0, result.output
+    return result, folder
+
+
+def test_demo_finds_what_winter_does(demo):
+    _, folder = demo
+    model = gr.load(folder / "model.graphratio")
+    data = gr.datasets.load_flights()
+    divergence = dict(zip(model.nodes_, model.divergence_, strict=True))
+    ranked = sorted(divergence, key=divergence.get)
+    assert {"BOS", "MHT", "PHL", "BTV", "PWM"} <= set(ranked[:10])
+    assert {"AUS", "SAT", "DFW"} <= set(ranked[-10:])
+    own = [
+        stats.ks_2samp(
+            data.samples.reference(node).ravel(), data.samples.target(node).ravel()
+        ).statistic
+        for node in model.nodes_
+    ]
+    assert stats.spearmanr(model.divergence_, own).statistic >= 0.9
+
+
+def test_demo_says_where_and_what_to_look_at(demo):
+    result, folder = demo
+    assert {path.name for path in folder.iterdir()} == {
+        "report.html", "nodes.csv", "model.graphratio",
+    }  # fmt: skip
+    text = result.stdout
+    assert str(folder / "report.html") in text
+    assert "AUS Austin" in text
+    assert "BOS Boston" in text
+    assert all(airport in text for airport in ("BQN", "SJU", "STT"))
+
+
+def test_demo_replaces_its_own_output(demo, run, monkeypatch):
+    _, folder = demo
+    monkeypatch.setattr("graphratio.report.write_report", lambda path, *_, **__: path)
+    result = run("demo", "--output", folder, "--json")
+    assert result.exit_code == 0
+    content = json.loads(result.stdout)
+    assert content["n_nodes"] == 67
+    assert content["files"]["report"] == str(folder / "report.html")
+
+
+def test_demo_refuses_a_file(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("demo", "--output", tmp_path / "file")
+    assert result.exit_code == 1
+    assert "is a file" in result.stderr

@@ -1,0 +1,182 @@
+"""The report in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ARTEFACTS = Path(__file__).parent / "artefacts"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+class Visit:
+    """A page, and everything it complained about or asked for."""
+
+    def __init__(self, page: Any, file: Path) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.complaints.append(f"{message.type} {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-ready]")
+
+    def heading(self) -> str:
+        return str(self.page.text_content("#panel-heading"))
+
+    def names(self) -> list[str]:
+        return list(self.page.locator("#nodes tbody tr td:first-child button").all_text_contents())
+
+
+@pytest.fixture
+def visit(browser: Any, report_file: Path) -> Iterator[Visit]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    yield Visit(context.new_page(), report_file)
+    context.close()
+
+
+def test_loads_quietly_and_alone(visit: Visit) -> None:
+    visit.page.wait_for_selector("#selection-0 .main-svg")
+    ARTEFACTS.mkdir(exist_ok=True)
+    visit.page.screenshot(path=ARTEFACTS / "report.png", full_page=True)
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in visit.requests if url.startswith("file:")]) == 1
+
+
+def test_a_row_opens_its_panel(visit: Visit, square: Any) -> None:
+    model, samples, names = square
+    row = visit.page.locator("#nodes tbody tr").nth(3)
+    node = model.nodes_[int(row.get_attribute("data-node"))]
+    row.locator("td").nth(2).click()
+    assert visit.heading().startswith(names.get(node, node))
+    facts = visit.page.locator("#panel dd").all_text_contents()
+    assert facts[0] == f"{model.divergence_[model.graph_.position(node)]:.3f}"
+    assert facts[1] == str(len(samples.reference(node)))
+    assert visit.page.locator("#panel .main-svg").count() >= 3
+    assert row.get_attribute("aria-selected") == "true"
+    visit.page.screenshot(path=ARTEFACTS / "panel.png")
+    assert visit.complaints == []
+
+
+def test_a_point_on_the_map_opens_its_panel(visit: Visit, square: Any) -> None:
+    model = square[0]
+    points = visit.page.locator("#map .scatterlayer .trace .points path")
+    # The most changed node is drawn last, on top.
+    points.last.click(force=True)
+    most = int(model.divergence_.argmax())
+    assert visit.heading().startswith(str(model.nodes_[most]))
+    assert visit.complaints == []
+
+
+def test_neighbours_and_escape(visit: Visit, square: Any) -> None:
+    button = visit.page.locator("#nodes tbody tr button").first
+    button.focus()
+    visit.page.keyboard.press("Enter")
+    before = visit.heading()
+    chip = visit.page.locator(".chips button").first
+    position = int(chip.get_attribute("data-node"))
+    chip.click()
+    assert visit.heading() != before
+    assert str(square[0].nodes_[position]) in visit.heading()
+    visit.page.keyboard.press("Escape")
+    assert visit.page.locator("#panel").is_hidden()
+    assert button.evaluate("node => node === document.activeElement")
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    assert visit.page.locator("#panel").is_visible()
+
+
+def test_sorting(visit: Visit, square: Any) -> None:
+    model, _, names = square
+    shown = [names.get(node, node) for node in model.nodes_]
+    by_divergence = [shown[i] for i in (-model.divergence_).argsort(kind="stable")]
+    assert visit.names() == by_divergence
+    head = visit.page.locator("#nodes thead th")
+    assert head.nth(1).get_attribute("aria-sort") == "descending"
+    head.nth(1).locator("button").click()
+    assert head.nth(1).get_attribute("aria-sort") == "ascending"
+    assert visit.names() == by_divergence[::-1]
+    head.nth(0).locator("button").click()
+    assert head.nth(0).get_attribute("aria-sort") == "ascending"
+    assert visit.names()[-1] == "Zero & Co"
+
+
+def test_search(visit: Visit) -> None:
+    visit.page.fill("#search", "s1")
+    assert visit.names()
+    assert all(name.startswith("s1") for name in visit.names())
+    assert visit.page.text_content("#count") == "10 of 30 nodes"
+    visit.page.fill("#search", "zero & CO")
+    assert visit.names() == ["Zero & Co"]
+    visit.page.fill("#search", "nowhere")
+    assert visit.names() == []
+
+
+def test_hostile_names_stay_text(visit: Visit) -> None:
+    visit.page.fill("#search", "onerror")
+    assert visit.names() == [f"Evil {HOSTILE}"]
+    visit.page.locator("#nodes tbody tr button").click()
+    assert visit.heading() == f"Evil {HOSTILE} ({HOSTILE})"
+    visit.page.wait_for_timeout(200)
+    assert visit.page.locator("main img, aside img").count() == 0
+    assert HOSTILE in visit.page.text_content("h1")
+    titles = visit.page.locator("#panel .xtitle").all_text_contents()
+    assert "<b>no2</b> & co" in titles
+    assert visit.complaints == []
+
+
+def test_edges_can_be_hidden(visit: Visit) -> None:
+    lines = "#map .shapelayer path"
+    assert visit.page.locator(lines).count() == 1
+    visit.page.uncheck("#edges")
+    assert visit.page.locator(lines).count() == 0
+
+
+def test_dark_and_narrow(browser: Any, report_file: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    visit = Visit(context.new_page(), report_file)
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert sum(_channels(visit.page.evaluate(background))) < 150
+    visit.page.locator("#nodes tbody tr button").first.click()
+    ink = visit.page.evaluate("getComputedStyle(document.querySelector('#panel .xtick text')).fill")
+    assert sum(_channels(ink)) > 350
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert visit.page.evaluate(wider) == 0
+    visit.page.screenshot(path=ARTEFACTS / "dark-narrow.png")
+    visit.page.emulate_media(color_scheme="light")
+    assert sum(_channels(visit.page.evaluate(background))) > 700
+    assert visit.complaints == []
+    context.close()
+
+
+def test_prints_within_the_paper(visit: Visit) -> None:
+    visit.page.locator("#nodes tbody tr button").first.click()
+    # The map becomes narrower beside the panel a moment later.
+    visit.page.wait_for_timeout(500)
+    visit.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    visit.page.emulate_media(media="print")
+    # A4 without margins of 14 mm, at 96 pixels per inch.
+    visit.page.set_viewport_size({"width": 687, "height": 900})
+    edges = visit.page.evaluate(
+        "[...document.querySelectorAll('.main-svg')].map(e => e.getBoundingClientRect().right)"
+    )
+    assert len(edges) > 3
+    assert max(edges) <= 687
+    assert visit.page.locator("#search").is_hidden()
+    visit.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    visit.page.emulate_media(media="screen")
+    visit.page.set_viewport_size({"width": 1400, "height": 900})
+    visit.page.wait_for_function("document.querySelector('#map .main-svg').clientWidth > 700")
+    assert visit.complaints == []
+
+
+def _channels(text: str) -> list[int]:
+    return [int(part) for part in text[text.index("(") + 1 : -1].split(",")[:3]]

@@ -1,0 +1,324 @@
+"""Pictures: what they show, not how they look."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.exceptions import NotFittedError
+
+import graphratio as gr
+from graphratio.exceptions import InputError, MissingDependencyError
+from graphratio.plotting.layout import drawn_edges, node_positions
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return gr.datasets.make_scenario("Ia", n_nodes=20, n=40, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(scenario):
+    return gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
+
+
+def points_of(ax):
+    """Drawn nodes: positions and values, of filled ones."""
+    filled = next(c for c in ax.collections if c.get_array() is not None)
+    return np.asarray(filled.get_offsets()), np.asarray(filled.get_array()), filled
+
+
+def texts_of(ax):
+    return [text.get_text() for text in ax.texts if text.get_text()]
+
+
+class TestGraph:
+    def test_nodes_are_coloured_by_divergence_from_zero(self, model):
+        ax = gr.plot_graph(model)
+        where, values, drawn = points_of(ax)
+        np.testing.assert_allclose(values, np.sort(model.divergence_))
+        np.testing.assert_allclose(
+            where, node_positions(model.graph_)[np.argsort(model.divergence_, kind="stable")]
+        )
+        assert drawn.get_clim() == (0.0, model.divergence_.max())
+
+    def test_noise_does_not_fill_the_scale(self, scenario):
+        same = (scenario.samples.reference(0), scenario.samples.reference(0))
+        unchanged = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1).fit(same)
+        _, _, drawn = points_of(gr.plot_graph(unchanged))
+        assert drawn.get_clim() == (0.0, 0.1)
+
+    def test_given_axes_are_used_and_edges_are_optional(self, model):
+        _, ax = plt.subplots()
+        assert gr.plot_graph(model, ax, edges=False) is ax
+        assert len(ax.collections) == 1
+        assert len(gr.plot_graph(model).collections) == 2
+
+    def test_the_most_changed_nodes_are_named(self, model):
+        names = {node: f"place {node}" for node in model.nodes_}
+        top = f"place {model.nodes_[int(model.divergence_.argmax())]}"
+        assert texts_of(gr.plot_graph(model, names=names, n_labels=1)) == [top]
+        assert texts_of(gr.plot_graph(model, n_labels=0)) == []
+
+    def test_names_do_not_cover_each_other_or_leave_the_picture(self, model):
+        names = {node: f"a rather long name {node}" for node in model.nodes_}
+        ax = gr.plot_graph(model, names=names, n_labels=20)
+        ax.figure.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+        frame = ax.get_window_extent()
+        assert len(boxes) > 3
+        for i, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:i])
+            assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+
+    def test_nodes_without_a_divergence_are_hollow(self):
+        samples = gr.NodeSamples.from_arrays(
+            {"a": np.arange(9.0), "b": np.arange(9.0)}, {"a": np.arange(9.0)}
+        )
+        borrowed = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+        ax = gr.plot_graph(borrowed.fit(samples, gr.Graph.from_edges([("a", "b")])))
+        assert len(points_of(ax)[0]) == 1
+        assert ax.get_legend().get_texts()[0].get_text() == "a sample is missing"
+
+    def test_maps_have_degrees(self, scenario):
+        rng = np.random.default_rng(0)
+        places = np.column_stack([rng.uniform(-5, 50, 20), rng.uniform(170, 200, 20)])
+        places[:, 1] = (places[:, 1] + 180) % 360 - 180
+        graph = gr.Graph.from_coordinates(places, k=3, metric="haversine")
+        fixed = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+        ax = gr.plot_graph(fixed.fit(scenario.samples, graph))
+        ax.figure.draw_without_rendering()
+        across = {text.get_text() for text in ax.get_xticklabels()}
+        assert {"175°E", "180°", "175°W"} <= across
+        assert ax.get_aspect() == pytest.approx(
+            1 / np.cos(np.radians((places[:, 0].min() + places[:, 0].max()) / 2))
+        )
+
+    def test_an_unfitted_model_is_an_error(self):
+        with pytest.raises(NotFittedError):
+            gr.plot_graph(gr.GRULSIF())
+
+
+class TestNode:
+    @pytest.mark.parametrize("standardised", [False, True])
+    def test_ratio_and_histograms_are_those_of_the_node(self, scenario, standardised):
+        scaled = scenario.samples.standardized()
+        fixed = gr.GRULSIF(bandwidth=0.5, graph_penalty=0.01, node_penalty=0.1)
+        fixed.fit(scaled, scenario.graph)
+        ax = gr.plot_node(fixed, scaled if standardised else scenario.samples, node=19)
+        upper = ax.figure.axes[-1]
+        line = next(line for line in upper.lines if line.get_label() == "19")
+        x, ratio = line.get_data()
+        np.testing.assert_allclose(ratio, fixed.predict(x, node=19))
+        both = np.concatenate([scenario.samples.reference(19), scenario.samples.target(19)])
+        np.testing.assert_allclose(ax.get_xlim(), (both.min(), both.max()))
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+            "reference (n = 40)",
+            "target (n = 40)",
+        ]
+        heights = [patch.get_height() for patch in ax.patches if hasattr(patch, "get_height")]
+        assert sum(heights) == pytest.approx(200)
+
+    def test_one_is_marked_and_neighbours_are_behind(self, model, scenario):
+        upper = gr.plot_node(model, scenario.samples, 0).figure.axes[-1]
+        labels = [line.get_label() for line in upper.lines]
+        neighbours = int(model.graph_.n_neighbors[0])
+        assert labels[0] == f"its {neighbours} neighbours"
+        assert len(labels) == neighbours + 3
+        one = next(line for line in upper.lines if line.get_label() == "1 = no change")
+        assert set(one.get_ydata()) == {1.0}
+        assert upper.get_ylim()[0] == 0
+
+    def test_other_features_are_at_the_medians(self):
+        several = gr.datasets.make_scenario("IIa", n_nodes=10, n=30, random_state=0)
+        fixed = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(several.samples, several.graph)
+        ax = gr.plot_node(fixed, several.samples, 3, feature="x1")
+        both = np.concatenate([several.samples.reference(3), several.samples.target(3)])
+        x, ratio = ax.figure.axes[-1].lines[-1].get_data()
+        points = np.tile(np.median(both, axis=0), (len(x), 1))
+        points[:, 1] = x
+        np.testing.assert_allclose(ratio, fixed.predict(points, node=3))
+        assert "x1 (other features" in ax.get_xlabel()
+        again = gr.plot_node(fixed, several.samples, 3, feature=1)
+        np.testing.assert_array_equal(again.figure.axes[-1].lines[-1].get_ydata(), ratio)
+
+    def test_logarithmic_features_have_a_logarithmic_axis(self):
+        rng = np.random.default_rng(0)
+        samples = gr.NodeSamples.from_arrays(
+            rng.lognormal(size=(2, 50, 1)), rng.lognormal(1, size=(2, 50, 1)), feature_names=["pm"]
+        )
+        scaled = samples.standardized(log=["pm"])
+        fitted = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(scaled)
+        for given in (samples, scaled):
+            ax = gr.plot_node(fitted, given, 1)
+            assert ax.get_xscale() == "log"
+            both = np.concatenate([samples.reference(1), samples.target(1)])
+            np.testing.assert_allclose(ax.get_xlim(), (both.min(), both.max()))
+
+    def test_axes_with_and_without_a_grid(self, model, scenario):
+        figure, (left, right) = plt.subplots(1, 2)
+        assert gr.plot_node(model, scenario.samples, 0, ax=left) is left
+        assert left.get_position().x1 < right.get_position().x0
+        free = figure.add_axes((0.1, 0.1, 0.5, 0.8))
+        gr.plot_node(model, scenario.samples, 0, ax=free)
+        upper = figure.axes[-1].get_position()
+        assert free.get_position().y1 < upper.y0
+        assert upper.y1 == pytest.approx(0.9)
+
+    def test_a_node_with_one_sample_or_none(self):
+        samples = gr.NodeSamples.from_arrays(
+            {"a": np.arange(9.0), "b": np.arange(9.0), "c": []}, {"a": np.arange(9.0)}
+        )
+        graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
+        fitted = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1).fit(samples, graph)
+        ax = gr.plot_node(fitted, samples, "b")
+        assert len(ax.get_legend().get_texts()) == 1
+        assert "undefined" in ax.figure.axes[-1].get_title(loc="left")
+        with pytest.raises(InputError, match="'c' has no observations"):
+            gr.plot_node(fitted, samples, "c")
+
+    def test_errors_name_what_is_wrong(self, model, scenario):
+        with pytest.raises(InputError, match="no node 99"):
+            gr.plot_node(model, scenario.samples, 99)
+        with pytest.raises(InputError, match=r"no feature 'x9'.*'x0'"):
+            gr.plot_node(model, scenario.samples, 0, feature="x9")
+        with pytest.raises(InputError, match="no feature 3"):
+            gr.plot_node(model, scenario.samples, 0, feature=3)
+        several = gr.datasets.make_scenario("IIa", n_nodes=20, n=10, random_state=0)
+        with pytest.raises(InputError, match="3 features"):
+            gr.plot_node(model, several.samples, 0)
+
+
+class TestSelection:
+    def test_the_surface_holds_the_scores_and_frames_the_choice(self, model):
+        ax = gr.plot_selection(model)
+        results = model.cv_results_
+        here = results["bandwidth"] == model.bandwidth_
+        penalties = np.unique(results["graph_penalty"])
+        ridges = np.unique(results["node_penalty"])
+        written = {text.get_position(): text.get_text() for text in ax.texts}
+        assert len(written) == here.sum()
+        for k in np.flatnonzero(here):
+            cell = (
+                int(np.searchsorted(penalties, results["graph_penalty"][k])),
+                int(np.searchsorted(ridges, results["node_penalty"][k])),
+            )
+            assert written[cell] == f"{results['mean_score'][k]:.4g}"
+        chosen = (
+            np.searchsorted(penalties, model.graph_penalty_) - 0.5,
+            np.searchsorted(ridges, model.node_penalty_) - 0.5,
+        )
+        assert ax.patches[0].get_xy() == chosen
+        assert f"bandwidth {model.bandwidth_:.3g}" in ax.get_title(loc="left")
+
+    def test_two_that_vary(self, scenario):
+        pool = gr.Pool(random_state=0).fit(scenario.samples, scenario.graph)
+        ax = gr.plot_selection(pool)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("node penalty", "bandwidth")
+
+    def test_one_that_varies_is_a_line(self, scenario):
+        pool = gr.Pool(random_state=0, bandwidth=1.0).fit(scenario.samples, scenario.graph)
+        ax = gr.plot_selection(pool)
+        chosen = next(line for line in ax.lines if line.get_label() == "chosen")
+        assert chosen.get_xdata() == [pool.node_penalty_]
+        mean = next(line for line in ax.lines if line.get_label() == "mean")
+        np.testing.assert_allclose(mean.get_ydata(), pool.cv_results_["mean_score"])
+
+    @pytest.mark.parametrize("bandwidth", [None, [0.5, 1.0]])
+    def test_choices_of_single_nodes_are_counted(self, scenario, bandwidth):
+        alone = gr.RULSIF(random_state=0, bandwidth=bandwidth).fit(scenario.samples)
+        ax = gr.plot_selection(alone)
+        assert sum(int(text.get_text()) for text in ax.texts) == 20
+        counts = np.asarray(ax.images[0].get_array())
+        for j, penalty in enumerate(np.unique(alone.cv_results_["node_penalty"])):
+            assert counts[:, j].sum() == (alone.node_penalty_ == penalty).sum()
+        ticks = [text.get_text() for text in ax.get_yticklabels()]
+        assert ticks == (["0.5", "1"] if bandwidth else ["0.6", "0.8", "1", "1.2", "1.4"])
+
+    def test_nothing_selected_is_an_error(self, scenario):
+        fixed = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(scenario.samples)
+        with pytest.raises(InputError, match="nothing was selected"):
+            gr.plot_selection(fixed)
+
+
+class TestLayout:
+    def test_the_seam_of_the_map_is_in_the_widest_gap(self):
+        longitude = [-170.0, 175.0, -150.0, 160.0]
+        graph = gr.Graph.from_coordinates(
+            [(0.0, value) for value in longitude], k=1, metric="haversine"
+        )
+        x = node_positions(graph)[:, 0]
+        assert np.ptp(x) == 50
+        np.testing.assert_allclose(x % 360, np.array(longitude) % 360)
+
+    def test_edges_across_the_seam_are_not_drawn(self):
+        places = [(0.0, value) for value in np.arange(-180.0, 180.0, 40)]
+        graph = gr.Graph.from_coordinates(places, k=2, metric="haversine")
+        drawn = drawn_edges(graph, node_positions(graph))
+        assert len(drawn) == graph.n_edges - 1 == 8
+
+    def test_coordinates_in_the_plane_are_kept(self):
+        places = np.random.default_rng(0).normal(size=(9, 2))
+        np.testing.assert_array_equal(
+            node_positions(gr.Graph.from_coordinates(places, k=2)), places
+        )
+
+    @pytest.mark.parametrize(
+        "edges", [[(i, (i + 1) % 12) for i in range(12)], [(0, i) for i in range(1, 12)], [(0, 1)]]
+    )
+    def test_edges_decide_without_coordinates(self, edges):
+        graph = gr.Graph.from_edges(edges, nodes=range(14))
+        where = node_positions(graph)
+        np.testing.assert_array_equal(
+            where, node_positions(gr.Graph.from_edges(edges, nodes=range(14)))
+        )
+        gaps = np.linalg.norm(where[:, None] - where, axis=2) + np.eye(14)
+        assert np.isfinite(where).all()
+        assert gaps.min() > 0.2
+        # Nodes without edges are below the rest.
+        alone = list(graph.isolated)
+        joined = [node for node in graph.nodes if node not in alone]
+        assert where[alone, 1].max() < where[joined, 1].min()
+
+    def test_neighbours_are_nearer_than_others(self, scenario):
+        where = node_positions(scenario.graph)
+        gaps = np.linalg.norm(where[:, None] - where, axis=2)
+        joined = scenario.graph.adjacency.toarray() > 0
+        others = ~joined & ~np.eye(len(where), dtype=bool)
+        assert gaps[joined].mean() < 0.6 * gaps[others].mean()
+
+    def test_no_edges_is_a_grid(self):
+        where = node_positions(gr.Graph.empty(10))
+        assert len({tuple(point) for point in where}) == 10
+
+
+def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingDependencyError, match=r"graphratio\[plot\]"):
+        gr.plot_graph(model)
+
+
+def test_plotting_is_imported_on_use():
+    code = (
+        "import sys, graphratio as gr\n"
+        "print('graphratio.plotting' in sys.modules, 'plot_node' in dir(gr))\n"
+        "gr.plot_node\n"
+        "print('graphratio.plotting' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True", "True", "False"]
+
+
+def test_unknown_names_are_still_errors():
+    with pytest.raises(AttributeError, match="no attribute 'plot_everything'"):
+        gr.plot_everything
