@@ -25,7 +25,7 @@ from graphratio.validation import check_choice
 PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
 
 # Converged candidates are dropped once no more than this share of the batch is still going.
-KEEP_SHARE = 0.85
+KEEP_SHARE = 0.95
 
 # Rounding separates the recursive residual from the true one; a restart from the current
 # iterate repairs that, and more than a few mean that the tolerance is out of reach.
