@@ -33,6 +33,9 @@ WEAK_COUPLING = 0.05
 # Iterations after which the Kronecker preconditioner gives way to the additive mix.
 PATIENCE = 40
 
+# Entries of all diagonal blocks together, 1 GB in double precision, that block-Jacobi may form.
+LARGEST_BLOCKS = 2**27
+
 # Rounding separates the recursive residual from the true one; a restart from the current
 # iterate repairs that, and more than a few mean that the tolerance is out of reach.
 MAX_RESTARTS = 3
@@ -139,6 +142,9 @@ def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str
     if name == "auto":
         mean_degree = objective.laplacian.diagonal().mean()
         coupling = objective.lam.min() * mean_degree * objective.shape[0]
+        n_nodes, _, m = objective.shape
+        if n_nodes * m**2 > LARGEST_BLOCKS:
+            return [("kronecker", max_iter)] * MAX_RESTARTS
         patient = [("mixed", max_iter)] * MAX_RESTARTS
         return patient if coupling < WEAK_COUPLING else [("kronecker", PATIENCE), *patient]
     return [(name, max_iter)] * MAX_RESTARTS
