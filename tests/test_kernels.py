@@ -56,6 +56,13 @@ def test_median_heuristic_of_a_large_sample_is_close_to_the_full_one():
     assert found == pytest.approx(np.median(pdist(x)), rel=0.03)
 
 
+def test_median_heuristic_of_alternating_rows():
+    """Regular steps would see only the narrow half."""
+    x = np.where(np.arange(512) % 2 == 0, 1.0, 10.0) * np.random.default_rng(0).normal(size=512)
+    found = median_bandwidths(NodeSamples.from_arrays(x, x[:1]), get_kernel("gaussian"))[0]
+    assert found == pytest.approx(np.median(pdist(x[:, None])), rel=0.15)
+
+
 def test_median_heuristic_where_it_is_degenerate():
     kernel = get_kernel("gaussian")
     same = [1.0] * 6

@@ -117,7 +117,10 @@ def node_filter(
         similarity = kernel.rowwise(
             samples.values[left], samples.values[accepted][of_node], sigma[node]
         )
-        left = left[similarity <= coherence]
+        fresh = similarity <= coherence
+        # An accepted point is done with, also at coherence 1, where it does not cover itself.
+        fresh[first] = False
+        left = left[fresh]
     return np.sort(np.concatenate(kept))
 
 

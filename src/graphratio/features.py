@@ -2,9 +2,9 @@
 
 The paper's feature map is psi(x) = K_DD^{-1/2} (K(x, d_1), ..., K(x, d_L)). Any orthogonal
 rotation of it gives the same functions and the same norms. Here the whitening comes from a
-pivoted Cholesky factorisation of K_DD, which also drops what is numerically redundant: atoms
-whose squared distance to the span of the atoms kept, in the kernel space, is below
-`RANK_TOLERANCE` (all atoms have norm one, so the threshold is relative).
+pivoted Cholesky factorisation of K_DD, which also drops near-null directions: atoms whose
+squared distance to the span of the atoms kept, in the kernel space, is below a tolerance (all
+atoms have norm one, so it is relative).
 
 Symbols
 -------
@@ -24,7 +24,12 @@ from scipy import linalg
 from graphratio.kernels import Kernel
 from graphratio.typing import FloatArray
 
-RANK_TOLERANCE = 1e-8
+# Squared distance to the span of the others below which an atom is dropped. Tight, so that a
+# given dictionary is taken at its word; with many atoms, where nearly all that is dropped is
+# noise and the cost grows with the square of what is kept, less so.
+RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE_LARGE = 1e-8
+LARGE_DICTIONARY = 300
 
 # Points from which it is first estimated which directions matter.
 PRINCIPAL_ROWS = 4096
@@ -57,9 +62,11 @@ class NystromMap:
         kernel: Kernel,
         dictionary: FloatArray,
         bandwidth: float,
-        tolerance: float = RANK_TOLERANCE,
+        tolerance: float | None = None,
     ) -> NystromMap:
         """Whiten the kernels of a dictionary.
+
+        `tolerance` is by default 1e-12 up to 300 atoms and 1e-8 beyond.
 
         Examples
         --------
@@ -72,6 +79,9 @@ class NystromMap:
         >>> np.allclose(psi @ psi.T, get_kernel("gaussian")(points, points, 1.0))
         True
         """
+        if tolerance is None:
+            large = len(dictionary) > LARGE_DICTIONARY
+            tolerance = RANK_TOLERANCE_LARGE if large else RANK_TOLERANCE
         gram = kernel(dictionary, dictionary, bandwidth)
         factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
         kept = order[:rank] - 1
@@ -104,8 +114,8 @@ class NystromMap:
         """Rotate so that the weighted second moment of `x` is diagonal, largest first.
 
         In these coordinates the average over nodes of the quadratic problem is diagonal, which
-        is what makes the mean-field preconditioner a plain division. A first rotation, from an
-        evenly spaced subset of the points, tells which directions matter; a second one among
+        is what makes the mean-field preconditioner a plain division. A first rotation, from a
+        fixed random subset of the points, tells which directions matter; a second one among
         those, from all points, makes the moment diagonal.
 
         Parameters
@@ -125,8 +135,9 @@ class NystromMap:
         """
         rough = self
         if floor > 0:
-            step = -(-len(x) // PRINCIPAL_ROWS)
-            rough = self._rotated(self(x[::step]), weights[::step], floor)[0]
+            # At random, since regular steps through sorted rows may miss a whole sample.
+            rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
+            rough = self._rotated(self(x[rows]), weights[rows], floor)[0]
         psi = rough(x, dtype)
         rotated, vectors = rough._rotated(psi, weights, 0.0)
         return rotated, psi @ vectors.astype(dtype)

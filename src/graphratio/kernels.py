@@ -132,8 +132,8 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     The reference sample is used; where it has fewer than two distinct observations, the target
     sample. Zero distances count unless half of all are zero, in which case the median of the
     others is taken. A node for which neither sample gives a value gets the median over the
-    other nodes, and 1 if there are none. Of more than 256 observations an evenly spaced subset
-    of 256 stands for all, so that the cost stays linear in the sample size.
+    other nodes, and 1 if there are none. Of more than 256 observations a scattered subset of 256
+    stands for all, so that the cost stays linear in the sample size.
 
     Examples
     --------
@@ -163,10 +163,19 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
         chunk = max(1, 4_000_000 // int(width) ** 2)
         for begin in range(0, members.size, chunk):
             segment = members[begin : begin + chunk]
-            step = np.arange(width) * sizes[segment, np.newaxis] // width
+            step = _scattered(int(width), sizes[segment])
             distances = kernel.pair_distances(values[starts[segment, np.newaxis] + step])
             medians[segment] = _positive_median(distances)
     return medians
+
+
+def _scattered(width: int, sizes: IntArray) -> IntArray:
+    """Positions of `width` out of `sizes` rows, one at random in each of `width` equal parts.
+
+    Regular steps would see only one half of rows that alternate. The draw is always the same.
+    """
+    shift = np.random.default_rng(0).random(width) if (sizes > width).any() else np.zeros(width)
+    return ((np.arange(width) + shift) * sizes[:, np.newaxis] / width).astype(np.intp)
 
 
 def _positive_median(distances: FloatArray) -> FloatArray:

@@ -231,7 +231,11 @@ def _choose(candidates: Candidates, scores: FloatArray) -> Selection:
     results["mean_score"] = flat
     per_fold = scores.reshape(-1, scores.shape[2])
     results |= {f"fold_{r}_score": per_fold[:, r] for r in range(scores.shape[2])}
-    results["rank"] = 1 + np.argsort(np.argsort(-flat, kind="stable"), kind="stable")
+    by_score = np.argsort(-flat, kind="stable")
+    # The chosen one comes first, also where it is tied with others.
+    ranked = np.concatenate([[best], by_score[by_score != best]])
+    results["rank"] = np.empty(flat.size, dtype=np.intp)
+    results["rank"][ranked] = np.arange(1, flat.size + 1)
     chosen = {name: float(results[name][best]) for name in list(results)[:3]}
     return Selection(**chosen, results=results, notes=_edges(candidates, chosen))
 

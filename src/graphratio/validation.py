@@ -75,6 +75,8 @@ def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
     >>> as_labels(["a", "b"])
     ('a', 'b')
     """
+    if isinstance(nodes, set | frozenset):
+        raise InputError("nodes is a set, which has no order", "Pass a list of labels")
     if isinstance(nodes, str | bytes):
         raise InputError(f"nodes is the single string {nodes!r}", "Pass a list of labels")
     if not isinstance(nodes, Iterable):
@@ -243,11 +245,14 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
 
 def nearest_name(name: object, available: Iterable[object]) -> str:
     """Remedy for an unknown name: the nearest known one, or all of them."""
-    names = [str(other) for other in available]
-    near = get_close_matches(str(name), names, n=1)
-    return (
-        f"Did you mean {near[0]!r}" if near else f"Available: {listing(names, limit=12) or 'none'}"
-    )
+    known = {str(other): other for other in available}
+    near = get_close_matches(str(name), known, n=1)
+    if not near:
+        return f"Available: {listing(known.values(), limit=12) or 'none'}"
+    other = known[near[0]]
+    if str(name) == near[0]:
+        return f"Did you mean {other!r}, of type {type(other).__name__}?"
+    return f"Did you mean {other!r}?"
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

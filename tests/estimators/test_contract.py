@@ -238,8 +238,9 @@ def test_a_node_without_a_sample_borrows(lacking):
     assert np.isfinite(model.score(reduced))
     with pytest.raises(InputError, match=r"no connection.*'b'"):
         gr.GRULSIF().fit(reduced, gr.Graph.from_edges([("k", "z"), ("z", "a")], nodes=NODES))
-    with pytest.raises(InputError, match=r"no connection.*'b'"):
-        gr.Pool().fit(reduced, make_graph())
+    for alone in (gr.Pool(), gr.RULSIF(), gr.KLIEP()):
+        with pytest.raises(InputError, match=r"observations: 'b'\. This estimator needs both"):
+            alone.fit(reduced, make_graph())
 
 
 @pytest.mark.parametrize(
@@ -295,3 +296,38 @@ def test_columns_of_a_frame_are_taken_by_name():
     assert_array_equal(model.predict(table, node="v"), expected)
     with pytest.raises(InputError, match=r"no column 'a'"):
         model.predict(table[["b"]], node="v")
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    model = ESTIMATORS["GRULSIF"]().fit(make_samples(), make_graph())
+    before = repr(model)
+    model.set_params(node_penalty=-1.0)
+    with pytest.raises(InputError):
+        model.fit(([[0.0, 1.0]], [[1.0, 0.0]]))
+    model.set_params(node_penalty=0.1)
+    assert repr(model) == before
+    assert model.predict([[0.0, 0.0]]).shape == (1, 4)
+
+
+@every_estimator
+def test_parameters_set_after_the_fit_wait_for_the_next(make):
+    model = make().fit(make_samples(), make_graph())
+    expected = model.divergence(make_samples())
+    if "alpha" in model.get_params():
+        model.set_params(alpha=0.7)
+        assert_array_equal(model.divergence(make_samples()), expected)
+
+
+def test_samples_with_other_feature_names_are_refused():
+    samples = make_samples(feature_names=["pm25", "no2"])
+    model = ESTIMATORS["GRULSIF"]().fit(samples, make_graph())
+    turned = make_samples(feature_names=["no2", "pm25"])
+    with pytest.raises(InputError, match=r"'no2', 'pm25'.*fitted with 'pm25', 'no2'"):
+        model.divergence(turned)
+    assert_array_equal(model.divergence(make_samples()), model.divergence(samples))
+
+
+def test_a_forgotten_graph_is_noted():
+    model = ESTIMATORS["GRULSIF"]().fit(make_samples())
+    assert any("no edges" in note for note in model.notes_)
+    assert ESTIMATORS["Pool"]().fit(make_samples()).notes_ == []

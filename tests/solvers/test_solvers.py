@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose
 from tests.problems import GRAPHS, dense_solution, graph, objective, random_moments
 
 from graphratio.exceptions import ConvergenceWarning, InputError
+from graphratio.graph import Graph
 from graphratio.moments import DenseSecond, Moments
 from graphratio.objectives import GraphObjective
 from graphratio.solvers import (
@@ -209,3 +210,23 @@ def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
     path = solve_path(single, basis_of(graph("complete"), np.float32), 1e-4, 100)
     truth = dense_solution(problem)
     assert np.linalg.norm(path.theta[:, 0] - truth) <= 1e-3 * np.linalg.norm(truth)
+
+
+def test_very_different_nodes_make_auto_switch_to_the_mix():
+    """Every node lives in directions of its own, so their mean is no guide to any of them."""
+    rng = np.random.default_rng(0)
+    n_nodes, m = 30, 24
+    second = np.zeros((n_nodes, m, m))
+    for v in range(n_nodes):
+        directions = rng.normal(size=(m, 3)) * [10.0, 1.0, 0.1]
+        second[v] = directions @ directions.T
+    data = Moments(DenseSecond(second), rng.normal(size=(n_nodes, m)), np.ones(n_nodes, dtype=bool))
+    ring = Graph.from_edges([(v, (v + 1) % n_nodes) for v in range(n_nodes)])
+    problem = GraphObjective.of(data, ring.laplacian, 0.01, 1e-3)
+    basis = basis_of(ring)
+    auto = solve_path(problem, basis, 1e-8, 2000)
+    alone = solve_path(problem, basis, 1e-8, 2000, "kronecker")
+    assert auto.preconditioner == "mixed"
+    assert auto.n_iter[0] < alone.n_iter[0]
+    truth = dense_solution(problem)
+    assert np.linalg.norm(auto.theta[:, 0] - truth) <= 1e-5 * np.linalg.norm(truth)

@@ -16,7 +16,7 @@ import numpy as np
 from graphratio._ragged import batches
 from graphratio.estimators._node_choice import combined, draw_centres, mean_scores, target_first
 from graphratio.estimators._nystrom import positive_candidates
-from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
 from graphratio.exceptions import listing
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel, median_bandwidths
@@ -95,6 +95,7 @@ class CentredEstimator(NodeRatioEstimator):
         """Fold of every observation, where the selection needs one."""
         return None
 
+    @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratio of every node from its own samples.
 

@@ -107,6 +107,7 @@ _COMMON: dict[str, _Rule] = {
         _is_array(value, "iu", fitted["graph_"].n_nodes, 2) and bool((value >= 0).all())
     ),
     "backend_": lambda value, _: value in ("pandas", "polars"),
+    "alpha_": lambda value, _: _is_number(value) and 0 <= value < 1,
 }
 
 # Estimators with centres and hyperparameters of their own at every node.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,6 +25,24 @@ from graphratio.samples import NodeSamples, Scaling, align, as_samples
 from graphratio.typing import FloatArray, IntArray, Label
 from graphratio.validation import as_points, check_real
 
+Fitted = TypeVar("Fitted", bound="NodeRatioEstimator")
+
+
+def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
+    """Make a fit that fails leave the estimator as it was."""
+
+    @wraps(fit)
+    def guarded(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
+        before = dict(self.__dict__)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded
+
 
 class NodeRatioEstimator(BaseEstimator):
     """Base class: an estimate of the ratio = target / reference at every node of a graph.
@@ -40,6 +59,7 @@ class NodeRatioEstimator(BaseEstimator):
     notes_: list[str]
     scaling_: Scaling | None
     sizes_: IntArray
+    alpha_: float
 
     # What `save` writes besides the parameters; subclasses add their own.
     _fitted_names: tuple[str, ...] = (
@@ -53,6 +73,7 @@ class NodeRatioEstimator(BaseEstimator):
         "scaling_",
         "sizes_",
         "backend_",
+        "alpha_",
     )
 
     @abstractmethod
@@ -69,13 +90,13 @@ class NodeRatioEstimator(BaseEstimator):
 
     @property
     def _relative(self) -> float:
-        """The alpha of the ratio that is estimated; 0 for the plain ratio."""
-        return float(getattr(self, "alpha", 0.0))
+        """The alpha that the model was fitted with; 0 for the plain ratio."""
+        return self.alpha_
 
     def _prepare(self, samples: Any, graph: Graph | None, *, borrow: bool) -> NodeSamples:
         """Check and align the data, and keep what every estimator keeps of it."""
         alpha = getattr(self, "alpha", 0.0)
-        check_real(alpha, "alpha", low=0, high=1, include_low=True)
+        self.alpha_ = check_real(alpha, "alpha", low=0, high=1, include_low=True)
         read = as_samples(samples)
         if graph is None:
             graph = Graph.empty(read.nodes if read.labelled else read.n_nodes)
@@ -84,7 +105,7 @@ class NodeRatioEstimator(BaseEstimator):
                 f"graph of type {type(graph).__name__} cannot be used",
                 "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
             )
-        aligned = align(read, graph if borrow else Graph.empty(graph.nodes))
+        aligned = align(read, graph, borrow=borrow)
         self.nodes_ = aligned.nodes
         self.graph_ = graph
         self.n_features_in_ = aligned.n_features
@@ -92,7 +113,7 @@ class NodeRatioEstimator(BaseEstimator):
         self.scaling_ = aligned.scaling
         self.sizes_ = np.column_stack([aligned.n_reference, aligned.n_target])
         self.backend_ = aligned.backend
-        self.notes_ = _data_notes(aligned, graph)
+        self.notes_ = _data_notes(aligned, graph) if borrow else []
         return aligned
 
     def _finish(self, samples: NodeSamples) -> Self:
@@ -246,8 +267,14 @@ class NodeRatioEstimator(BaseEstimator):
                 f"but the model was fitted with {self.n_features_in_}",
                 "Pass the same features in the same order as in fit",
             )
-        if not self.graph_.labelled and read.labelled:
-            read = read.aligned(self.nodes_)
+        names, fitted = read.feature_names, tuple(self.feature_names_in_)
+        unnamed = default_names(self.n_features_in_)
+        if names != fitted and unnamed not in (names, fitted):
+            raise InputError(
+                f"the samples have the features {listing(names)}, "
+                f"but the model was fitted with {listing(fitted)}",
+                "Pass the same features in the same order as in fit",
+            )
         return read.aligned(self.nodes_).scaled(self.scaling_)
 
     def _in_fitted_order(self, x: Any) -> Any:
@@ -276,7 +303,9 @@ def _sizes(samples: NodeSamples) -> IntArray:
 def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
     """What a reader of the results should know about the data."""
     notes = []
-    if graph.n_edges and graph.isolated:
+    if not graph.n_edges and graph.n_nodes > 1:
+        notes.append("the graph has no edges: every node is estimated by itself")
+    elif graph.n_nodes > 1 and graph.isolated:
         notes.append(f"nodes without edges, estimated on their own: {listing(graph.isolated)}")
     joined = graph.n_components - len(graph.isolated)
     if joined > 1:

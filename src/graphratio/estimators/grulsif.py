@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.estimators.base import all_or_nothing
 from graphratio.graph import Graph
 from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES
 from graphratio.typing import FloatArray, RandomState
@@ -68,7 +69,8 @@ class GRULSIF(NystromEstimator):
     bandwidth_, graph_penalty_, node_penalty_ : float
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         One entry per candidate: bandwidth, graph_penalty, node_penalty, mean_score,
-        fold_0_score, ..., rank; scores are minus the mean held-out loss.
+        fold_0_score, ..., rank; scores are minus the mean held-out loss, computed in single
+        precision and to a tolerance that tells good candidates apart, not hopeless ones.
     solution_ : Solution
         With converged, n_iter, residual, history and the method used.
     nodes_ : tuple of labels
@@ -131,6 +133,7 @@ class GRULSIF(NystromEstimator):
         self.random_state = random_state
         self.progress = progress
 
+    @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratios of all nodes together.
 

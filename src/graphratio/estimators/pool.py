@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.estimators.base import all_or_nothing
 from graphratio.graph import Graph
 from graphratio.model_selection import NODE_PENALTIES
 from graphratio.typing import RandomState
@@ -83,6 +84,7 @@ class Pool(NystromEstimator):
         self.random_state = random_state
         self.progress = progress
 
+    @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratio of every node from its own samples.
 

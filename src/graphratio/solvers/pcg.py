@@ -25,7 +25,16 @@ from graphratio.validation import check_choice
 PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
 
 # Converged candidates are dropped once no more than this share of the batch is still going.
-KEEP_SHARE = 0.85
+KEEP_SHARE = 0.95
+
+# lam * N * mean degree below which the additive mix takes fewer iterations from the start.
+WEAK_COUPLING = 0.05
+
+# Iterations after which the Kronecker preconditioner gives way to the additive mix.
+PATIENCE = 40
+
+# Entries of all diagonal blocks together, 1 GB in double precision, that block-Jacobi may form.
+LARGEST_BLOCKS = 2**27
 
 # Rounding separates the recursive residual from the true one; a restart from the current
 # iterate repairs that, and more than a few mean that the tolerance is out of reach.
@@ -45,6 +54,7 @@ class PathSolution:
     history : list of ndarray of shape (n_candidates,)
         Relative residuals after every iteration; those of candidates that had converged stay.
     preconditioner : str
+        The one used last.
     """
 
     theta: FloatArray
@@ -97,46 +107,47 @@ def solve_path(
     The basis must be in the same precision. The iteration starts from the preconditioner's own
     answer, so `n_iter` counts what comes after it.
     """
+    check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
     dtype = objective.moments.second.dtype
-    name = choose_preconditioner(objective, preconditioner)
-    inverse = _build(name, objective, basis)
+    plan = _plan(preconditioner, objective, max_iter)
+    system = _System(objective, basis)
     rhs = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
-    # The mean-field solution is close already, and the preconditioner gives it at once.
-    x = inverse.apply(np.repeat(rhs[:, np.newaxis], len(objective.lam), axis=1))
     n_iter = np.zeros(len(objective.lam), dtype=np.intp)
     history: list[FloatArray] = []
-    system = _System(objective, basis)
-    for _ in range(MAX_RESTARTS):
-        left = max_iter - int(n_iter.max(initial=0))
-        counts, trace = _iterate(system, inverse, rhs, x, tol, left)
+    x: FloatArray | None = None
+    for name, patience in plan:
+        inverse = _build(name, objective, basis)
+        if x is None:
+            # The mean-field solution is close already, and the preconditioner gives it at once.
+            x = inverse.apply(np.repeat(rhs[:, np.newaxis], len(objective.lam), axis=1))
+        left = min(patience, max_iter - int(n_iter.max(initial=0)))
+        counts, trace, relative = _iterate(system, inverse, rhs, x, tol, left)
         n_iter += counts
         history += trace
         theta = basis.to_nodes(x)
-        if dtype != np.float64:
-            # In single precision a residual from scratch says no more than the recursive one.
-            residual = trace[-1] if trace else np.zeros_like(objective.lam)
-            break
-        residual = objective.residual(theta)
+        # In single precision a residual from scratch says no more than the recursive one.
+        residual = objective.residual(theta) if dtype == np.float64 else relative
         if (residual <= tol).all() or n_iter.max() >= max_iter:
             break
     return PathSolution(theta, n_iter, residual, history, name)
 
 
-def choose_preconditioner(objective: GraphObjective, name: str) -> str:
-    """Resolve "auto": the Kronecker one unless the graph couples the nodes very weakly.
+def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str, int]]:
+    """Which preconditioners to use in turn, and for how many iterations at the most.
 
-    Replacing every A_v by their mean is right where the graph penalty is what matters; where
-    it is small against the data and the nodes differ, their own blocks have to enter.
+    Replacing every A_v by their mean is right where the graph penalty is what matters. Where it
+    is small against the data, or the nodes are of very different kinds, their own blocks have
+    to enter; the first is known beforehand, the second shows in slow progress.
     """
-    check_choice(name, "preconditioner", PRECONDITIONERS)
-    if name != "auto":
-        return name
-    coupling = objective.lam.min() * objective.laplacian.diagonal().mean() * objective.shape[0]
-    return "mixed" if coupling < WEAK_COUPLING else "kronecker"
-
-
-# lam * N * mean degree below which the additive mix takes fewer iterations.
-WEAK_COUPLING = 0.05
+    if name == "auto":
+        mean_degree = objective.laplacian.diagonal().mean()
+        coupling = objective.lam.min() * mean_degree * objective.shape[0]
+        n_nodes, _, m = objective.shape
+        if n_nodes * m**2 > LARGEST_BLOCKS:
+            return [("kronecker", max_iter)] * MAX_RESTARTS
+        patient = [("mixed", max_iter)] * MAX_RESTARTS
+        return patient if coupling < WEAK_COUPLING else [("kronecker", PATIENCE), *patient]
+    return [(name, max_iter)] * MAX_RESTARTS
 
 
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
@@ -174,8 +185,12 @@ def _iterate(
     x: FloatArray,
     tol: float,
     max_iter: int,
-) -> tuple[IntArray, list[FloatArray]]:
-    """Conjugate gradients on all candidates; `x` is updated in place."""
+) -> tuple[IntArray, list[FloatArray], FloatArray]:
+    """Conjugate gradients on all candidates; `x` is updated in place.
+
+    Returns the iterations of every candidate, and their relative residuals after each and in
+    the end.
+    """
     n_candidates = x.shape[1]
     norm = float(np.linalg.norm(rhs)) or 1.0
     r: FloatArray = rhs[:, np.newaxis] - system.apply(x)
@@ -212,7 +227,7 @@ def _iterate(
         relative[active] = np.sqrt(_dots(r, r)) / norm
         history.append(relative.copy())
     x[:, active] += part
-    return counts, history
+    return counts, history, relative
 
 
 def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
