@@ -20,17 +20,6 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
-def signed(value: float) -> str:
-    """A change, with its sign.
-
-    Examples
-    --------
-    >>> signed(2.0), signed(-0.5)
-    ('+2', '-0.5')
-    """
-    return f"+{number(value)}" if value > 0 else number(value)
-
-
 def count(n: int, word: str) -> str:
     """So many of something.
 
