@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
 from graphratio.exceptions import InputError, MissingDependencyError
-from graphratio.plotting.layout import drawn_edges, node_positions
+from graphratio.plotting.layout import node_layout
 
 mpl.use("Agg")
 
@@ -48,7 +48,7 @@ class TestGraph:
         where, values, drawn = points_of(ax)
         np.testing.assert_allclose(values, np.sort(model.divergence_))
         np.testing.assert_allclose(
-            where, node_positions(model.graph_)[np.argsort(model.divergence_, kind="stable")]
+            where, node_layout(model.graph_).positions[np.argsort(model.divergence_, kind="stable")]
         )
         assert drawn.get_clim() == (0.0, model.divergence_.max())
 
@@ -257,20 +257,20 @@ class TestLayout:
         graph = gr.Graph.from_coordinates(
             [(0.0, value) for value in longitude], k=1, metric="haversine"
         )
-        x = node_positions(graph)[:, 0]
+        x = node_layout(graph).positions[:, 0]
         assert np.ptp(x) == 50
         np.testing.assert_allclose(x % 360, np.array(longitude) % 360)
 
     def test_edges_across_the_seam_are_not_drawn(self):
         places = [(0.0, value) for value in np.arange(-180.0, 180.0, 40)]
         graph = gr.Graph.from_coordinates(places, k=2, metric="haversine")
-        drawn = drawn_edges(graph, node_positions(graph))
+        drawn = node_layout(graph).edges
         assert len(drawn) == graph.n_edges - 1 == 8
 
     def test_coordinates_in_the_plane_are_kept(self):
         places = np.random.default_rng(0).normal(size=(9, 2))
         np.testing.assert_array_equal(
-            node_positions(gr.Graph.from_coordinates(places, k=2)), places
+            node_layout(gr.Graph.from_coordinates(places, k=2)).positions, places
         )
 
     @pytest.mark.parametrize(
@@ -278,9 +278,9 @@ class TestLayout:
     )
     def test_edges_decide_without_coordinates(self, edges):
         graph = gr.Graph.from_edges(edges, nodes=range(14))
-        where = node_positions(graph)
+        where = node_layout(graph).positions
         np.testing.assert_array_equal(
-            where, node_positions(gr.Graph.from_edges(edges, nodes=range(14)))
+            where, node_layout(gr.Graph.from_edges(edges, nodes=range(14))).positions
         )
         gaps = np.linalg.norm(where[:, None] - where, axis=2) + np.eye(14)
         assert np.isfinite(where).all()
@@ -291,14 +291,14 @@ class TestLayout:
         assert where[alone, 1].max() < where[joined, 1].min()
 
     def test_neighbours_are_nearer_than_others(self, scenario):
-        where = node_positions(scenario.graph)
+        where = node_layout(scenario.graph).positions
         gaps = np.linalg.norm(where[:, None] - where, axis=2)
         joined = scenario.graph.adjacency.toarray() > 0
         others = ~joined & ~np.eye(len(where), dtype=bool)
         assert gaps[joined].mean() < 0.6 * gaps[others].mean()
 
     def test_no_edges_is_a_grid(self):
-        where = node_positions(gr.Graph.empty(10))
+        where = node_layout(gr.Graph.empty(10)).positions
         assert len({tuple(point) for point in where}) == 10
 
 

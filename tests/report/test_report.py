@@ -13,8 +13,8 @@ import pytest
 
 import graphratio as gr
 from graphratio.exceptions import InputError
+from graphratio.plotting.layout import draw, node_layout
 from graphratio.report import node_summary, write_report
-from graphratio.report.layout import draw, node_layout
 from graphratio.report.page import script_json
 from graphratio.report.panels import Detail
 from graphratio.report.scale import DivergenceScale

@@ -1,199 +1,227 @@
-"""Where to draw the nodes of a graph: on their map, or where its edges suggest."""
+"""Where the nodes are drawn: their coordinates, or a drawing of the graph that never varies."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
+from scipy.spatial import cKDTree
 
 from graphratio.graph import Graph
 from graphratio.typing import FloatArray, IntArray
 
-# Landmarks whose distances span the first drawing, and averaging steps over neighbours.
-_LANDMARKS = 12
-_SMOOTHING_STEPS = 30
-
-# Pairs of nodes that the forces look at in total, which bounds their time; beyond the largest
-# size the first drawing stays as it is, since all pairs of a step are held in memory.
-_FORCE_PAIRS = 4e7
-_MOST_STEPS = 120
-_LARGEST_FORCES = 4000
+# Shortest paths are computed from this many nodes; more would not be seen.
+N_PIVOTS = 50
+# Nodes push away this many of the nearest others.
+N_REPELLED = 30
+N_STEPS = 60
 
 
-def node_positions(graph: Graph) -> FloatArray:
-    """Where to draw every node, shape (n_nodes, 2), x to the right and y upwards.
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Positions of the nodes.
 
-    Coordinates in the plane are taken as they are. Of (latitude, longitude) the longitude
-    becomes x, unwrapped so that the seam of the map is in the widest gap between nodes; it may
-    exceed 180 then. Without two-dimensional coordinates, each connected component is drawn from
-    its shortest paths and relaxed by forces, components side by side, nodes without edges in
-    rows below. The same graph is always drawn the same.
+    Attributes
+    ----------
+    x, y : ndarray of shape (n_nodes,)
+    kind : {"globe", "plane", "drawing"}
+    aspect : float
+        Length of one unit of y on the screen in units of x.
+    edges : ndarray of shape (n_drawn, 2)
+        Pairs of positions of nodes that are joined by a line.
+    caption : str
+        What the reader should know about the positions.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    kind: str
+    aspect: float
+    edges: IntArray
+    caption: str
+
+    @property
+    def positions(self) -> FloatArray:
+        """Both coordinates, shape (n_nodes, 2)."""
+        return np.column_stack([self.x, self.y])
+
+
+def node_layout(graph: Graph) -> Layout:
+    """Place the nodes of a graph.
 
     Examples
     --------
-    >>> import graphratio as gr
-    >>> fiji = {"Suva": (-18.1, 178.4), "Taveuni": (-16.9, -179.9), "Nadi": (-17.8, 177.4)}
-    >>> node_positions(gr.Graph.from_coordinates(fiji, k=1, metric="haversine")).round(1)
-    array([[178.4, -18.1],
-           [180.1, -16.9],
-           [177.4, -17.8]])
+    >>> from graphratio.graph import Graph
+    >>> cities = {"Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4)}
+    >>> layout = node_layout(Graph.from_coordinates(cities, k=1, metric="haversine"))
+    >>> layout.kind, layout.x
+    ('globe', array([-9.1, -3.7,  2.4]))
     """
-    if graph.coordinates is None or graph.coordinates.shape[1] != 2:
-        return _drawn_by_edges(graph)
+    upper = sparse.triu(graph.adjacency, k=1).tocoo()
+    edges = np.column_stack([upper.row, upper.col])
+    if graph.coordinates is None:
+        xy = draw(graph)
+        caption = (
+            "The positions come from the graph alone: nodes with few steps between them are "
+            "close. Directions and distances have no other meaning."
+            if graph.n_edges
+            else "There are neither coordinates nor edges: the nodes stand in the order given."
+        )
+        return Layout(xy[:, 0], xy[:, 1], "drawing", 1.0, edges, caption)
     if graph.metric == "haversine":
-        latitude, longitude = graph.coordinates.T
-        return np.column_stack([_unwrapped(longitude), latitude])
-    return np.array(graph.coordinates)
+        return _on_the_globe(np.asarray(graph.coordinates, dtype=np.float64), edges)
+    x, y, caption = _in_the_plane(np.asarray(graph.coordinates, dtype=np.float64))
+    return Layout(x, y, "plane", 1.0, edges, caption)
 
 
-def _unwrapped(longitude: FloatArray) -> FloatArray:
-    """Longitudes as one run of at most 360 degrees that starts after the widest gap."""
-    round_trip = longitude % 360
-    around = np.unique(round_trip)
-    gaps = np.diff(np.append(around, around[0] + 360))
-    first = around[(np.argmax(gaps) + 1) % len(around)]
-    run = first + (round_trip - first) % 360
-    # By whole turns, so that the map is where people look for it.
-    middle = (run.min() + run.max()) / 2
-    return np.asarray(run - 360 * np.round(middle / 360))
+def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
+    latitude, longitude = coordinates[:, 0], _unrolled(coordinates[:, 1])
+    # A degree of longitude is shorter than one of latitude, except at the equator.
+    shrink = max(0.2, math.cos(math.radians(float(np.mean(latitude)))))
+    around = np.abs(longitude[edges[:, 0]] - longitude[edges[:, 1]]) > 180
+    caption = "Longitude and latitude in degrees."
+    if around.any():
+        caption += " Edges that run around the back of the map are not drawn."
+        edges = edges[~around]
+    return Layout(longitude, latitude, "globe", 1 / shrink, edges, caption)
 
 
-def _drawn_by_edges(graph: Graph) -> FloatArray:
-    positions = np.zeros((graph.n_nodes, 2))
-    counts = np.bincount(graph.components)
-    # Large components first; of equal ones, that of the earlier node.
-    joined = [c for c in np.argsort(-counts, kind="stable") if counts[c] > 1]
-    right = 0.0
-    for component in joined:
-        members = np.flatnonzero(graph.components == component)
-        drawn = _component(graph.adjacency[members][:, members])
-        low, high = drawn.min(axis=0), drawn.max(axis=0)
-        positions[members] = drawn - [low[0] - right, (low[1] + high[1]) / 2]
-        right += high[0] - low[0] + 2.0
-    alone = np.flatnonzero(graph.isolated_mask)
-    if alone.size:
-        width = max(right - 2.0, np.sqrt(alone.size))
-        below = positions[:, 1].min() - 2.0
-        positions[alone] = _rows(alone.size, width) + np.array([0.0, below])
-    return positions
+def _unrolled(longitude: FloatArray) -> FloatArray:
+    """Cut the globe where there are no nodes, not in the middle of them.
+
+    Examples
+    --------
+    >>> _unrolled(np.array([175.0, -175.0]))
+    array([175., 185.])
+    """
+    ordered = np.sort(longitude)
+    gaps = np.diff(ordered)
+    seam = ordered[0] + 360 - ordered[-1]
+    if not gaps.size or gaps.max() <= 1.5 * seam:
+        return longitude
+    cut = ordered[int(np.argmax(gaps))]
+    return np.where(longitude <= cut, longitude + 360, longitude)
 
 
-def _rows(count: int, width: float) -> FloatArray:
-    """Points in rows downwards, one unit apart, about as wide as asked."""
-    per_row = max(1, int(width) + 1)
-    down, across = np.divmod(np.arange(count), per_row)
-    return np.column_stack([across, -down]).astype(np.float64)
+def _in_the_plane(coordinates: FloatArray) -> tuple[FloatArray, FloatArray, str]:
+    if coordinates.shape[1] == 1:
+        return coordinates[:, 0], np.zeros(len(coordinates)), "One coordinate, along a line."
+    if coordinates.shape[1] == 2:
+        return coordinates[:, 0], coordinates[:, 1], "The coordinates as given."
+    centred = coordinates - coordinates.mean(axis=0)
+    flat = _oriented(centred, np.linalg.svd(centred, full_matrices=False)[2][:2])
+    caption = (
+        f"The {coordinates.shape[1]} coordinates are flattened to the two directions in which "
+        "they vary most."
+    )
+    return flat[:, 0], flat[:, 1], caption
 
 
-def _component(adjacency: sparse.csr_array) -> FloatArray:
-    """Drawing of a connected graph in which an edge is about one unit long."""
+def draw(graph: Graph) -> FloatArray:
+    """Positions from the graph alone, shape (n_nodes, 2); the same in every run.
+
+    Every component is placed by its shortest paths and then relaxed by forces, and the
+    components are set side by side, the largest first, single nodes in a block of their own.
+
+    Examples
+    --------
+    >>> from graphratio.graph import Graph
+    >>> xy = draw(Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
+    >>> bool(np.linalg.norm(xy[0] - xy[3]) > np.linalg.norm(xy[0] - xy[1]))
+    True
+    """
+    xy = np.zeros((graph.n_nodes, 2))
+    sizes = np.bincount(graph.components)
+    pieces: list[tuple[IntArray, FloatArray]] = []
+    for component in np.argsort(-sizes, kind="stable"):
+        if sizes[component] > 1:
+            members = np.flatnonzero(graph.components == component)
+            pieces.append((members, _draw_connected(graph.adjacency[members][:, members])))
+    single = np.flatnonzero(graph.isolated_mask)
+    if single.size:
+        columns = math.ceil(math.sqrt(1.6 * single.size))
+        order = np.arange(single.size)
+        pieces.append((single, np.column_stack([order % columns, -(order // columns)]) * 1.0))
+    _set_side_by_side(pieces, xy)
+    return xy
+
+
+def _draw_connected(adjacency: sparse.csr_array) -> FloatArray:
+    """Positions of a connected graph with edges of length about one."""
     n = adjacency.shape[0]
     if n == 2:
         return np.array([[0.0, 0.0], [1.0, 0.0]])
-    first = _spread(_smoothed(adjacency, _landmark_distances(adjacency)))
-    steps = min(_MOST_STEPS, int(_FORCE_PAIRS / n**2)) if n <= _LARGEST_FORCES else 0
-    return _upright(_relaxed(adjacency, first, steps))
+    steps = sparse.csr_array((np.ones(adjacency.nnz), adjacency.indices, adjacency.indptr), (n, n))
+    hops = _pivot_distances(steps)
+    # Classical scaling on the distances to the pivots.
+    squares = hops**2
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    xy = _oriented(centred, directions)
+    spread = xy.std(axis=0)
+    xy = xy / np.where(spread > 0, spread, 1.0) * math.sqrt(n) * np.array([0.4, 0.3])
+    return _relaxed(xy, steps)
 
 
-def _landmark_distances(adjacency: sparse.csr_array) -> FloatArray:
-    """Hops to landmarks that are far from each other, shape (n, n_landmarks).
-
-    Each landmark is the node farthest from those before it; the first one is the node that is
-    farthest from the first node.
-    """
-    n = adjacency.shape[0]
-
-    def hops_from(node: int) -> FloatArray:
-        hops = csgraph.dijkstra(adjacency, directed=False, indices=node, unweighted=True)
-        return np.asarray(hops)
-
-    landmark = int(np.argmax(hops_from(0)))
+def _pivot_distances(steps: sparse.csr_array) -> FloatArray:
+    """Steps from every node to some far apart ones, shape (n, n_pivots)."""
+    n = steps.shape[0]
+    pivot = int(np.argmax(np.diff(steps.indptr)))
     columns: list[FloatArray] = []
     nearest = np.full(n, np.inf)
-    for _ in range(min(_LANDMARKS, n)):
-        columns.append(hops_from(landmark))
-        nearest = np.minimum(nearest, columns[-1])
-        landmark = int(np.argmax(nearest))
+    for _ in range(min(N_PIVOTS, n)):
+        hops = csgraph.dijkstra(steps, indices=pivot, unweighted=True)
+        columns.append(hops)
+        nearest = np.minimum(nearest, hops)
+        pivot = int(np.argmax(nearest))
     return np.column_stack(columns)
 
 
-def _smoothed(adjacency: sparse.csr_array, vectors: FloatArray) -> FloatArray:
-    """Average over neighbours again and again, and keep the two main directions.
-
-    Groups that hardly touch each other are told apart by this, as by the lowest eigenvectors of
-    the Laplacian, which the averages approach; a few steps cannot fail to converge.
-    """
-    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
-    share = degrees / degrees.sum()
-    for _ in range(_SMOOTHING_STEPS):
-        vectors = (vectors + (adjacency @ vectors) / degrees[:, np.newaxis]) / 2
-        vectors = vectors - share @ vectors
-        vectors, _ = np.linalg.qr(vectors)
-    centred = vectors - vectors.mean(axis=0)
-    # Centring costs one dimension where there are as many landmarks as nodes.
-    basis = np.linalg.svd(centred, full_matrices=False)[0][:, : len(centred) - 1]
-    # The directions that change least along edges.
-    laplacian = basis.T @ (degrees[:, np.newaxis] * basis - adjacency @ basis)
-    _, rotation = np.linalg.eigh(laplacian)
-    return np.asarray((basis @ rotation)[:, :2])
-
-
-def _spread(points: FloatArray) -> FloatArray:
-    """Scale to about one unit of area per node, and part nodes that would coincide."""
-    n = len(points)
-    scaled = points / np.maximum(points.std(axis=0), 1e-12) * np.sqrt(n) / 3
-    # A sunflower of small radius: deterministic, and no two of its points are the same.
-    angle = np.arange(n) * np.pi * (3 - np.sqrt(5))
-    radius = 0.3 * np.sqrt((np.arange(n) + 0.5) / n)
-    return np.asarray(
-        scaled + radius[:, np.newaxis] * np.column_stack([np.cos(angle), np.sin(angle)])
-    )
+def _relaxed(xy: FloatArray, steps: sparse.csr_array) -> FloatArray:
+    """Let edges pull and near nodes push, in steps that shrink."""
+    n = len(xy)
+    # Nodes at the same place would never part; a sunflower spiral is an offset without chance.
+    angle = np.arange(n) * 2.399963
+    xy = xy + 0.2 * np.column_stack([np.cos(angle), np.sin(angle)])
+    ends = steps.tocoo()
+    degree = np.maximum(np.diff(steps.indptr), 1)[:, None]
+    k = min(N_REPELLED, n - 1)
+    for step in range(N_STEPS):
+        near = cKDTree(xy).query(xy, k=k + 1)[1][:, 1:]
+        apart = xy[:, None] - xy[near]
+        distance = np.maximum(np.linalg.norm(apart, axis=2, keepdims=True), 0.05)
+        push = (apart / distance**2).sum(axis=1)
+        pull = np.zeros_like(xy)
+        along = xy[ends.col] - xy[ends.row]
+        np.add.at(pull, ends.row, along * np.linalg.norm(along, axis=1, keepdims=True))
+        move = push + pull / np.sqrt(degree)
+        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
+        limit = 0.8 * (1 - step / N_STEPS)
+        xy = xy + move / length * np.minimum(length, limit)
+    return xy
 
 
-def _relaxed(adjacency: sparse.csr_array, points: FloatArray, steps: int) -> FloatArray:
-    """Springs along edges, repulsion between all pairs, with steps that shrink to zero."""
-    rows, columns = sparse.triu(adjacency).nonzero()
-    # Dense graphs would be pulled into one spot.
-    stiffness = min(1.0, 4.0 / (2 * len(rows) / len(points)))
-    for step in range(steps):
-        difference = points[:, np.newaxis, :] - points[np.newaxis, :, :]
-        squares = np.einsum("ijk,ijk->ij", difference, difference) + 1e-6
-        force = np.einsum("ijk,ij->ik", difference, 1 / squares)
-        along = points[rows] - points[columns]
-        pull = stiffness * along * np.linalg.norm(along, axis=1)[:, np.newaxis]
-        np.add.at(force, rows, -pull)
-        np.add.at(force, columns, pull)
-        length = np.linalg.norm(force, axis=1, keepdims=True)
-        largest = 0.1 * np.sqrt(len(points)) * (1 - step / steps)
-        points = points + force * np.minimum(1.0, largest / np.maximum(length, 1e-12))
-    return points
+def _oriented(centred: FloatArray, directions: FloatArray) -> FloatArray:
+    """Project, with signs fixed so that the drawing does not flip between machines."""
+    xy = centred @ directions.T
+    if xy.shape[1] == 1:
+        xy = np.column_stack([xy[:, 0], np.zeros(len(xy))])
+    largest = np.argmax(np.abs(np.round(xy, 6)), axis=0)
+    signs = np.sign(xy[largest, [0, 1]])
+    return np.asarray(xy * np.where(signs == 0, 1.0, signs))
 
 
-def _upright(points: FloatArray) -> FloatArray:
-    """Turn the longest direction to the horizontal, the first node to the upper left."""
-    centred = points - points.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    turned = centred @ axes.T
-    signs = np.where(turned[0] * [-1, 1] < 0, -1.0, 1.0)
-    return np.asarray(turned * signs)
-
-
-def drawn_edges(graph: Graph, positions: FloatArray) -> IntArray:
-    """Ends of the edges that can be drawn as straight lines, shape (n_edges, 2).
-
-    On a map of the globe an edge across the seam would run through the whole picture; it is
-    left out.
-
-    Examples
-    --------
-    >>> import graphratio as gr
-    >>> graph = gr.Graph.from_edges([(0, 1), (1, 2)])
-    >>> drawn_edges(graph, node_positions(graph))
-    array([[0, 1],
-           [1, 2]])
-    """
-    ends = np.column_stack(sparse.triu(graph.adjacency).nonzero())
-    if graph.metric != "haversine":
-        return ends
-    apart = np.abs(np.diff(positions[ends][:, :, 0], axis=1)).ravel()
-    return np.asarray(ends[apart <= 180])
+def _set_side_by_side(pieces: list[tuple[IntArray, FloatArray]], xy: FloatArray) -> None:
+    """Pack the pieces into rows about as wide as the largest piece or the square root of all."""
+    boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
+    width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
+    left = top = height = 0.0
+    for (members, piece), box in zip(pieces, boxes, strict=True):
+        if left > 0 and left + box[0] > width:
+            left, top, height = 0.0, top - height, 0.0
+        corner = np.array([piece[:, 0].min(), piece[:, 1].max()])
+        xy[members] = piece - corner + [left, top]
+        left, height = left + box[0], max(height, box[1])

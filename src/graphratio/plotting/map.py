@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._optional import import_optional
 from graphratio.plotting._common import FAINT, INK, SEQUENTIAL, FittedModel, new_axes, without_frame
 from graphratio.plotting._labels import place_labels
-from graphratio.plotting.layout import drawn_edges, node_positions
+from graphratio.plotting.layout import node_layout
 from graphratio.typing import FloatArray, Label
 from graphratio.validation import check_integer
 
@@ -65,12 +65,13 @@ def plot_graph(
     check_is_fitted(model, "divergence_")
     check_integer(n_labels, "n_labels", low=0)
     graph = model.graph_
-    positions = node_positions(graph)
+    layout = node_layout(graph)
+    positions = layout.positions
     geographic = graph.metric == "haversine"
     if ax is None:
         ax = new_axes(_figure_size(positions))
     if edges:
-        _draw_edges(ax, positions[drawn_edges(graph, positions)])
+        _draw_edges(ax, positions[layout.edges])
     _draw_nodes(ax, positions, model)
     ax.margins(0.06)
     if geographic:

@@ -14,8 +14,8 @@ from graphratio._optional import import_optional
 from graphratio._version import __version__
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
+from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
-from graphratio.report.layout import node_layout
 from graphratio.report.panels import NodePanels, shown_features
 from graphratio.report.scale import DivergenceScale
 from graphratio.report.summary import summarise
