@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
 from graphratio.divergences import pearson_divergences
 from graphratio.estimators.base import NodeRatioEstimator
@@ -104,32 +105,48 @@ class NystromEstimator(NodeRatioEstimator):
         widths = positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
         candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
         self.prior_ratio_ = float(self.prior_ratio)
+        with suitable_threads(samples.n_observations, self.n_atoms_):
+            self._select(samples, graph, candidates, rng)
+            return self._solve_at(samples, graph, solver, max_iter)
+
+    def _select(
+        self,
+        samples: NodeSamples,
+        graph: Graph,
+        candidates: Candidates,
+        rng: np.random.Generator,
+    ) -> None:
+        """Settle the hyperparameters, by cross-validation where there is a choice."""
         self.cv_results_ = None
-        if len(candidates) > 1:
-            chosen = select(
-                samples,
-                graph,
-                kernel,
-                self.dictionary_,
-                candidates,
-                alpha=self.alpha,
-                prior_ratio=self.prior_ratio_,
-                n_folds=check_integer(self.cv, "cv", low=2),
-                random_state=rng,
-                progress=self.progress,
-            )
-            self.bandwidth_ = chosen.bandwidth
-            self.graph_penalty_ = chosen.graph_penalty
-            self.node_penalty_ = chosen.node_penalty
-            self.cv_results_ = chosen.results
-            self.notes_ += chosen.notes
-        else:
-            self.bandwidth_ = float(widths[0])
+        if len(candidates) == 1:
+            self.bandwidth_ = float(candidates.bandwidth[0])
             self.graph_penalty_ = float(candidates.graph_penalty[0])
-            self.node_penalty_ = float(node_penalties[0])
+            self.node_penalty_ = float(candidates.node_penalty[0])
+            return
+        chosen = select(
+            samples,
+            graph,
+            get_kernel(self.kernel),
+            self.dictionary_,
+            candidates,
+            alpha=self.alpha_,
+            prior_ratio=self.prior_ratio_,
+            n_folds=check_integer(self.cv, "cv", low=2),
+            random_state=rng,
+            progress=self.progress,
+        )
+        self.bandwidth_ = chosen.bandwidth
+        self.graph_penalty_ = chosen.graph_penalty
+        self.node_penalty_ = chosen.node_penalty
+        self.cv_results_ = chosen.results
+        self.notes_ += chosen.notes
+
+    def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
+        """Fit at the settled hyperparameters."""
+        kernel = get_kernel(self.kernel)
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         psi = self.features_(samples.values)
-        moments = node_moments(psi, self.sizes_, self.alpha, self.prior_ratio_)
+        moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
         objective = GraphObjective.of(
             moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
         )
@@ -137,7 +154,7 @@ class NystromEstimator(NodeRatioEstimator):
         self.coef_ = self.solution_.theta
         self.divergence_name_ = "Pearson"
         ratios = self._combine(psi, samples.node_index)
-        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha)
+        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
 
     def _check_parameters(self) -> None:
