@@ -29,7 +29,7 @@ from graphratio.typing import FloatArray
 # noise and the cost grows with the square of what is kept, less so.
 RANK_TOLERANCE = 1e-12
 RANK_TOLERANCE_LARGE = 1e-8
-LARGE_DICTIONARY = 300
+LARGE_DICTIONARY = 100
 
 # Points from which it is first estimated which directions matter.
 PRINCIPAL_ROWS = 4096
@@ -66,7 +66,7 @@ class NystromMap:
     ) -> NystromMap:
         """Whiten the kernels of a dictionary.
 
-        `tolerance` is by default 1e-12 up to 300 atoms and 1e-8 beyond.
+        `tolerance` is by default 1e-12 up to 100 atoms and 1e-8 beyond.
 
         Examples
         --------
