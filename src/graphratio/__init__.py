@@ -35,7 +35,7 @@ __all__ = [
     "theory",
 ]
 
-# Where names live that are looked up only when used, since most sessions draw nothing.
+# Where names live that are looked up only when used, since most programs draw nothing.
 _ON_USE = {
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
