@@ -248,6 +248,6 @@ def _edges(candidates: Candidates, chosen: dict[str, float]) -> list[str]:
             side = "lower" if value == grid[0] else "upper"
             notes.append(
                 f"the selected {name} {value:.3g} is at the {side} edge of its grid "
-                f"{np.array2string(grid, precision=3)}: pass other candidates to look beyond"
+                f"{', '.join(f'{item:.3g}' for item in grid)}: other candidates may be better"
             )
     return notes

@@ -398,3 +398,29 @@ def test_progress_on_a_terminal_only(data, tmp_path):
     elsewhere = subprocess.run(arguments, capture_output=True, check=True)
     assert b"model selection" not in elsewhere.stderr
     assert b"note: features were standardised" in elsewhere.stderr
+
+
+def test_an_edges_file_without_a_header_is_refused(data, write, run, tmp_path):
+    edges = write("".join(f"s{v},s{v + 1}\n" for v in range(7)), "bare.csv")
+    result = run("fit", data, *COLUMNS, *FEATURES, "--edges", edges, "--output", tmp_path / "bare")
+    assert result.exit_code == 1
+    assert "is an edge, 's0' - 's1', and not a header" in result.stderr
+
+
+def test_an_older_report_does_not_stay_beside_new_results(data, fit):
+    result, folder = fit(data, *FEATURES, "--no-graph")
+    assert result.exit_code == 0, result.stderr
+    (folder / "report.html").write_text("old", encoding="utf-8")
+    (folder / "thesis.txt").write_text("mine", encoding="utf-8")
+    result, folder = fit(data, *FEATURES, "--no-graph")
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "model.graphratio",
+        "nodes.csv",
+        "thesis.txt",
+    ]
+
+
+def test_ratios_are_shrunk_towards_no_change(data, fit):
+    _, folder = fit(data, *FEATURES, "--no-graph", "--estimator", "pool")
+    assert gr.load(folder / "model.graphratio").prior_ratio == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,11 @@ def test_prints_within_the_paper(visit: Visit) -> None:
 
 def _channels(text: str) -> list[int]:
     return [int(part) for part in text[text.index("(") + 1 : -1].split(",")[:3]]
+
+
+def test_no_button_sends_the_chart_away(visit: Visit) -> None:
+    titles = visit.page.eval_on_selector_all(
+        ".modebar-btn", "buttons => buttons.map((b) => b.dataset.title || b.ariaLabel || '')"
+    )
+    assert titles
+    assert not [title for title in titles if re.search(r"share|cloud|edit|upload", title, re.I)]

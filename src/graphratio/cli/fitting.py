@@ -73,7 +73,13 @@ def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
 def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
     """The chosen estimator, with those of the options that it has."""
     model = _ESTIMATORS[options.estimator]()
-    wanted = {"alpha": options.alpha, "random_state": options.seed, "progress": progress}
+    wanted = {
+        "alpha": options.alpha,
+        "random_state": options.seed,
+        "progress": progress,
+        # Towards "no change": shrunk towards 0, strongly changed nodes can come out last.
+        "prior_ratio": 1.0,
+    }
     known = model.get_params()
     model.set_params(**{name: value for name, value in wanted.items() if name in known})
     return model

@@ -89,7 +89,7 @@ def build_graph(
     if options.edges is not None:
         graph, notes = _from_file(options.edges, labels, options, delimiter)
     elif options.no_graph or places is None:
-        graph, notes = Graph.empty(labels), ["no graph: every node was estimated by itself"]
+        graph, notes = Graph.empty(labels), []
     else:
         return _from_places(places, options.neighbors)
     if places is not None:
@@ -134,6 +134,12 @@ def _from_file(
             "Put the two ends of an edge in two columns separated by commas, or pass --delimiter",
         )
     columns = file.columns[:3]
+    if set(columns[:2]) <= set(labels):
+        raise InputError(
+            f"the first line of {file.path} is an edge, {columns[0]!r} - {columns[1]!r}, and not a "
+            "header",
+            "Add a first line with the names of the columns, such as: from,to",
+        )
     for name in columns:
         file.check(name, "column of the edges file")
     table = file.read(columns)

@@ -35,6 +35,8 @@ def write_results(
 ) -> dict[str, Path]:
     """Write the model and the table of nodes; return the files by what they are."""
     folder.mkdir(parents=True, exist_ok=True)
+    # A report of earlier results must not stand beside new ones; other files are not ours.
+    (folder / "report.html").unlink(missing_ok=True)
     files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
     model.save(files["model"])
     make_frame(summary, "pandas").to_csv(files["nodes"], index=False)

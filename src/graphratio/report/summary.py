@@ -14,6 +14,9 @@ from graphratio.samples import NodeSamples
 
 # How many of the most changed nodes are named.
 N_NAMED = 5
+
+# Below this many observations in a typical sample the headline speaks of chance.
+FEW_OBSERVATIONS = 60
 # Changes of the mean or spread below this share of the spread are not called one.
 NOTABLE = 0.2
 
@@ -65,10 +68,10 @@ def summarise(
     order = known[np.argsort(-divergence[known], kind="stable")][:N_NAMED]
     return Summary(
         compared=_compared(samples, sides),
-        found=_found(divergence, scale),
+        found=_found(divergence, scale, _typical_size(samples)),
         meaning=(
             f"The divergence says how different the two samples of a node are: 0 for no "
-            f"difference, more for a larger one. From {number(scale.clear, 2)} on the change is "
+            f"difference, more for a larger one. From {number(scale.clear, 3)} on the change is "
             f"called clear here; moving a bell curve by {CLEAR_SHIFT:g} standard deviations "
             "gives as much. It is an estimate and not a test: with few observations a node can "
             "come out changed, or unchanged, by chance."
@@ -92,14 +95,20 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
     )
 
 
-def _found(divergence: np.ndarray, scale: DivergenceScale) -> str:
+def _typical_size(samples: NodeSamples) -> float:
+    """Median over nodes of the smaller of the two samples."""
+    return float(np.median(np.minimum(samples.n_reference, samples.n_target)))
+
+
+def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) -> str:
     n_clear = int(scale.is_clear(divergence).sum())
     n_known = int((~np.isnan(divergence)).sum())
     unknown = len(divergence) - n_known
     if scale.shrunk:
         return (
             "Read with care: most divergences came out far below 0, where no true one lies. "
-            "The penalties are too strong, and only the order of the nodes has a meaning."
+            "The penalties are too strong for these data, and even the order of the nodes can "
+            "mislead: more observations or prior_ratio=1 help."
         )
     if n_clear == 0:
         text = f"None of {n_known:,} nodes changed clearly." if n_known > 1 else "No clear change."
@@ -107,6 +116,11 @@ def _found(divergence: np.ndarray, scale: DivergenceScale) -> str:
         text = f"All {n_known:,} nodes changed clearly." if n_known > 1 else "It changed clearly."
     else:
         text = f"{n_clear:,} of {n_known:,} nodes changed clearly."
+    if n_clear and typical_size < FEW_OBSERVATIONS:
+        text += (
+            f" With only about {typical_size:.0f} observations in a sample, some of this can be "
+            "chance."
+        )
     if unknown:
         text += f" {count(unknown, 'node')} could not be judged for lack of one of the samples."
     return text

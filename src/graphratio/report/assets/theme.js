@@ -68,6 +68,8 @@ const sized = (width) => (printing ? { autosize: false, width } : { autosize: tr
 
 const chartConfig = {
   displaylogo: false, responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  // Named one by one, and no server: plotly's own set has a button that uploads the chart.
+  plotlyServerURL: "",
+  modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const stillConfig = { ...chartConfig, displayModeBar: false };
