@@ -132,27 +132,6 @@ def left_out_losses(
     return np.asarray(losses)
 
 
-def leave_one_out_losses(
-    phi_ref: FloatArray,
-    phi_tgt: FloatArray,
-    sizes: IntArray,
-    alpha: float,
-    ridges: FloatArray,
-    *,
-    nonnegative: bool = False,
-) -> FloatArray:
-    """Mean of `left_out_losses` over the pairs of every node, shape (k, n_ridges).
-
-    Examples
-    --------
-    >>> leave_one_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                      alpha=0.1, ridges=np.array([1.0]))
-    array([[-0.375]])
-    """
-    losses = left_out_losses(phi_ref, phi_tgt, sizes, alpha, ridges, nonnegative=nonnegative)
-    return np.asarray(losses.sum(axis=1) / sizes.max(axis=1)[:, np.newaxis])
-
-
 class _Pairs:
     """All pairs of several nodes in the eigenvectors of B; `step` numbers the pairs."""
 
