@@ -171,11 +171,19 @@ class NystromEstimator(NodeRatioEstimator):
         return self.prior_ratio_ + self.features_(points) @ self.coef_.T
 
     def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        kernel, pivots = self.features_.kernel, self.features_.pivots
         ratios = np.empty(len(points))
         for begin in range(0, len(points), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
-            ratios[rows] = self._combine(self.features_(points[rows]), node[rows])
-        return ratios
+            present, which = np.unique(node[rows], return_inverse=True)
+            # The whitening goes into the coefficients: one product per node, not per point.
+            weights = self.coef_[present] @ self.features_.transform.T
+            values = kernel(points[rows], pivots, self.features_.bandwidth)
+            if len(present) == 1:
+                ratios[rows] = values @ weights[0]
+            else:
+                np.einsum("ip,ip->i", values, weights[which], out=ratios[rows])
+        return ratios + self.prior_ratio_
 
     def _combine(self, psi: FloatArray, node: IntArray) -> FloatArray:
         """Ratio of the node of each row from its features, shape (n_rows,)."""
