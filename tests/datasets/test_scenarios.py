@@ -354,3 +354,19 @@ class TestInput:
             scenario.sample_mixture(0, 1.5, 0.1)
         with pytest.raises(InputError, match="n_points=0"):
             scenario.mean_squared_error(lambda x, node: x, 0.1, n_points=0)
+
+
+class TestKullbackLeibler:
+    def test_gaussian_changes_have_a_closed_form(self):
+        scenario = make_scenario("Ib", n_nodes=8, n=1, random_state=0)
+        found = dict(zip(scenario.groups, scenario.true_kl_divergence(), strict=True))
+        uncorrelated = 0.5 * (2 / (1 - 0.8**2) - 2 + math.log(1 - 0.8**2))
+        assert found == pytest.approx({"C1": 0.0, "C2": 0.0, "C3": uncorrelated, "C4": 1.0})
+
+    def test_mixture_agrees_with_the_mean_log_ratio_of_draws(self):
+        scenario = make_scenario("IIb", n_nodes=8, n=1, random_state=0)
+        node = int(np.flatnonzero(scenario.changed)[0])
+        draws = scenario.sample_target(node, 100_000, random_state=0)
+        logs = np.log(scenario.true_ratio(draws, node, alpha=0.0))
+        error = logs.std() / math.sqrt(len(logs))
+        assert scenario.true_kl_divergence()[node] == pytest.approx(logs.mean(), abs=4 * error)

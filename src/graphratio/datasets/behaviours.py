@@ -12,6 +12,7 @@ from graphratio.datasets.laws import (
     GaussianMixture,
     Law,
     UniformInterval,
+    kl_divergence,
     pearson_divergence,
     relative_ratio,
 )
@@ -43,10 +44,15 @@ class Behaviour:
 
     def divergence(self, alpha: float) -> float:
         """Pearson divergence of the target from the mixture of both."""
-        if not self.changes:
-            return 0.0
-        laws = (self.reference.marginal(self.touched), self.target.marginal(self.touched))
-        return pearson_divergence(*laws, alpha)
+        return pearson_divergence(*self._touched_laws, alpha) if self.changes else 0.0
+
+    def kl_divergence(self) -> float:
+        """Kullback-Leibler divergence of the target from the reference."""
+        return kl_divergence(*self._touched_laws) if self.changes else 0.0
+
+    @property
+    def _touched_laws(self) -> tuple[Law, Law]:
+        return self.reference.marginal(self.touched), self.target.marginal(self.touched)
 
     def ratio(self, x: FloatArray, alpha: float) -> FloatArray:
         """Relative ratio = target / mixture at points x, shape (n_points,)."""

@@ -112,10 +112,31 @@ class Scenario:
         array([0.1261, 0.1261, 0.    , 0.    , 0.    , 0.    , 0.4674, 0.4674])
         """
         alpha = _check_alpha(alpha)
-        # Nodes of one group share their laws: one integral each.
+        return self._by_group(lambda behaviour: behaviour.divergence(alpha))
+
+    def true_kl_divergence(self) -> FloatArray:
+        """Exact Kullback-Leibler divergence KL(target || reference) at every node.
+
+        This is what `KLIEP` estimates: the mean over the target of the logarithm of the plain
+        ratio.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+
+        Examples
+        --------
+        >>> from graphratio.datasets import make_scenario
+        >>> make_scenario("Ia", n_nodes=8, random_state=0).true_kl_divergence().round(4)
+        array([0.1765, 0.1765, 0.    , 0.    , 0.    , 0.    , 0.5   , 0.5   ])
+        """
+        return self._by_group(Behaviour.kl_divergence)
+
+    def _by_group(self, value: Callable[[Behaviour], float]) -> FloatArray:
+        """A number for each node; nodes of one group share their laws, hence one call each."""
         values = np.zeros(len(self.groups))
         for group, behaviour in self.behaviours.items():
-            values[self.groups == group] = behaviour.divergence(alpha)
+            values[self.groups == group] = value(behaviour)
         return values
 
     def sample_reference(
