@@ -58,3 +58,31 @@ def test_standard_error_is_the_default(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("folds: 0/1")
+
+
+def slow(stream, monkeypatch, **options):
+    """Run with a clock that moves on by ten seconds at every look."""
+    ticks = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(ticks)))
+    with ProgressBar(4, "cells", enabled=True, stream=stream, **options) as bar:
+        for _ in range(4):
+            bar.advance()
+    return stream.getvalue()
+
+
+def test_terminals_are_told_how_long_the_rest_takes(monkeypatch):
+    lines = slow(Terminal(), monkeypatch).split("\r")
+    # Ten seconds after one of four, twenty after two: three and two more of them.
+    assert lines[1].endswith("1/4, about 30 s left")
+    assert lines[2].endswith("2/4, about 20 s left")
+
+
+def test_a_shorter_line_covers_the_longer_one_before(monkeypatch):
+    lines = slow(Terminal(), monkeypatch).split("\r")
+    assert len(lines[4]) == len(lines[3])
+    assert lines[4].rstrip().endswith("4/4")
+
+
+def test_plain_streams_get_the_lines_asked_for(monkeypatch):
+    lines = slow(io.StringIO(), monkeypatch, lines=1).splitlines()
+    assert lines == ["cells: 0/4", "cells: 2/4, about 10 s left", "cells: 4/4 in 20 s"]

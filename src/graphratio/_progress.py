@@ -8,10 +8,30 @@ from types import TracebackType
 from typing import TextIO
 
 
+# Before that the pace says little.
+_SILENT_SECONDS = 3.0
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Examples
+    --------
+    >>> duration(7.2), duration(130), duration(7300)
+    ('7 s', '2 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 class ProgressBar:
     """Show how much of a known amount of work is done.
 
-    On a terminal the line is redrawn; elsewhere only the start and the end are written.
+    On a terminal the line is redrawn, after some seconds with the time that the rest will take
+    at the pace so far. Elsewhere the start and the end are written, and lines in between if
+    asked for.
 
     Parameters
     ----------
@@ -21,6 +41,8 @@ class ProgressBar:
         When False nothing is written.
     stream : text stream, optional
         Default standard error.
+    lines : int, default 0
+        How many lines to write between start and end where there is no terminal.
 
     Examples
     --------
@@ -32,13 +54,21 @@ class ProgressBar:
     """
 
     def __init__(
-        self, total: int, label: str, *, enabled: bool, stream: TextIO | None = None
+        self,
+        total: int,
+        label: str,
+        *,
+        enabled: bool,
+        stream: TextIO | None = None,
+        lines: int = 0,
     ) -> None:
         self.total = total
         self.label = label
         self.enabled = enabled
         self.stream = stream if stream is not None else sys.stderr
+        self.lines = lines
         self.done = 0
+        self._length = 0
         self.began = time.monotonic()
 
     def __enter__(self) -> ProgressBar:
@@ -47,9 +77,11 @@ class ProgressBar:
 
     def advance(self, amount: int = 1) -> None:
         """Count work as done."""
-        self.done += amount
+        before, self.done = self.done, self.done + amount
         if self._live:
-            self._draw(end="\r")
+            self._draw(end="\r", suffix=self._remaining())
+        elif self.done < self.total and self._line_of(before) < self._line_of(self.done):
+            self._draw(end="\n", suffix=self._remaining())
 
     def __exit__(
         self,
@@ -63,6 +95,16 @@ class ProgressBar:
     def _live(self) -> bool:
         return self.stream.isatty()
 
+    def _line_of(self, done: int) -> int:
+        return done * (self.lines + 1) // max(self.total, 1)
+
+    def _remaining(self) -> str:
+        elapsed = time.monotonic() - self.began
+        if elapsed < _SILENT_SECONDS or self.done >= self.total:
+            return ""
+        left = elapsed * (self.total - self.done) / self.done
+        return f", about {duration(left)} left"
+
     def _draw(self, end: str, suffix: str = "") -> None:
         if not self.enabled:
             return
@@ -70,5 +112,9 @@ class ProgressBar:
         if self._live:
             filled = round(20 * self.done / max(self.total, 1))
             bar = f" [{'#' * filled}{'.' * (20 - filled)}]"
-        self.stream.write(f"{self.label}:{bar} {self.done}/{self.total}{suffix}{end}")
+        line = f"{self.label}:{bar} {self.done}/{self.total}{suffix}"
+        # On a terminal the line before may have been longer.
+        blank = " " * (self._length - len(line)) if self._live else ""
+        self._length = len(line)
+        self.stream.write(f"{line}{blank}{end}")
         self.stream.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -44,14 +45,15 @@ class Behaviour:
 
     def divergence(self, alpha: float) -> float:
         """Pearson divergence of the target from the mixture of both."""
-        return pearson_divergence(*self._touched_laws, alpha) if self.changes else 0.0
+        return _pearson(self, alpha) if self.changes else 0.0
 
     def kl_divergence(self) -> float:
         """Kullback-Leibler divergence of the target from the reference."""
-        return kl_divergence(*self._touched_laws) if self.changes else 0.0
+        return _kullback_leibler(self) if self.changes else 0.0
 
     @property
-    def _touched_laws(self) -> tuple[Law, Law]:
+    def touched_laws(self) -> tuple[Law, Law]:
+        """Reference and target law of the coordinates in which they differ."""
         return self.reference.marginal(self.touched), self.target.marginal(self.touched)
 
     def ratio(self, x: FloatArray, alpha: float) -> FloatArray:
@@ -66,6 +68,17 @@ class Behaviour:
         points[from_target] = self.target.sample(n_target, rng)
         points[~from_target] = self.reference.sample(size - n_target, rng)
         return points
+
+
+# Integrals over two dimensions take a while, and the behaviours are few and the same for ever.
+@cache
+def _pearson(behaviour: Behaviour, alpha: float) -> float:
+    return pearson_divergence(*behaviour.touched_laws, alpha)
+
+
+@cache
+def _kullback_leibler(behaviour: Behaviour) -> float:
+    return kl_divergence(*behaviour.touched_laws)
 
 
 def _gaussian(mean: list[float], correlation: float = 0.0, variance: float = 1.0) -> Law:
