@@ -7,7 +7,6 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-
 # Before that the pace says little.
 _SILENT_SECONDS = 3.0
 

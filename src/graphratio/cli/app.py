@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphratio._version import __version__
-from graphratio.cli import analyse, demo, saved
+from graphratio.cli import analyse, demo, experiment, saved
 from graphratio.cli._expand import expand
 from graphratio.exceptions import GraphRatioError
 
@@ -78,6 +78,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(expand(_command))
+app.add_typer(experiment.app, name="experiment")
 
 
 def _show_version(wanted: bool) -> None:

@@ -79,8 +79,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "converged": bool(model.solution_.converged),
     }
     for name in ("bandwidth", "graph_penalty", "node_penalty"):
-        value = getattr(model, f"{name}_", float("nan"))
-        found[name] = value.tolist() if np.ndim(value) else float(value)
+        found[name] = np.asarray(getattr(model, f"{name}_", np.nan), dtype=np.float64).tolist()
     return {name: found[name] for name in COLUMNS}
 
 
