@@ -18,6 +18,7 @@ def test_public_names():
         "__version__",
         "datasets",
         "exceptions",
+        "experiments",
         "load",
         "plot_graph",
         "plot_node",

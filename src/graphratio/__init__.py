@@ -15,6 +15,7 @@ from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
+    from graphratio import experiments
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "datasets",
     "exceptions",
+    "experiments",
     "load",
     "plot_graph",
     "plot_node",
@@ -37,6 +39,7 @@ __all__ = [
 
 # Where names live that are looked up only when used, since most programs draw nothing.
 _ON_USE = {
+    "experiments": "graphratio.experiments",
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
@@ -45,7 +48,9 @@ _ON_USE = {
 
 def __getattr__(name: str) -> Any:
     if name in _ON_USE:
-        return getattr(import_module(_ON_USE[name]), name)
+        module = import_module(_ON_USE[name])
+        # A package is found under its own name.
+        return getattr(module, name, module)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

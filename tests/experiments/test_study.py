@@ -1,8 +1,10 @@
 """The quick profile from the command line: results, tables and figures."""
 
+import importlib.util
 import json
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,3 +149,19 @@ def test_without_results_it_says_how_to_get_them(tmp_path):
     assert result.exit_code == 1
     assert "holds no results" in result.stderr
     assert "experiment run" in result.stderr
+
+
+def test_page_gets_its_tables_from_the_results(study):
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("paper", root / "studies" / "paper.py")
+    paper = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(paper)
+    page = (root / "docs" / "reproducing-the-paper.md").read_text(encoding="utf-8")
+    results = load_results(study)
+    filled = paper.filled(page, results)
+    table = error_table(results).set_index(["scenario", "method", "n_nodes", "n", "alpha"])
+    shown = table.loc[("IIb", "POOL", 16, 40, 0.1), "error"]
+    assert f"{shown:.3g} (" in filled
+    assert paper.filled(filled, results) == filled
+    with pytest.raises(ValueError, match="no place for the table 'study'"):
+        paper.filled("# Another page", results)

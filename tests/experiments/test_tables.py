@@ -7,7 +7,7 @@ from scipy import stats
 
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import InputError
-from graphratio.experiments import divergence_table, error_table, order_table
+from graphratio.experiments import divergence_table, error_table, factor_table, order_table
 from graphratio.experiments.tables import main_part, run_errors
 from graphratio.experiments.theory_curve import (
     NODE_PENALTIES,
@@ -28,30 +28,30 @@ ERRORS = {
 @pytest.fixture
 def results():
     """Three methods on three data sets of two nodes, the second with a true divergence of 1."""
-    rows = []
-    for method, errors in ERRORS.items():
-        for seed, error in enumerate(errors):
-            for node in (0, 1):
-                rows.append(
-                    {
-                        "scenario": "Ia",
-                        "method": method,
-                        "n_nodes": 2,
-                        "n": 50,
-                        "alpha": 0.0 if method == "KLIEP" else 0.1,
-                        "n_points": 10,
-                        "seed": seed,
-                        "node": node,
-                        "group": f"C{node}",
-                        # The mean over the two nodes is the error.
-                        "squared_error": error * (0.5 + node),
-                        "divergence": "KL" if method == "KLIEP" else "Pearson",
-                        "divergence_estimated": node + 0.1 * seed,
-                        "divergence_true": float(node),
-                        "seconds": 1.0,
-                    }
-                )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {
+                "scenario": "Ia",
+                "method": method,
+                "n_nodes": 2,
+                "n": 50,
+                "alpha": 0.0 if method == "KLIEP" else 0.1,
+                "n_points": 10,
+                "seed": seed,
+                "node": node,
+                "group": f"C{node}",
+                # The mean over the two nodes is the error.
+                "squared_error": error * (0.5 + node),
+                "divergence": "KL" if method == "KLIEP" else "Pearson",
+                "divergence_estimated": node + 0.1 * seed,
+                "divergence_true": float(node),
+                "seconds": 1.0,
+            }
+            for method, errors in ERRORS.items()
+            for seed, error in enumerate(errors)
+            for node in (0, 1)
+        ]
+    )
 
 
 def test_error_is_the_mean_over_nodes_and_relative_to_the_variance(results):
@@ -85,6 +85,16 @@ def test_order_is_judged_on_the_same_data_sets(results):
     ratios = np.log(np.array(ERRORS["KLIEP"]) / ERRORS["POOL"])
     assert table.loc["KLIEP", "factor"] == pytest.approx(np.exp(ratios.mean()))
     assert not table.loc["KLIEP", "clear"]
+
+
+def test_factors_are_paired_by_data_set(results):
+    row = factor_table(results, "POOL", "GRULSIF").iloc[0]
+    assert row[["factor", "factor_low", "factor_high"]].tolist() == pytest.approx([2, 2, 2])
+    # Where one of the two is missing there is no factor.
+    part = results[(results["seed"] > 0) | (results["method"] != "KLIEP")]
+    row = factor_table(part, "KLIEP", "POOL").iloc[0]
+    expected = np.sqrt(0.50 / 0.24 * 0.40 / 0.60)
+    assert (row["n_seeds"], row["factor"]) == (2, pytest.approx(expected))
 
 
 def test_divergences_are_compared_with_the_truth(results):

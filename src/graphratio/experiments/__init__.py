@@ -12,6 +12,7 @@ from graphratio.experiments.runner import RunReport, run
 from graphratio.experiments.tables import (
     divergence_table,
     error_table,
+    factor_table,
     load_results,
     order_table,
     write_tables,
@@ -28,6 +29,7 @@ __all__ = [
     "divergence_table",
     "draw_figures",
     "error_table",
+    "factor_table",
     "load_results",
     "order_table",
     "run",

@@ -121,6 +121,38 @@ def order_table(results: Any, alpha: float = 0.1) -> Any:
     return frame_of(rows)
 
 
+def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -> Any:
+    """How many times larger the error of a method is than that of another, on the same data.
+
+    Parameters
+    ----------
+    results : frame
+    method, baseline : str
+    alpha : float
+        Of each of the two, if it estimates a relative ratio.
+
+    Returns
+    -------
+    frame
+        One row per scenario, n_nodes and n: `n_seeds`, and the geometric mean over seeds of
+        error of `method` / error of `baseline` with its 95 % interval (`factor`, `factor_low`,
+        `factor_high`).
+    """
+    runs = run_errors(results)
+    key = ["scenario", "n_nodes", "n", "seed"]
+    errors = [
+        runs[(runs["method"] == name) & runs["alpha"].isin([alpha, 0.0])].set_index(key)["error"]
+        for name in (method, baseline)
+    ]
+    factors = (errors[0] / errors[1]).dropna()
+    rows = []
+    for place, part in factors.groupby(key[:-1], sort=False):
+        centre, low, high = on_logs(part.to_numpy())
+        row = dict(zip(key, place, strict=False)) | {"n_seeds": len(part)}
+        rows.append(row | {"factor": centre, "factor_low": low, "factor_high": high})
+    return frame_of(rows)
+
+
 def divergence_table(results: Any) -> Any:
     """Estimated divergences of the groups of nodes, beside the true ones.
 
