@@ -13,12 +13,24 @@ def test_standard_profile_is_the_documented_one():
     for scenario in ("Ia", "Ib", "IIa", "IIb"):
         for n in (50, 100, 250, 500):
             for method in PAPER_METHODS:
-                alphas = (0.01, 0.1, 0.5) if METHODS[method].relative else (0.0,)
-                for alpha in alphas:
-                    expected = {Cell(scenario, method, n, 100, alpha, s) for s in range(10)}
-                    assert expected <= main
+                alphas = {0.1} | ({0.01, 0.5} if n in (50, 250) else set())
+                found = {
+                    (cell.alpha, cell.seed)
+                    for cell in main
+                    if (cell.scenario, cell.method, cell.n) == (scenario, method, n)
+                }
+                wanted = alphas if METHODS[method].relative else {0.0}
+                assert found == {(alpha, seed) for alpha in wanted for seed in range(10)}
     assert {cell.n_points for cell in cells} == {10_000}
     assert {c.n_nodes for c in cells if c.method == "GRULSIF" and c.n == 50} == {52, 100, 200, 400}
+
+
+def test_full_profile_is_the_whole_grid_of_the_paper():
+    cells = set(ordered(PROFILES["full"]))
+    for alpha in (0.01, 0.1, 0.5):
+        for n in (50, 100, 250, 500):
+            assert Cell("IIa", "RULSIF", n, 100, alpha, seed=99) in cells
+    assert set(ordered(PROFILES["standard"])) <= cells
 
 
 def test_every_cell_once_and_under_its_own_name():

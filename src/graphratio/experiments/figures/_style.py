@@ -87,6 +87,17 @@ def sample_sizes(ax: Any, values: Iterable[float], *, log: bool = True) -> None:
     ax.minorticks_off()
 
 
+def seeds(count: int) -> str:
+    """How many seeds, in words.
+
+    Examples
+    --------
+    >>> seeds(1), seeds(10)
+    ('1 seed', '10 seeds')
+    """
+    return f"{count} seed" if count == 1 else f"{count} seeds"
+
+
 def log_axis(ax: Any) -> None:
     """Make the vertical axis logarithmic, with ticks that can be read; after drawing."""
     ticker = import_optional("matplotlib.ticker", "plot", "drawing figures")

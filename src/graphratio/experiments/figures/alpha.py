@@ -43,6 +43,7 @@ def draw_alpha(results: Any, scenario: str) -> Any:
         part = table[table["alpha"] == alpha]
         for ax, value in zip(grid[:, column], ("error", "relative_error"), strict=True):
             draw_lines(ax, part, COLLABORATIVE, value)
+            _style.sample_sizes(ax, table["n"])
             _style.log_axis(ax)
         grid[0, column].set_title(f"alpha = {alpha:g}")
         grid[1, column].axhline(1.0, color="#777777", lw=0.8, ls=":")
@@ -52,7 +53,7 @@ def draw_alpha(results: Any, scenario: str) -> Any:
     grid[0, -1].legend(frameon=False, loc="upper right")
     figure.suptitle(
         f"Scenario {scenario}: sensitivity to alpha. "
-        f"Geometric mean and range of {int(table['n_seeds'].max())} seeds",
+        f"Geometric mean and range of {_style.seeds(table['n_seeds'].max())}",
         fontsize=10.5,
         x=0.01,
         ha="left",

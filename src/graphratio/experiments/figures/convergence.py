@@ -29,7 +29,6 @@ def draw_convergence(results: Any, scenario: str, alpha: float = 0.1) -> Any:
     """
     table = error_table(main_part(results[results["scenario"] == scenario]))
     table = table[table["alpha"].isin([alpha, 0.0])]
-    seeds = int(table["n_seeds"].max())
     n_nodes = int(table["n_nodes"].iloc[0])
     figure, (all_axes, zoom) = _style.pyplot().subplots(
         1, 2, figsize=(9.6, 3.9), layout="constrained", width_ratios=(1.15, 1)
@@ -48,7 +47,7 @@ def draw_convergence(results: Any, scenario: str, alpha: float = 0.1) -> Any:
     all_axes.set_ylabel("mean squared error of the ratio")
     figure.suptitle(
         f"Scenario {scenario}: {n_nodes} nodes, alpha = {alpha:g} (ULSIF, KLIEP: plain ratio). "
-        f"Geometric mean and range of {seeds} seeds",
+        f"Geometric mean and range of {_style.seeds(table['n_seeds'].max())}",
         fontsize=10.5,
         x=0.01,
         ha="left",

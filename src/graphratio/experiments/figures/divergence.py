@@ -55,7 +55,7 @@ def _panels(part: Any, rows: Sequence[tuple[str, float | None]], title: str) -> 
     figure, grid = _style.pyplot().subplots(
         len(rows),
         len(groups),
-        figsize=(1.2 + 2.1 * len(groups), 0.9 + 1.45 * len(rows)),
+        figsize=(1.2 + (2.1 if len(groups) > 2 else 3.4) * len(groups), 0.9 + 1.45 * len(rows)),
         layout="constrained",
         sharex=True,
         sharey="row",
@@ -78,9 +78,8 @@ def _panels(part: Any, rows: Sequence[tuple[str, float | None]], title: str) -> 
         ax.set_xticks(range(len(sizes)), [str(size) for size in sizes])
         ax.set_xlabel("n")
     figure.align_ylabels(grid[:, 0])
-    seeds = part["seed"].nunique()
     figure.suptitle(
-        f"{title}: estimated divergence at all nodes, {seeds} seeds\n"
+        f"{title}: estimated divergence at all nodes, {_style.seeds(part['seed'].nunique())}\n"
         "Box: quartiles and median; whiskers: 5 to 95 %; black line: true divergence",
         fontsize=10,
         x=0.01,
@@ -108,7 +107,16 @@ def _boxes(ax: Any, part: Any, sizes: Any, colour: str) -> None:
     if np.isfinite(true):
         ax.axhline(true, color=INK, lw=1.0, ls=(0, (4, 2)))
     else:
-        ax.text(0.97, 0.93, "true: infinite", ha="right", va="top", transform=ax.transAxes)
+        # At the left, where n is small and so are the estimates.
+        ax.text(
+            0.03,
+            0.95,
+            "true: infinite",
+            va="top",
+            fontsize=8,
+            transform=ax.transAxes,
+            bbox={"facecolor": "white", "alpha": 0.85, "lw": 0, "pad": 1.5},
+        )
     ax.grid(axis="x", visible=False)
 
 

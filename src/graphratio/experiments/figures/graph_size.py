@@ -63,7 +63,7 @@ def draw_graph_size(results: Any) -> Any:
     n, alpha = int(part["n"].iloc[0]), float(part["alpha"].iloc[0])
     figure.suptitle(
         f"Error against the number of nodes: n = {n}, alpha = {alpha:g}. "
-        f"Geometric mean and range of {int(table['n_seeds'].max())} seeds",
+        f"Geometric mean and range of {_style.seeds(table['n_seeds'].max())}",
         fontsize=10.5,
         x=0.01,
         ha="left",
