@@ -12,6 +12,7 @@ def test_public_names():
         "Graph",
         "KLIEP",
         "NodeSamples",
+        "NodewiseTransfer",
         "Pool",
         "RULSIF",
         "ULSIF",

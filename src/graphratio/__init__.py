@@ -16,6 +16,7 @@ from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
+    from graphratio.inference import NodewiseTransfer
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ULSIF",
     "Graph",
     "NodeSamples",
+    "NodewiseTransfer",
     "Pool",
     "__version__",
     "datasets",
@@ -40,6 +42,7 @@ __all__ = [
 # Where names live that are looked up only when used, since most programs draw nothing.
 _ON_USE = {
     "experiments": "graphratio.experiments",
+    "NodewiseTransfer": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",

@@ -56,6 +56,10 @@ class DataWarning(GraphRatioWarning):
     """The data were usable, but something about them deserves a look."""
 
 
+class OverlapWarning(DataWarning):
+    """Reference and target overlap so little that importance weights rest on few observations."""
+
+
 def _sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text}."
 

@@ -73,22 +73,23 @@ def _hyperparameters(model: Any) -> str:
 def _most_changed(model: Any) -> str:
     known = np.flatnonzero(~np.isnan(model.divergence_))
     order: IntArray = known[np.argsort(-model.divergence_[known], kind="stable")]
-    head = _row(
-        "th", ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
-    )
-    body = "".join(
-        _row(
-            "td",
-            (
-                str(model.nodes_[i]),
-                f"{model.sizes_[i, 0]:,}",
-                f"{model.sizes_[i, 1]:,}",
-                f"{model.divergence_[i]:.3g}",
-            ),
+    head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
+    rows = (
+        (
+            str(model.nodes_[i]),
+            f"{model.sizes_[i, 0]:,}",
+            f"{model.sizes_[i, 1]:,}",
+            f"{model.divergence_[i]:.3g}",
         )
         for i in order[:_SHOWN]
     )
-    return f'<table style="border-collapse:collapse">{head}{body}</table>'
+    return table_html(head, rows)
+
+
+def table_html(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Table whose first column is text and the others numbers; everything is escaped."""
+    body = "".join(_row("td", row) for row in rows)
+    return f'<table style="border-collapse:collapse">{_row("th", head)}{body}</table>'
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:

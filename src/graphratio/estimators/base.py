@@ -18,14 +18,14 @@ from graphratio._sample_input import default_names
 from graphratio.divergences import pearson_divergences, ratio_losses
 from graphratio.estimators import persistence
 from graphratio.estimators._html import model_html
-from graphratio.estimators.weights import unit_mean_weights
+from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
 from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples, Scaling, align, as_samples
 from graphratio.typing import FloatArray, IntArray, Label
 from graphratio.validation import as_points, check_real
 
-Fitted = TypeVar("Fitted", bound="NodeRatioEstimator")
+Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
@@ -137,10 +137,7 @@ class NodeRatioEstimator(BaseEstimator):
         -------
         ratios : ndarray of shape (n_points,), or (n_points, n_nodes) for all nodes
         """
-        check_is_fitted(self, "nodes_")
-        points = as_points(self._in_fitted_order(x), self.n_features_in_)
-        if self.scaling_ is not None:
-            points = self.scaling_.apply(points)
+        points = self._points(x)
         if node is None:
             ratios = self._ratios_everywhere(points)
         else:
@@ -174,13 +171,15 @@ class NodeRatioEstimator(BaseEstimator):
             )
         return -float(np.nanmean(losses))
 
-    def importance_weights(self, samples: Any, *, relative: bool = True) -> dict[Label, FloatArray]:
+    def importance_weights(self, samples: Any, *, relative: bool = True) -> ImportanceWeights:
         """Weights for the reference observations of every node, with mean one.
+
+        Warns (`OverlapWarning`) where they rest on very few observations.
 
         Parameters
         ----------
         samples : NodeSamples or (reference, target)
-            Only the reference samples are used.
+            The target samples serve the diagnostics only.
         relative : bool, default True
             The relative ratio r^alpha; with False the plain ratio
             q / p = (1 - alpha) r / (1 - alpha r), in which no single observation may carry
@@ -188,14 +187,14 @@ class NodeRatioEstimator(BaseEstimator):
 
         Returns
         -------
-        weights : dict of label to ndarray of shape (n_reference,)
+        weights : ImportanceWeights
+            A mapping of label to ndarray of shape (n_reference,), with diagnostics.
         """
         aligned = self._align(samples)
-        rows = np.flatnonzero(~aligned.is_target)
-        ratios = self._ratios_at_nodes(aligned.values[rows], aligned.node_index[rows])
-        return unit_mean_weights(
-            self._clipped(ratios), aligned.n_reference, self.nodes_, self._relative, relative
-        )
+        ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
+        weights = weights_from_ratios(ratios, aligned, self._relative, relative)
+        weights.warn()
+        return weights
 
     def to_frame(self) -> Any:
         """One row per node: sizes, divergence, degree, neighbours and component.
@@ -276,6 +275,12 @@ class NodeRatioEstimator(BaseEstimator):
                 "Pass the same features in the same order as in fit",
             )
         return read.aligned(self.nodes_).scaled(self.scaling_)
+
+    def _points(self, x: Any) -> FloatArray:
+        """Check new points and bring them into the order and the scale of the fit."""
+        check_is_fitted(self, "nodes_")
+        points = as_points(self._in_fitted_order(x), self.n_features_in_)
+        return points if self.scaling_ is None else self.scaling_.apply(points)
 
     def _in_fitted_order(self, x: Any) -> Any:
         """Take the columns of a frame by name; anything else as it is."""

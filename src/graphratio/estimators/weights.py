@@ -1,30 +1,212 @@
-"""From ratios to importance weights."""
+"""Importance weights of the reference observations, and whether they can be trusted."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from graphratio.exceptions import DataWarning, listing
-from graphratio.typing import FloatArray, IntArray, Label
+from graphratio import _frames
+from graphratio.estimators._html import table_html
+from graphratio.exceptions import OverlapWarning, listing
+from graphratio.samples import NodeSamples
+from graphratio.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.validation import find_label, read_only
+
+# A target observation counts as uncovered where the target has this many times the density of
+# the reference: one reference observation would have to stand for ten.
+UNCOVERED_RATIO = 10.0
+# Share of uncovered target observations, and effective share of the reference, that alarm.
+UNCOVERED_SHARE = 0.5
+EFFECTIVE_SHARE = 0.1
+EFFECTIVE_SIZE = 5
 
 
-def unit_mean_weights(
-    ratios: FloatArray,
-    sizes: IntArray,
-    nodes: tuple[Label, ...],
-    alpha: float,
-    relative: bool,
-) -> dict[Label, FloatArray]:
-    """Normalise the ratios at reference observations to mean one at every node.
+@dataclass(frozen=True, eq=False, repr=False)
+class ImportanceWeights(Mapping[Label, FloatArray]):
+    """Weights of the reference observations of every node, with mean one at each node.
+
+    A mapping from the label of a node to its weights, which go into scikit-learn as
+    ``sample_weight``. As an array it is the weights of all nodes, one after the other, for one
+    model on the reference observations of all nodes.
+
+    Attributes
+    ----------
+    nodes : tuple of labels
+    n_reference : ndarray of shape (n_nodes,)
+    sample_weight : ndarray of shape (n_rows,)
+        Weights of all nodes, in the order of `nodes`; read-only.
+    is_clipped : ndarray of bool, shape (n_rows,)
+        Where the estimated ratio was outside the range in which ratios lie.
+    uncovered_share : ndarray of shape (n_nodes,)
+        Share of the target observations at which the estimated target density is at least ten
+        times that of the reference: there the reference has little to offer. NaN without
+        target observations.
+    relative : bool
+        True for weights by the relative ratio, False for the plain one.
+    backend : {"pandas", "polars"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> reference, target = rng.normal(size=(2, 40, 1)), rng.normal(0.5, 1, size=(2, 40, 1))
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1)
+    >>> graph = gr.Graph.from_edges([("a", "b")])
+    >>> weights = model.fit((reference, target), graph).importance_weights((reference, target))
+    >>> weights
+    ImportanceWeights(n_nodes=2, n_rows=80, effective share 0.88..0.96, clipped 0%)
+    >>> weights["a"].shape, round(float(weights["a"].mean()), 6)
+    ((40,), 1.0)
+    >>> one = LinearRegression().fit(reference[0], reference[0] ** 2, sample_weight=weights["a"])
+    >>> x, y = reference.reshape(-1, 1), reference.reshape(-1) ** 2
+    >>> pooled = LinearRegression().fit(x, y, sample_weight=weights)
+    """
+
+    nodes: tuple[Label, ...]
+    n_reference: IntArray
+    sample_weight: FloatArray
+    is_clipped: BoolArray
+    uncovered_share: FloatArray
+    relative: bool
+    backend: _frames.Backend = "pandas"
+
+    @cached_property
+    def weights(self) -> dict[Label, FloatArray]:
+        """Weights by node."""
+        pieces = np.split(self.sample_weight, np.cumsum(self.n_reference)[:-1])
+        return dict(zip(self.nodes, pieces, strict=True))
+
+    def __getitem__(self, node: Label) -> FloatArray:
+        return self.weights[self.nodes[find_label(self._positions, node)]]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._positions
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.sample_weight, dtype=dtype, copy=True)
+
+    @cached_property
+    def effective_sample_size(self) -> FloatArray:
+        """How many equally weighted observations the weights are worth, shape (n_nodes,).
+
+        (sum w)^2 / sum w^2; 0 where all weights are zero, NaN without reference observations.
+        """
+        total, squares = self._sums(self.sample_weight), self._sums(self.sample_weight**2)
+        sizes = np.divide(total**2, squares, out=np.zeros(len(self)), where=squares > 0)
+        return read_only(np.where(self.n_reference > 0, sizes, np.nan))
+
+    @cached_property
+    def clipped_share(self) -> FloatArray:
+        """Share of reference observations whose ratio was clipped, shape (n_nodes,)."""
+        return read_only(self._per_reference(self._sums(self.is_clipped.astype(np.float64))))
+
+    @cached_property
+    def is_doubtful(self) -> BoolArray:
+        """True at nodes that the overlap warning is about, shape (n_nodes,).
+
+        Fewer than 5 effective observations or a tenth of them, whichever is more (of fewer
+        than ten observations: half), or half of the target uncovered.
+        """
+        n = self.n_reference
+        least = np.maximum(EFFECTIVE_SHARE * n, np.minimum(EFFECTIVE_SIZE, n / 2))
+        with np.errstate(invalid="ignore"):
+            return read_only(
+                (self.effective_sample_size < least) | (self.uncovered_share > UNCOVERED_SHARE)
+            )
+
+    def to_frame(self) -> Any:
+        """One row per node: sizes and diagnostics. Polars if the samples came from there."""
+        return _frames.make_frame(self._table(), self.backend)
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "node": list(self.nodes),
+            "n_reference": self.n_reference,
+            "effective_sample_size": self.effective_sample_size,
+            "clipped_share": self.clipped_share,
+            "uncovered_share": self.uncovered_share,
+            "is_doubtful": self.is_doubtful,
+        }
+
+    @cached_property
+    def _positions(self) -> dict[Label, int]:
+        return {label: position for position, label in enumerate(self.nodes)}
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        return _sums_by_node(values, self.n_reference)
+
+    def _per_reference(self, values: FloatArray) -> FloatArray:
+        return _share(values, self.n_reference)
+
+    def __repr__(self) -> str:
+        known = self._per_reference(self.effective_sample_size)[self.n_reference > 0]
+        share = f"{known.min():.2f}..{known.max():.2f}" if known.size else "unknown"
+        clipped = f"{self.is_clipped.mean():.0%}" if self.is_clipped.size else "0%"
+        doubtful = self._worst()
+        return (
+            f"ImportanceWeights(n_nodes={len(self)}, n_rows={self.sample_weight.size}, "
+            f"effective share {share}, clipped {clipped}"
+            + (f", doubtful at {listing(doubtful)})" if doubtful else ")")
+        )
+
+    def _repr_html_(self) -> str:
+        order = np.argsort(self._per_reference(self.effective_sample_size), kind="stable")[:5]
+        rows = (
+            (
+                str(self.nodes[i]),
+                f"{self.n_reference[i]:,}",
+                f"{self.effective_sample_size[i]:.1f}",
+                f"{self.clipped_share[i]:.0%}",
+                f"{self.uncovered_share[i]:.0%}",
+            )
+            for i in order
+        )
+        head = ("smallest effective size", "reference", "effective", "clipped", "uncovered target")
+        return table_html(head, rows)
+
+    def _worst(self) -> list[Label]:
+        """Doubtful nodes, the smallest effective share first."""
+        share = self._per_reference(self.effective_sample_size)
+        doubtful = np.flatnonzero(self.is_doubtful)
+        return [self.nodes[i] for i in doubtful[np.argsort(share[doubtful], kind="stable")]]
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn about nodes where reference and target hardly overlap, if there are any."""
+        worst = self._worst()
+        if worst:
+            warnings.warn(
+                "a model on these weights rests on very few reference observations, or the "
+                f"target lies where the reference has none, at {len(worst)} nodes, worst first: "
+                f"{listing(worst)}. Use relative=True or a larger alpha for flatter weights, or "
+                "collect reference observations there.",
+                OverlapWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+def weights_from_ratios(
+    ratios: FloatArray, samples: NodeSamples, alpha: float, relative: bool
+) -> ImportanceWeights:
+    """Weights with mean one at every node from unclipped ratios.
 
     Parameters
     ----------
-    ratios : ndarray of shape (n_rows,)
-        Clipped relative ratios r, by node.
-    sizes : ndarray of shape (n_nodes,)
-    nodes : tuple of labels
+    ratios : ndarray of shape (n_observations,)
+        Estimated relative ratios r at all observations, of its own node each.
+    samples : NodeSamples
     alpha : float
     relative : bool
         False for the plain ratio (1 - alpha) r / (1 - alpha r), at most the size of the sample:
@@ -32,26 +214,47 @@ def unit_mean_weights(
 
     Examples
     --------
-    >>> unit_mean_weights(np.array([1.0, 3.0]), np.array([2]), ("a",), 0.1, True)
-    {'a': array([0.5, 1.5])}
+    >>> samples = NodeSamples.from_arrays({"a": [0.0, 1.0]}, {"a": [2.0]})
+    >>> weights_from_ratios(np.array([1.0, 3.0, 2.0]), samples, 0.1, True)["a"]
+    array([0.5, 1.5])
     """
-    if not relative and alpha > 0:
-        limit = np.repeat(sizes, sizes).astype(np.float64)
-        # r at which the plain ratio reaches the limit; below 1 / alpha, so no division by zero.
-        largest = limit / (1 - alpha + alpha * limit)
-        capped = np.minimum(ratios, largest)
-        ratios = (1 - alpha) * capped / (1 - alpha * capped)
-    groups = np.split(ratios, np.cumsum(sizes)[:-1])
-    means = [group.mean() if group.size else 1.0 for group in groups]
-    empty = [node for node, mean in zip(nodes, means, strict=True) if mean == 0]
-    if empty:
-        warnings.warn(
-            "all weights are zero, the estimated target gives no mass to any reference "
-            f"observation, at nodes {listing(empty)}",
-            DataWarning,
-            stacklevel=3,
-        )
-    return {
-        node: group / mean if mean > 0 else group
-        for node, group, mean in zip(nodes, groups, means, strict=True)
-    }
+    sizes = samples.n_reference
+    raw = ratios[~samples.is_target]
+    # Values of r at which the plain ratio reaches the size of the sample: below 1 / alpha, so
+    # that nothing is divided by zero.
+    limit = np.repeat(sizes, sizes).astype(np.float64)
+    bounded = alpha > 0
+    upper = np.full(len(raw), 1 / alpha if bounded else np.inf)
+    if not relative and bounded:
+        upper = limit / (1 - alpha + alpha * limit)
+    values = np.clip(raw, 0.0, upper)
+    if not relative and bounded:
+        values = (1 - alpha) * values / (1 - alpha * values)
+    means = np.repeat(_sums_by_node(values, sizes) / np.maximum(sizes, 1), sizes)
+    return ImportanceWeights(
+        nodes=samples.nodes,
+        n_reference=sizes,
+        sample_weight=read_only(np.divide(values, means, out=values, where=means > 0)),
+        is_clipped=read_only((raw < 0) | (raw > upper)),
+        uncovered_share=read_only(_uncovered(ratios[samples.is_target], samples.n_target, alpha)),
+        relative=relative,
+        backend=samples.backend,
+    )
+
+
+def _uncovered(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
+    limit = UNCOVERED_RATIO / (1 - alpha + alpha * UNCOVERED_RATIO)
+    counts = _sums_by_node((ratios >= limit).astype(np.float64), sizes)
+    return _share(counts, sizes)
+
+
+def _share(values: FloatArray, sizes: IntArray) -> FloatArray:
+    """Values per observation; NaN without observations."""
+    shares: FloatArray = np.full(len(sizes), np.nan)
+    np.divide(values, sizes, out=shares, where=sizes > 0)
+    return shares
+
+
+def _sums_by_node(values: FloatArray, sizes: IntArray) -> FloatArray:
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    return np.bincount(node, weights=values, minlength=len(sizes)).astype(np.float64)

@@ -125,13 +125,7 @@ def effective_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArr
         # A node whose weights are all zero shows as the size 0.
         warnings.simplefilter("ignore", DataWarning)
         weights = model.importance_weights(samples)
-    sizes = np.full(len(model.nodes_), np.nan)
-    for position, node in enumerate(model.nodes_):
-        own = weights[node]
-        if own.size:
-            squares = float(own @ own)
-            sizes[position] = float(own.sum()) ** 2 / squares if squares > 0 else 0.0
-    return sizes
+    return weights.effective_sample_size
 
 
 def _or_none(values: FloatArray) -> list[float | None]:
