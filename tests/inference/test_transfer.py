@@ -241,3 +241,13 @@ def test_evidence_keeps_its_level_next_to_changed_nodes():
         assert np.median(p[7:]) < 0.01
     # 84 unchanged nodes at a level of 10 %: more than 17 has a probability below 0.2 %.
     assert np.sum(rejected) <= 17
+
+
+def test_without_a_shift_nothing_is_reweighted():
+    touched = 0
+    for seed in range(6):
+        reference, target, y, _, graph = problem(seed, shift=0.0)
+        model = gr.NodewiseTransfer(LinearRegression(), ratio(), sharpness=1.0, random_state=0)
+        touched += model.fit((reference, target), y, graph).is_reweighted_.any()
+    # Each draw has a chance of 10 %: four of six or more happens once in 800 times.
+    assert touched <= 3

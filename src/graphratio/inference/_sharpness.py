@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 
 from graphratio.typing import FloatArray
 
-CANDIDATES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+CANDIDATES = (0.0, 1.0, 1.5, 2.0, 3.0)
 
 # Standard errors by which another power must beat 1.
 CLEAR = 2.0

@@ -42,7 +42,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
        from its reference: a test per node, with the false discovery rate over nodes at
        `false_discovery`. All other nodes get the plain model.
     2. Strength. The weights are raised to one power for all reweighted nodes: 1, or one of 0 (no
-       reweighting), 0.5, 1.5, ..., 3 if it is clearly better, by two standard errors over nodes,
+       reweighting), 1.5, 2 and 3 if it is clearly better, by two standard errors over nodes,
        in the cross-validated error on target observations, each of which is represented by the
        nearest labelled reference observation.
 
