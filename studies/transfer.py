@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 from sklearn import set_config
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -209,7 +210,7 @@ def series(rows: list[dict[str, object]], **wanted: object) -> Array:
 def paired(rows: list[dict[str, object]], other: str, **wanted: object) -> str:
     """Difference of `transfer` to another method: mean and 95 % interval over draws."""
     gap = series(rows, method="transfer", **wanted) - series(rows, method=other, **wanted)
-    half = 1.96 * gap.std(ddof=1) / np.sqrt(len(gap))
+    half = stats.t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
     return f"{gap.mean():+.4f} ({gap.mean() - half:+.4f}, {gap.mean() + half:+.4f})"
 
 
