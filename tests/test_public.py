@@ -25,6 +25,7 @@ def test_public_names():
         "plot_node",
         "plot_selection",
         "theory",
+        "two_sample_test",
     ]
     assert all(hasattr(gr, name) for name in gr.__all__)
 

@@ -17,6 +17,7 @@ from graphratio.samples import NodeSamples
 if TYPE_CHECKING:
     from graphratio import experiments
     from graphratio.inference import NodewiseTransfer
+    from graphratio.inference import two_sample_test
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
@@ -37,15 +38,17 @@ __all__ = [
     "plot_node",
     "plot_selection",
     "theory",
+    "two_sample_test",
 ]
 
-# Where names live that are looked up only when used, since most programs draw nothing.
+# Where names live that are looked up only when used, since most programs need none of them.
 _ON_USE = {
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
+    "two_sample_test": "graphratio.inference",
 }
 
 

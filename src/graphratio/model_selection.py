@@ -101,7 +101,7 @@ def select(
     dictionary: FloatArray,
     candidates: Candidates,
     *,
-    alpha: float,
+    alpha: float | FloatArray,
     prior_ratio: float,
     n_folds: int,
     random_state: np.random.Generator,
@@ -118,7 +118,8 @@ def select(
     kernel : Kernel
     dictionary : ndarray of shape (n_atoms, n_features)
     candidates : Candidates
-    alpha, prior_ratio : float
+    alpha : float, or ndarray of shape (n_nodes,)
+    prior_ratio : float
     n_folds : int
     random_state : numpy Generator
     progress : bool
@@ -175,7 +176,7 @@ class _FoldedData:
         samples: NodeSamples,
         folds: IntArray,
         features: NystromMap,
-        alpha: float,
+        alpha: float | FloatArray,
         prior_ratio: float,
         dtype: type[np.floating],
     ) -> None:

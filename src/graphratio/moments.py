@@ -243,7 +243,7 @@ class MomentSums:
         np.subtract(whole.second, self.second, out=self.second)
         return MomentSums(self.second, whole.first - self.first, whole.sizes - self.sizes)
 
-    def mixed(self, alpha: float, prior_ratio: float = 0.0) -> Moments:
+    def mixed(self, alpha: float | FloatArray, prior_ratio: float = 0.0) -> Moments:
         """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""
         scale = mixing_weights(self.sizes, alpha).astype(self.second.dtype)
         n_nodes, _, m, _ = self.second.shape
@@ -258,14 +258,18 @@ def has_both(sizes: IntArray) -> BoolArray:
     return np.asarray((sizes > 0).all(axis=1))
 
 
-def mixing_weights(sizes: IntArray, alpha: float) -> FloatArray:
-    """(1 - alpha) / n and alpha / n' of every node, shape (n_nodes, 2); zero where one lacks."""
+def mixing_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
+    """(1 - alpha) / n and alpha / n' of every node, shape (n_nodes, 2); zero where one lacks.
+
+    `alpha` is one number, or one for every node.
+    """
     complete = has_both(sizes)[:, np.newaxis]
-    return np.where(complete, np.array([1 - alpha, alpha]) / np.maximum(sizes, 1), 0.0)
+    shares = np.stack([1 - np.asarray(alpha), np.asarray(alpha)], axis=-1)
+    return np.where(complete, shares / np.maximum(sizes, 1), 0.0)
 
 
 def problem_first(
-    first: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float
+    first: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float
 ) -> FloatArray:
     """First moment b of the problem from the sums of psi, shape (n_nodes, m)."""
     per_target = (has_both(sizes) / np.maximum(sizes[:, 1], 1)).astype(first.dtype)
@@ -287,7 +291,7 @@ def segment_indicator(sizes: IntArray, dtype: np.dtype[np.floating]) -> sparse.c
 def factored_moments(
     psi: FloatArray,
     sizes: IntArray,
-    alpha: float,
+    alpha: float | FloatArray,
     prior_ratio: float = 0.0,
     keep: BoolArray | None = None,
 ) -> Moments:

@@ -33,15 +33,25 @@ def model_html(model: Any, call: str) -> str:
         ("selected" if model.cv_results_ is not None else "given", _hyperparameters(model)),
         *(("note", note) for note in model.notes_),
     ]
-    facts = "".join(
-        f'<tr><th style="{_CELL}">{head}</th><td style="{_CELL}">{escape(text)}</td></tr>'
-        for head, text in rows
-    )
     return (
         f'<div style="max-width:60em"><code>{escape(call)}</code>'
-        f'<table style="border-collapse:collapse;margin:.5em 0">{facts}</table>'
-        f"{_most_changed(model)}</div>"
+        f"{facts_table(rows)}{_most_changed(model)}</div>"
     )
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> str:
+    """Two columns, what and its text; the texts are escaped."""
+    rows = "".join(
+        f'<tr><th style="{_CELL}">{head}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+        for head, text in facts
+    )
+    return f'<table style="border-collapse:collapse;margin:.5em 0">{rows}</table>'
+
+
+def rows_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    """A table with a head, text in the first column and numbers in the others, all escaped."""
+    rows = "".join(_row("td", cells) for cells in body)
+    return f'<table style="border-collapse:collapse">{_row("th", head)}{rows}</table>'
 
 
 def _compared(model: Any) -> str:
@@ -75,6 +85,7 @@ def _most_changed(model: Any) -> str:
     order: IntArray = known[np.argsort(-model.divergence_[known], kind="stable")]
     head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
     rows = (
+    body = [
         (
             str(model.nodes_[i]),
             f"{model.sizes_[i, 0]:,}",
@@ -90,6 +101,8 @@ def table_html(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Table whose first column is text and the others numbers; everything is escaped."""
     body = "".join(_row("td", row) for row in rows)
     return f'<table style="border-collapse:collapse">{_row("th", head)}{body}</table>'
+    ]
+    return rows_table(head, body)
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:

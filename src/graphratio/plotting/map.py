@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._optional import import_optional
+from graphratio.graph import Graph
 from graphratio.plotting._common import FAINT, INK, SEQUENTIAL, FittedModel, new_axes, without_frame
 from graphratio.plotting._labels import place_labels
 from graphratio.plotting.layout import node_layout
@@ -65,28 +66,43 @@ def plot_graph(
     check_is_fitted(model, "divergence_")
     check_integer(n_labels, "n_labels", low=0)
     graph = model.graph_
-    layout = node_layout(graph)
-    positions = layout.positions
-    geographic = graph.metric == "haversine"
-    if ax is None:
-        ax = new_axes(_figure_size(positions))
-    if edges:
-        _draw_edges(ax, positions[layout.edges])
+    ax, positions = begin_map(graph, ax, edges=edges)
     _draw_nodes(ax, positions, model)
-    ax.margins(0.06)
-    if geographic:
-        _as_map(ax, positions)
-    else:
-        ax.set_aspect("equal")
-        if graph.coordinates is None:
-            ax.set_xticks([])
-            ax.set_yticks([])
-            without_frame(ax, "left", "right", "top", "bottom")
+    finish_map(ax, graph, positions)
     ax.set_title(
         f"Change at {graph.n_nodes} nodes, from reference to target", loc="left", fontsize=11
     )
     place_labels(ax, positions, _most_changed(model, names or {}, n_labels))
     return ax
+
+
+def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
+    """Axes with the edges of a graph, and where its nodes go, shape (n_nodes, 2)."""
+    layout = node_layout(graph)
+    positions = layout.positions
+    if ax is None:
+        ax = new_axes(_figure_size(positions))
+    if edges:
+        _draw_edges(ax, positions[layout.edges])
+    return ax, positions
+
+
+def finish_map(ax: Any, graph: Graph, positions: FloatArray) -> None:
+    """Scale the axes: degrees on a globe, nothing around a drawing."""
+    ax.margins(0.06)
+    if graph.metric == "haversine":
+        _as_map(ax, positions)
+        return
+    ax.set_aspect("equal")
+    if graph.coordinates is None:
+        ax.set_xticks([])
+        ax.set_yticks([])
+        without_frame(ax, "left", "right", "top", "bottom")
+
+
+def node_size(n_nodes: int) -> float:
+    """Area of a node on the map."""
+    return float(np.clip(6000 / n_nodes, 10, 80))
 
 
 def _figure_size(positions: FloatArray) -> tuple[float, float]:
@@ -106,7 +122,7 @@ def _draw_edges(ax: Any, segments: FloatArray) -> None:
 
 def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
     known = ~np.isnan(model.divergence_)
-    size = float(np.clip(6000 / len(positions), 10, 80))
+    size = node_size(len(positions))
     values = model.divergence_[known]
     # The most changed last, so that they are never covered.
     order = np.argsort(values, kind="stable")

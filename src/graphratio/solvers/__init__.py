@@ -9,7 +9,7 @@ from graphratio.objectives import GraphObjective
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.closed_form import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.pcg import PathSolution, solve_path, solve_pcg
+from graphratio.solvers.pcg import PathSolution, solve_many, solve_path, solve_pcg
 from graphratio.solvers.solution import Solution
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "solve",
     "solve_cbcgd",
     "solve_direct",
+    "solve_many",
     "solve_nodes",
     "solve_path",
     "solve_pcg",

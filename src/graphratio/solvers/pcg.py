@@ -11,7 +11,7 @@ preconditioned residual, direction.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -111,7 +111,8 @@ def solve_path(
     dtype = objective.moments.second.dtype
     plan = _plan(preconditioner, objective, max_iter)
     system = _System(objective, basis)
-    rhs = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
+    one = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
+    rhs = np.repeat(one[:, np.newaxis], len(objective.lam), axis=1)
     n_iter = np.zeros(len(objective.lam), dtype=np.intp)
     history: list[FloatArray] = []
     x: FloatArray | None = None
@@ -119,7 +120,7 @@ def solve_path(
         inverse = _build(name, objective, basis)
         if x is None:
             # The mean-field solution is close already, and the preconditioner gives it at once.
-            x = inverse.apply(np.repeat(rhs[:, np.newaxis], len(objective.lam), axis=1))
+            x = inverse.apply(rhs)
         left = min(patience, max_iter - int(n_iter.max(initial=0)))
         counts, trace, relative = _iterate(system, inverse, rhs, x, tol, left)
         n_iter += counts
@@ -130,6 +131,38 @@ def solve_path(
         if (residual <= tol).all() or n_iter.max() >= max_iter:
             break
     return PathSolution(theta, n_iter, residual, history, name)
+
+
+def solve_many(
+    objective: GraphObjective, basis: Basis | None, first: FloatArray, tol: float, max_iter: int
+) -> FloatArray:
+    """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
+
+    Parameters
+    ----------
+    objective : GraphObjective
+        With one candidate; its own first moment is not used.
+    basis : Basis or None
+        None for a graph without edges, where every node has its closed form.
+    first : ndarray of shape (n_nodes, n_sets, m)
+    tol : float
+        Bound on the relative residual of each solution.
+    max_iter : int
+    """
+    if basis is None:
+        n_nodes, _, m = objective.shape
+        ridge = objective.lam[0] * objective.gam[0] * n_nodes
+        blocks = objective.moments.second.dense() + ridge * np.eye(m)
+        return np.linalg.solve(blocks, first.transpose(0, 2, 1)).transpose(0, 2, 1)
+    n_sets = first.shape[1]
+    repeated = replace(
+        objective, lam=np.repeat(objective.lam, n_sets), gam=np.repeat(objective.gam, n_sets)
+    )
+    rhs = basis.from_nodes(first)
+    inverse = _build("kronecker", repeated, basis)
+    x = inverse.apply(rhs)
+    _iterate(_System(repeated, basis), inverse, rhs, x, tol, max_iter)
+    return basis.to_nodes(x)
 
 
 def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str, int]]:
@@ -192,8 +225,9 @@ def _iterate(
     the end.
     """
     n_candidates = x.shape[1]
-    norm = float(np.linalg.norm(rhs)) or 1.0
-    r: FloatArray = rhs[:, np.newaxis] - system.apply(x)
+    norm = np.sqrt(_dots(rhs, rhs))
+    norm[norm == 0] = 1.0
+    r: FloatArray = rhs - system.apply(x)
     active = np.arange(n_candidates)
     relative = np.sqrt(_dots(r, r)) / norm
     counts = np.zeros(n_candidates, dtype=np.intp)
@@ -224,7 +258,7 @@ def _iterate(
         part += work
         q *= length
         r -= q
-        relative[active] = np.sqrt(_dots(r, r)) / norm
+        relative[active] = np.sqrt(_dots(r, r)) / norm[active]
         history.append(relative.copy())
     x[:, active] += part
     return counts, history, relative
