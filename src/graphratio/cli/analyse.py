@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from graphratio._optional import import_optional
 from graphratio.cli._console import Screen
-from graphratio.cli.fitting import fit_problem
-from graphratio.cli.inputs import read_problem
+from graphratio.cli.fitting import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
     FitOptions,
@@ -14,6 +17,17 @@ from graphratio.cli.options import (
     SampleOptions,
 )
 from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
+from graphratio.cli.testing import (
+    Null,
+    TestOptions,
+    outcome_object,
+    read_tested_problem,
+    run_test,
+    show_test,
+)
+
+# Columns that a test adds to nodes.csv.
+_TESTED = ("p_value", "adjusted_p_value", "rejected")
 
 
 def report(
@@ -22,6 +36,15 @@ def report(
     graph: GraphOptions,
     fit: FitOptions,
     output: OutputOptions,
+    tests: TestOptions,
+    test: Annotated[
+        bool,
+        typer.Option(
+            "--test",
+            help="Also test which nodes changed by more than chance, as `graphratio test` does.",
+            rich_help_panel="The test",
+        ),
+    ] = False,
 ) -> None:
     r"""Find out which nodes changed, and write a report to look at.
 
@@ -41,8 +64,10 @@ def report(
         graphratio report air.csv --node station \
           --time date --split 2020-03-01 \
           --features pm25,no2 --edges roads.csv
+
+    With --test it says which of the changes are more than chance.
     """
-    _analyse("report", data, samples, graph, fit, output)
+    _analyse("report", data, samples, graph, fit, output, tests if test else None)
 
 
 def fit(
@@ -61,7 +86,7 @@ def fit(
           --sample period --reference before --target after \
           --features pm25,no2 --no-graph --output air-model
     """
-    _analyse("fit", data, samples, graph, fit, output)
+    _analyse("fit", data, samples, graph, fit, output, None)
 
 
 def _analyse(
@@ -71,6 +96,7 @@ def _analyse(
     graph: GraphOptions,
     fit: FitOptions,
     output: OutputOptions,
+    tests: TestOptions | None,
 ) -> None:
     from graphratio.report import node_summary, write_report
 
@@ -81,12 +107,19 @@ def _analyse(
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
-        problem = read_problem(data, samples, graph, fit.seed)
+        problem = read_tested_problem(data, samples, graph, fit.seed, tests)
     # Before the fit, so that they can be read while it runs.
     screen.notes(problem.notes)
     model, fit_notes = fit_problem(problem, fit, screen)
     screen.notes([*fit_notes, *model.notes_])
     summary = node_summary(model, problem.samples)
+    tested = None
+    if tests is not None:
+        scaled, _ = prepared(problem.samples, fit)
+        tested = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
+        screen.notes(tested.notes)
+        table = tested.to_frame()
+        summary |= {name: table[name].tolist() for name in _TESTED}
     with screen.working("Writing the results"):
         files = write_results(output.output, model, summary)
         if command == "report":
@@ -98,9 +131,15 @@ def _analyse(
                 reference_name=problem.reference_name,
                 target_name=problem.target_name,
                 notes=[*problem.notes, *fit_notes],
+                test=tested,
             )
     show_summary(screen, model, problem, summary)
+    if tested is not None:
+        show_test(screen, tested)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
     notes = [*problem.notes, *fit_notes, *model.notes_]
-    screen.result(summary_object(command, model, problem, summary, files, notes))
+    content = summary_object(command, model, problem, summary, files, notes)
+    if tested is not None:
+        content["test"] = outcome_object(tested)
+    screen.result(content)

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from graphratio._version import __version__
 from graphratio.cli import analyse, demo, experiment, saved
+from graphratio.cli import analyse, demo, saved, testing
 from graphratio.cli._expand import expand
 from graphratio.exceptions import GraphRatioError
 
@@ -71,6 +72,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, Callable[..., None]] = {
     "report": analyse.report,
+    "test": testing.node_tests,
     "fit": analyse.fit,
     "predict": saved.predict,
     "info": saved.info,

@@ -8,10 +8,11 @@ import numpy as np
 
 from graphratio.cli._console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
-from graphratio.cli.options import Estimator, FitOptions
+from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError, listing
+from graphratio.samples import NodeSamples
 
 _ESTIMATORS: dict[Estimator, type[NodeRatioEstimator]] = {
     Estimator.grulsif: GRULSIF,
@@ -36,14 +37,8 @@ def fit_problem(
     """
     notes: list[str] = []
     _refuse_incomplete(problem, options)
-    names = list(problem.samples.feature_names)
-    logged = split_names(options.log, names)
-    try:
-        samples = problem.samples.standardized(log=logged, standardize=not options.no_standardize)
-    except InputError as error:
-        remedy = error.remedy if "there is no" in error.problem else "Leave it out of --log"
-        raise InputError(f"--log: {error.problem}", remedy) from error
-    notes.append(_transform_note(logged, options))
+    samples, note = prepared(problem.samples, options)
+    notes.append(note)
     model = _estimator(options, progress=screen.live)
     # The selection draws its own bar on the terminal; the others show that they work.
     own_bar = "progress" in model.get_params()
@@ -54,6 +49,17 @@ def fit_problem(
             with screen.working("Fitting"):
                 model.fit(samples, problem.graph)
     return model, notes
+
+
+def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples, str]:
+    """Samples with their features transformed as asked, and a sentence about it."""
+    logged = split_names(options.log, list(samples.feature_names))
+    try:
+        scaled = samples.standardized(log=logged, standardize=not options.no_standardize)
+    except InputError as error:
+        remedy = error.remedy if "there is no" in error.problem else "Leave it out of --log"
+        raise InputError(f"--log: {error.problem}", remedy) from error
+    return scaled, _transform_note(logged, options)
 
 
 def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
@@ -85,7 +91,7 @@ def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
     return model
 
 
-def _transform_note(logged: list[str], options: FitOptions) -> str:
+def _transform_note(logged: list[str], options: PrepareOptions) -> str:
     log = f"the logarithm of {', '.join(logged)} was taken" if logged else ""
     if options.no_standardize:
         return log or "features were left on their own scales (--no-standardize)"

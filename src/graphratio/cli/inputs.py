@@ -13,7 +13,7 @@ import numpy as np
 from graphratio._optional import import_optional
 from graphratio.cli.graphs import build_graph, node_places
 from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions
-from graphratio.cli.periods import by_time
+from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.tables import TableFile, as_numbers, as_text, is_numeric
 from graphratio.exceptions import GraphRatioWarning, InputError, listing
 from graphratio.graph import Graph
@@ -35,6 +35,8 @@ class Problem:
         What the two samples are called.
     notes : tuple of str
         What was left out, capped or assumed, for people.
+    stamps : tuple of two dicts of label to ndarray, or None
+        Time stamps of the reference and the target observations of every node.
     """
 
     samples: NodeSamples
@@ -42,22 +44,33 @@ class Problem:
     reference_name: str
     target_name: str
     notes: tuple[str, ...] = ()
+    stamps: tuple[dict[str, Any], dict[str, Any]] | None = None
 
 
 def read_problem(
-    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
+    data: DataOptions,
+    samples: SampleOptions,
+    graph: GraphOptions,
+    seed: int,
+    index: str | None = None,
 ) -> Problem:
-    """Read the table and the edges, and bring them together."""
+    """Read the table and the edges, and bring them together.
+
+    `index` names the column with time stamps, if they are wanted.
+    """
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
     features = split_names(data.features, file.columns)
     side = _side_column(samples)
     _check_columns(file, data, samples, places, features)
-    raw = file.read(_needed(file, [data.node, side, *places], features))
+    timed = [index] if index is not None else []
+    for name in timed:
+        file.check(name, "--index")
+    raw = file.read(_needed(file, [data.node, side, *places, *timed], features))
     labels = as_text(raw[data.node])
     if not features:
-        features = _measured_columns(raw, labels, [data.node, side, *places], data)
+        features = _measured_columns(raw, labels, [data.node, side, *places, *timed], data)
         notes.append(
             f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
         )
@@ -89,7 +102,28 @@ def read_problem(
         )
     if data.max_observations is not None:
         read = _capped(read, data.max_observations, seed, notes)
-    return Problem(read, built, names[0], names[1], tuple(notes))
+    stamps = None if index is None else _stamps(TimeAxis(chosen[index], index), table, names)
+    return Problem(read, built, names[0], names[1], tuple(notes), stamps)
+
+
+def _stamps(
+    axis: TimeAxis, table: Any, names: tuple[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Time stamps of the rows that became observations, by sample and node."""
+    node, side, *features = table.columns
+    complete = table[features].notna().all(axis=1).to_numpy()
+    if not axis.known[complete].all():
+        blank = int((~axis.known[complete]).sum())
+        raise InputError(
+            f"column {axis.name!r} is empty in {blank} of {int(complete.sum())} rows",
+            "Fill it, or leave --index out",
+        )
+    found: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for part, name in zip(found, names, strict=True):
+        rows = complete & (table[side] == name).to_numpy()
+        groups = table[node][rows].reset_index(drop=True).groupby(table[node][rows].to_numpy())
+        part.update({label: axis.values[rows][places] for label, places in groups.indices.items()})
+    return found
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:

@@ -261,25 +261,9 @@ class GraphOptions:
 
 
 @dataclass(frozen=True)
-class FitOptions:
-    """What is fitted, and how."""
+class PrepareOptions:
+    """What is done to the features first."""
 
-    estimator: Annotated[
-        Estimator,
-        typer.Option(
-            help="grulsif estimates all nodes together; pool shares only the settings; rulsif, "
-            "ulsif and kliep take every node by itself.",
-            rich_help_panel=_FIT,
-        ),
-    ] = Estimator.grulsif
-    alpha: Annotated[
-        float,
-        typer.Option(
-            help="Share of the target mixed into the reference; ratios are at most 1/alpha. From "
-            "0 to below 1; not for ulsif and kliep.",
-            rich_help_panel=_FIT,
-        ),
-    ] = 0.1
     seed: Annotated[
         int,
         typer.Option(
@@ -303,6 +287,28 @@ class FitOptions:
             rich_help_panel=_FIT,
         ),
     ] = False
+
+
+@dataclass(frozen=True)
+class FitOptions(PrepareOptions):
+    """What is fitted, and how."""
+
+    estimator: Annotated[
+        Estimator,
+        typer.Option(
+            help="grulsif estimates all nodes together; pool shares only the settings; rulsif, "
+            "ulsif and kliep take every node by itself.",
+            rich_help_panel=_FIT,
+        ),
+    ] = Estimator.grulsif
+    alpha: Annotated[
+        float,
+        typer.Option(
+            help="Share of the target mixed into the reference; ratios are at most 1/alpha. From "
+            "0 to below 1; not for ulsif and kliep.",
+            rich_help_panel=_FIT,
+        ),
+    ] = 0.1
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:

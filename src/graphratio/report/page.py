@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,14 @@ from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
 from graphratio.report.panels import NodePanels, shown_features
 from graphratio.report.scale import DivergenceScale
+from graphratio.report.significance import Significance
 from graphratio.report.summary import summarise
 from graphratio.report.tables import Moments, effective_sizes, in_original_units
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, Label
+
+if TYPE_CHECKING:
+    from graphratio.inference import TwoSampleResult
 
 _SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "main.js")
 # The table has room for the changes of this many features.
@@ -38,6 +42,7 @@ def write_report(
     target_name: str = "target",
     names: Mapping[Label, str] | None = None,
     notes: Iterable[str] = (),
+    test: TwoSampleResult | None = None,
 ) -> Path:
     """Write what a model found as one HTML file that needs nothing else.
 
@@ -55,6 +60,9 @@ def write_report(
         Readable names of nodes; nodes that are not in it go by their label.
     notes : iterable of str
         Sentences about what was done to the data, for the section on the fit.
+    test : TwoSampleResult, optional
+        Result of `two_sample_test` on the same nodes: the report then says which of them
+        changed by more than chance, in which regions, and what this assumes.
 
     Returns
     -------
@@ -88,6 +96,7 @@ def write_report(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
     fitting = describe_fit(model, aligned, readable, notes)
+    chance = None if test is None else Significance.of(test, model.nodes_, readable)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_asset("report.html.j2")).render(
         title=title,
@@ -95,6 +104,7 @@ def write_report(
         sides=sides,
         summary=summarise(model, aligned, moments, scale, readable, sides),
         fitting=fitting,
+        chance=chance,
         style=_asset("report.css"),
         scripts=[_asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
@@ -108,6 +118,7 @@ def write_report(
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
                 "n_features": aligned.n_features,
                 "selection": fitting.selection,
+                "chance": None if chance is None else chance.nodes,
             }
         ),
     )

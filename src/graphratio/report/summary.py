@@ -37,6 +37,7 @@ class Summary:
 
     compared: str
     found: str
+    scale: str
     meaning: str
     findings: list[Finding]
 
@@ -66,14 +67,18 @@ def summarise(
     divergence = model.divergence_
     known = np.flatnonzero(~np.isnan(divergence))
     order = known[np.argsort(-divergence[known], kind="stable")][:N_NAMED]
+    meaning = (
+        f"The divergence says how different the two samples of a node are: 0 for no "
+        f"difference, more for a larger one. From {number(scale.clear, 3)} on the change is "
+        f"called clear here; moving a bell curve by {CLEAR_SHIFT:g} standard deviations "
+        "gives as much."
+    )
     return Summary(
         compared=_compared(samples, sides),
         found=_found(divergence, scale, _typical_size(samples)),
+        scale=meaning,
         meaning=(
-            f"The divergence says how different the two samples of a node are: 0 for no "
-            f"difference, more for a larger one. From {number(scale.clear, 3)} on the change is "
-            f"called clear here; moving a bell curve by {CLEAR_SHIFT:g} standard deviations "
-            "gives as much. It is an estimate and not a test: with few observations a node can "
+            f"{meaning} It is an estimate and not a test: with few observations a node can "
             "come out changed, or unchanged, by chance."
         ),
         findings=[

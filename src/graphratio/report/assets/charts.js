@@ -6,6 +6,11 @@ const fullName = (i) =>
   nameOf(i) === nodes.label[i] ? nameOf(i) : `${nameOf(i)} (${nodes.label[i]})`;
 const divergenceText = (i) =>
   nodes.divergence[i] === null ? "not estimated" : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1");
+const isSignificant = (i) => data.chance !== null && data.chance.rejected[i] === 1;
+const pValueText = (i) => {
+  const p = data.chance.adjusted[i];
+  return p === null ? "not tested" : `${number(p, 3, 3)}${isSignificant(i) ? " *" : ""}`;
+};
 
 // Unchanged recedes into the page and changed stands out, in light and in dark.
 const scaleOf = () => (isDark()
@@ -19,7 +24,8 @@ const drawMap = (selected, showEdges) => {
   // The most changed are drawn last, on top of the others.
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
-  const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`;
+  const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`
+    + (data.chance ? `<br>p-value ${pValueText(i)}` : "");
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
   // All edges as one path: as a line trace each would be an element of its own.
   const steps = [];
@@ -37,7 +43,10 @@ const drawMap = (selected, showEdges) => {
       hoverinfo: "text", hovertext: known.map(hover),
       marker: {
         size, color: pick(nodes.divergence, known), cmin: 0, cmax: data.scale.top, colorscale: scaleOf(),
-        line: { color: colour("quiet"), width: nNodes > 1500 ? 0.4 : 0.8 },
+        line: {
+          color: known.map((i) => colour(isSignificant(i) ? "target" : "quiet")),
+          width: known.map((i) => (isSignificant(i) ? 2.2 : 0.8) * (nNodes > 1500 ? 0.5 : 1)),
+        },
         colorbar: { title: { text: "divergence", side: "top", font: { size: 12 } }, thickness: 12,
           outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
       } },
@@ -68,6 +77,7 @@ const mapCaption = () => {
     said.push("Estimates below 0 are coloured as 0.");
   }
   if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
+  if (data.chance) said.push(`Circled nodes ${data.chance.exploratory ? "stand out (exploratory)" : "are significant"}.`);
   said.push("Select a node to see how it changed.");
   return said.join(" ");
 };

@@ -77,8 +77,13 @@ const verdict = (i) => {
   if (value === null) {
     return "One of its samples is missing: the divergence cannot be estimated, and the ratio is borrowed from its neighbours.";
   }
-  if (value <= 0) return "No change to be seen: the estimate is not above 0.";
+  if (value <= 0 && !isSignificant(i)) return "No change to be seen: the estimate is not above 0.";
   const like = `about as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
+  if (data.chance && !data.chance.exploratory) {
+    return isSignificant(i)
+      ? `Changed by more than chance explains: ${like}.`
+      : `Not significant: chance may explain what is seen here, ${like}.`;
+  }
   return value >= data.scale.clear ? `A clear change: ${like}.` : `No clear change: ${like}.`;
 };
 
@@ -159,6 +164,7 @@ const fillPanel = (i, onSelect) => {
     element("p", {}, verdict(i)),
     element("dl", { class: "facts" },
       fact("divergence", divergenceText(i)),
+      ...(data.chance ? [fact("p-value", pValueText(i))] : []),
       fact(`observations, ${data.sides[0]}`, number(nodes.n_reference[i])),
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),

@@ -9,6 +9,10 @@ const largest = Math.max(data.scale.clear, ...nodes.divergence.filter((value) =>
 const columns = [
   { title: "node", value: (i) => nameOf(i), text: true },
   { title: "divergence", value: (i) => nodes.divergence[i], show: divergenceText, class: "divergence" },
+  ...(data.chance ? [{
+    title: data.chance.exploratory ? "p-value (exploratory)" : "adjusted p-value",
+    value: (i) => data.chance.adjusted[i], show: pValueText, ascending: true,
+  }] : []),
   { title: `observations, ${data.sides[0]}`, value: (i) => nodes.n_reference[i] },
   { title: `observations, ${data.sides[1]}`, value: (i) => nodes.n_target[i] },
   { title: "effective sample size", value: (i) => nodes.effective[i], show: (i) => number(nodes.effective[i], 2) },
@@ -78,12 +82,12 @@ const nodeTable = (onSelect) => {
     });
   };
 
-  head.append(element("tr", {}, ...columns.map(({ title, text }, place) => element(
+  head.append(element("tr", {}, ...columns.map(({ title, text, ascending }, place) => element(
     "th", { scope: "col", class: text ? "" : "number" },
     element("button", { type: "button", onclick: () => {
-      // Numbers first from the largest, names from A.
+      // Numbers first from the largest, p-values from the smallest, names from A.
       const again = sorted.column === place;
-      sorted = { column: place, descending: again ? !sorted.descending : !text };
+      sorted = { column: place, descending: again ? !sorted.descending : !(text || ascending) };
       render();
       byId("table-scroll").scrollTop = 0;
     } }, title)))));

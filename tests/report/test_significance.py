@@ -1,0 +1,109 @@
+"""What a test adds to the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.report import write_report
+
+from .conftest import network
+
+
+@pytest.fixture(scope="module")
+def tested() -> tuple[gr.NodeSamples, gr.Graph, Any, Any]:
+    samples, graph, _ = network()
+    model = gr.GRULSIF(bandwidth=1.5, graph_penalty=1e-3, node_penalty=0.1, prior_ratio=1)
+    scaled = samples.standardized()
+    test = gr.two_sample_test(scaled, graph, correction="fdr", random_state=0)
+    return samples, graph, model.fit(scaled, graph), test
+
+
+@pytest.fixture(scope="module")
+def page_file(tested: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    samples, _, model, test = tested
+    path = tmp_path_factory.mktemp("tested") / "report.html"
+    return write_report(path, model, samples, test=test)
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    page = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found.group(1)))
+
+
+def test_the_page_says_what_the_test_found(tested: Any, page_file: Path) -> None:
+    _, _, _, test = tested
+    page = page_file.read_text(encoding="utf-8")
+    assert 0 < test.n_rejected < 30
+    assert f"{test.n_rejected} of 30 nodes changed by more than chance explains." in page
+    assert "at most 5% are expected to be false alarms" in page
+    assert "Nodes are independent of each other, changed or not." in page
+    largest = test.regions()[0]
+    assert f"{largest.size} nodes: " in page
+    assert "truly changed, with 95% confidence" in page
+    assert "It is an estimate and not a test" not in page
+
+
+def test_nodes_carry_their_p_values(tested: Any, page_file: Path) -> None:
+    _, _, _, test = tested
+    chance = data_of(page_file)["chance"]
+    np.testing.assert_allclose(chance["adjusted"], test.adjusted_p_value, rtol=6e-3)
+    assert chance["rejected"] == test.rejected.astype(int).tolist()
+
+
+def test_no_test_no_section(tested: Any, tmp_path: Path) -> None:
+    samples, _, model, _ = tested
+    path = write_report(tmp_path / "plain.html", model, samples)
+    assert data_of(path)["chance"] is None
+    page = path.read_text(encoding="utf-8")
+    assert "What is said about chance" not in page
+    assert "It is an estimate and not a test" in page
+
+
+def test_another_network_is_refused(tested: Any, tmp_path: Path) -> None:
+    samples, _, model, _ = tested
+    other = gr.two_sample_test(([np.zeros(9)], [np.ones(9)]), random_state=0)
+    with pytest.raises(gr.exceptions.InputError, match="different nodes"):
+        write_report(tmp_path / "other.html", model, samples, test=other)
+
+
+def test_global_null_is_called_exploratory(tested: Any, tmp_path: Path) -> None:
+    samples, graph, model, _ = tested
+    test = gr.two_sample_test(
+        samples.standardized(), graph, null="global", n_permutations=99, random_state=0
+    )
+    path = write_report(tmp_path / "global.html", model, samples, test=test)
+    page = path.read_text(encoding="utf-8")
+    assert "Something changed in this network, beyond chance." in page
+    assert "for exploration only" in page
+    assert data_of(path)["chance"]["exploratory"]
+
+
+@pytest.mark.browser
+def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
+    _, _, _, test = tested
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.get_by_role("button", name="adjusted p-value").click()
+    first = page.locator("#nodes tbody tr").first
+    node = int(first.get_attribute("data-node"))
+    assert test.adjusted_p_value[node] == test.adjusted_p_value.min()
+    assert first.locator("td").nth(2).text_content().endswith("*")
+    first.click()
+    assert "more than chance explains" in page.text_content("#panel-body")
+    assert "Circled nodes are significant." in page.text_content("#map-caption")
+    assert complaints == []
+    context.close()
