@@ -16,8 +16,7 @@ from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
-    from graphratio.inference import NodewiseTransfer
-    from graphratio.inference import two_sample_test
+    from graphratio.inference import NodewiseTransfer, two_sample_test
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [

@@ -9,8 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphratio._version import __version__
-from graphratio.cli import analyse, demo, experiment, saved
-from graphratio.cli import analyse, demo, saved, testing
+from graphratio.cli import analyse, demo, experiment, saved, testing
 from graphratio.cli._expand import expand
 from graphratio.exceptions import GraphRatioError
 

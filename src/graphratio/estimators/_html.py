@@ -84,7 +84,6 @@ def _most_changed(model: Any) -> str:
     known = np.flatnonzero(~np.isnan(model.divergence_))
     order: IntArray = known[np.argsort(-model.divergence_[known], kind="stable")]
     head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
-    rows = (
     body = [
         (
             str(model.nodes_[i]),
@@ -93,14 +92,6 @@ def _most_changed(model: Any) -> str:
             f"{model.divergence_[i]:.3g}",
         )
         for i in order[:_SHOWN]
-    )
-    return table_html(head, rows)
-
-
-def table_html(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Table whose first column is text and the others numbers; everything is escaped."""
-    body = "".join(_row("td", row) for row in rows)
-    return f'<table style="border-collapse:collapse">{_row("th", head)}{body}</table>'
     ]
     return rows_table(head, body)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphratio import _frames
-from graphratio.estimators._html import table_html
+from graphratio.estimators._html import rows_table
 from graphratio.exceptions import OverlapWarning, listing
 from graphratio.samples import NodeSamples
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
@@ -175,7 +175,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
             for i in order
         )
         head = ("smallest effective size", "reference", "effective", "clipped", "uncovered target")
-        return table_html(head, rows)
+        return rows_table(head, rows)
 
     def _worst(self) -> list[Label]:
         """Doubtful nodes, the smallest effective share first."""
