@@ -39,9 +39,10 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
         )
     sides = [_by_node(part, given) for part in index]
     labels = given.nodes if given.labelled else aligned.nodes
+    places = {label: place for place, label in enumerate(labels)}
     pieces: list[np.ndarray] = []
     for position, node in enumerate(aligned.nodes):
-        place = labels.index(node) if labels is not aligned.nodes else position
+        place = places[node]
         for side, name in enumerate(("reference", "target")):
             stamps = sides[side](place, node)
             expected = int((aligned.n_target if side else aligned.n_reference)[position])
@@ -174,11 +175,13 @@ def correlation_warning(
     correlation, noise = found
     if correlation <= max(CORRELATION_BOUND, noise):
         return None, None
+    matched = "time stamp" if stamps is not None else "position, if the order has a meaning"
     return (
-        f"neighbouring nodes move together: their correlation is about {correlation:.2f}, above "
-        f"{CORRELATION_BOUND}. The test of a single node assumes that nodes are independent of "
-        "each other; here it rejects unchanged nodes more often than the level says, since a "
-        "fluctuation shared with its neighbours looks like a change that they confirm. For one "
-        'valid answer about the whole graph use null="global" with index=',
+        f"neighbouring nodes move together: their correlation is about {correlation:.2f} "
+        f"(observations matched by {matched}), above {CORRELATION_BOUND}. The test of a single "
+        "node assumes that nodes are independent of each other; here it rejects unchanged nodes "
+        "more often than the level says, since a fluctuation shared with its neighbours looks "
+        "like a change that they confirm. For one valid answer about the whole graph use "
+        'null="global" with index=',
         None,
     )

@@ -61,12 +61,12 @@ def permute_all_nodes(
     sums = UnitSums.of(units, pooled, features.psi)
     n_nodes = graph.n_nodes
     statistics = np.empty((len(NAMES), n_nodes, n_permutations + 1))
-    draw = _JointLabels(units, n_permutations, rng) if joint else _NodeLabels(units, n_nodes, rng)
+    draw = _JointLabels(units, rng) if joint else _NodeLabels(units, n_nodes, rng)
     fit = _Refit(features, pooled, graph, penalties)
     width = int(units.node.size + n_nodes * features.psi.shape[1])
     begin = 1
     statistics[:, :, :1] = fit.statistics(_moments(sums, units, draw.observed(), n_nodes))
-    for part in chunks(n_permutations, width):
+    for part in chunks(n_permutations, width, least=16):
         size = part.stop - part.start
         b = _moments(sums, units, draw.next(size), n_nodes)
         statistics[:, :, begin : begin + size] = fit.statistics(b)
@@ -138,11 +138,15 @@ class _Refit:
 
 def _moments(sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int) -> FloatArray:
     """First moments of all nodes, shape (n_nodes, n_sets, m); labels are (n_sets, n_units)."""
-    starts = np.concatenate([[0], np.cumsum(units.counts(n_nodes)[0])])
-    b = np.empty((n_nodes, len(labels), sums.sums.shape[1]))
-    for node in range(n_nodes):
-        own = np.arange(starts[node], starts[node + 1])
-        b[node] = sums.first_moments(np.ascontiguousarray(labels[:, own]), own, node)
+    total = units.counts(n_nodes)[0]
+    starts = np.concatenate([[0], np.cumsum(total)[:-1]])
+    b = np.zeros((n_nodes, len(labels), sums.sums.shape[1]))
+    # Nodes with equally many units at a time.
+    for size in np.unique(total[total > 0]):
+        nodes = np.flatnonzero(total == size)
+        own = starts[nodes, np.newaxis] + np.arange(size)
+        own_labels = np.ascontiguousarray(labels[:, own].transpose(1, 0, 2))
+        b[nodes] = sums.first_moments(own_labels, own, nodes)
     return b
 
 
@@ -175,7 +179,7 @@ class _NodeLabels:
 class _JointLabels:
     """Labels of all units, those of one time stamp together."""
 
-    def __init__(self, units: Units, n_sets: int, rng: np.random.Generator) -> None:
+    def __init__(self, units: Units, rng: np.random.Generator) -> None:
         self.units, self.rng = units, rng
         self.codes, first, self.place = np.unique(
             units.code, return_index=True, return_inverse=True

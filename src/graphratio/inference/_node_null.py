@@ -40,6 +40,11 @@ from graphratio.typing import BoolArray, FloatArray, IntArray
 _TOLERANCE = 1e-4
 _ITERATIONS = 200
 
+# With many permutations a node is first looked at with this many; it gets the others only if its
+# p-value is then at most UNREMARKABLE.
+FIRST_LOOK = 1999
+UNREMARKABLE = 0.2
+
 # Passes over the graph in which conductances settle.
 _SWEEPS = 3
 
@@ -69,6 +74,28 @@ class NodeTests:
         everything = n_permutations + 1
         return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
 
+    def record(self, node: int, statistics: FloatArray, n_permutations: int) -> bool:
+        """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
+
+        Returns whether that is final. After the first look only p-values above `UNREMARKABLE`
+        are; the others are settled by all permutations, and then not above it, which keeps
+        both kinds valid.
+        """
+        counts = exceedances(statistics)
+        n_sets = statistics.shape[1]
+        everything = n_permutations + 1
+        combined = combined_count(counts)
+        final = n_sets == everything
+        if not final and combined <= UNREMARKABLE * n_sets:
+            return False
+        self.statistics[:, node] = statistics[:, 0]
+        # In units of all permutations, rounded up.
+        self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
+        self.combined[node] = -(-combined * everything // n_sets)
+        if final and everything > 10 * FIRST_LOOK:
+            self.combined[node] = min(combined, int(UNREMARKABLE * everything))
+        return True
+
 
 def permute_each_node(
     outcome: NodeTests,
@@ -87,50 +114,76 @@ def permute_each_node(
 
     `penalties` has shape (n_groups, 2): graph and node penalty of every group.
     """
-    inverse, pull, witness = _conditional_fits(nodes, features, pooled, graph, groups, penalties)
-    sums = UnitSums.of(units, pooled, features.psi)
-    place = np.empty(graph.n_nodes, dtype=np.intp)
-    place[nodes] = np.arange(len(nodes))
-    n_nodes = graph.n_nodes
+    fits = _ConditionalFits.of(nodes, features, pooled, graph, groups, penalties, units)
+    first_look = FIRST_LOOK if n_permutations >= 10 * FIRST_LOOK else n_permutations
     for node, own, labels in node_labels(units, nodes, n_permutations, rng):
-        i = place[node]
-        parts = []
-        observed = units.is_target[own][np.newaxis]
-        for part in (observed, *(labels[rows] for rows in chunks(n_permutations, own.size))):
-            b = sums.first_moments(part.astype(np.float64), own, node)
-            theta = (b / n_nodes + pull[i]) @ inverse[i]
-            parts.append(
-                node_statistics(theta, b, features.second[node], witness[i][:, np.newaxis])
-            )
-        statistics = np.concatenate(parts, axis=1)
-        counts = exceedances(statistics)
-        outcome.statistics[:, node] = statistics[:, 0]
-        outcome.counts[:, node] = counts[:, 0]
-        outcome.combined[node] = combined_count(counts)
+        parts = [fits.statistics(node, own, units.is_target[own][np.newaxis])]
+        looks = chunks(first_look, own.size)
+        parts += [fits.statistics(node, own, labels[rows]) for rows in looks]
+        if not outcome.record(node, np.concatenate(parts, axis=1), n_permutations):
+            rest = chunks(n_permutations, own.size, begin=first_look)
+            parts += [fits.statistics(node, own, labels[rows]) for rows in rest]
+            outcome.record(node, np.concatenate(parts, axis=1), n_permutations)
         bar.advance()
 
 
-def _conditional_fits(
-    nodes: IntArray,
-    features: PooledFeatures,
-    pooled: PooledSamples,
-    graph: Graph,
-    groups: IntArray,
-    penalties: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(A/N + C)^{-1}, C w and w of the given nodes, shapes (k, m, m), (k, m) and (k, m)."""
-    n_nodes, m, _ = features.second.shape
-    first = features.first(pooled)
-    witness = np.zeros((n_nodes, m))
-    conductance = np.zeros((n_nodes, m))
-    for group in np.unique(groups[nodes]):
-        lam, gam = penalties[group]
-        members = groups == group
-        witness[members] = _prediction(features, first, pooled, graph, members, lam, gam)[members]
-        conductance[members] = conductances(features.second, graph, lam, gam)[members]
-    diagonal = np.einsum("vm,mk->vmk", conductance[nodes], np.eye(m))
-    inverse = np.linalg.inv(features.second[nodes] / n_nodes + diagonal)
-    return inverse, conductance[nodes] * witness[nodes], witness[nodes]
+@dataclass(frozen=True, eq=False)
+class _ConditionalFits:
+    """Coefficients of single nodes as functions of their labels, the rest held fixed.
+
+    Attributes
+    ----------
+    place : ndarray of shape (n_nodes,)
+        Where a node is in the arrays that follow.
+    inverse : ndarray of shape (k, m, m)
+        (A/N + C)^{-1}.
+    pull, witness : ndarray of shape (k, m)
+        C w and w.
+    """
+
+    place: IntArray
+    inverse: FloatArray
+    pull: FloatArray
+    witness: FloatArray
+    second: FloatArray
+    sums: UnitSums
+
+    @classmethod
+    def of(
+        cls,
+        nodes: IntArray,
+        features: PooledFeatures,
+        pooled: PooledSamples,
+        graph: Graph,
+        groups: IntArray,
+        penalties: FloatArray,
+        units: Units,
+    ) -> _ConditionalFits:
+        """Fit what does not depend on the labels of the nodes."""
+        n_nodes, m, _ = features.second.shape
+        first = features.first(pooled)
+        witness = np.zeros((n_nodes, m))
+        conductance = np.zeros((n_nodes, m))
+        for group in np.unique(groups[nodes]):
+            lam, gam = penalties[group]
+            members = groups == group
+            predicted = _prediction(features, first, pooled, graph, members, lam, gam)
+            witness[members] = predicted[members]
+            conductance[members] = conductances(features.second, graph, lam, gam)[members]
+        held, witness = conductance[nodes], witness[nodes]
+        system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
+        place = np.empty(n_nodes, dtype=np.intp)
+        place[nodes] = np.arange(len(nodes))
+        sums = UnitSums.of(units, pooled, features.psi)
+        inverse = np.linalg.inv(system)
+        return cls(place, inverse, held * witness, witness, features.second, sums)
+
+    def statistics(self, node: int, own: IntArray, labels: BoolArray) -> FloatArray:
+        """Statistics of a node under given labels of its units, shape (4, n_sets)."""
+        i = self.place[node]
+        b = self.sums.first_moments(labels.astype(np.float64), own, node)
+        theta = (b / len(self.second) + self.pull[i]) @ self.inverse[i]
+        return node_statistics(theta, b, self.second[node], self.witness[i][:, np.newaxis])
 
 
 def _prediction(

@@ -174,18 +174,19 @@ class UnitSums:
         ones = np.ones(len(psi))
         return cls(to_units @ psi, to_units @ ones, to_nodes @ psi, to_nodes @ ones)
 
-    def first_moments(self, labels: FloatArray, units: IntArray, node: int) -> FloatArray:
-        """Mean of the centred features over the target, shape (n_permutations, m).
+    def first_moments(
+        self, labels: FloatArray, units: IntArray, node: int | IntArray
+    ) -> FloatArray:
+        """Mean of the centred features over the target, shape (..., n_permutations, m).
 
-        `labels` has shape (n_permutations, U) and `units` are those of the node.
+        `labels` has shape (..., n_permutations, U), and `units` of shape (..., U) are those of
+        the node, or of several nodes with equally many.
         """
-        total = labels @ self.sums[units] + self.fixed_sums[node]
+        total = labels @ self.sums[units] + self.fixed_sums[node][..., np.newaxis, :]
         sizes = self.sizes[units]
-        if units.size and (sizes == sizes[0]).all() and labels.shape[0]:
-            count = labels.sum(axis=1) * sizes[0] + self.fixed_sizes[node]
-        else:
-            count = labels @ sizes + self.fixed_sizes[node]
-        return np.asarray(total / np.maximum(count, 1.0)[:, np.newaxis])
+        count = (labels @ sizes[..., np.newaxis])[..., 0]
+        count += np.asarray(self.fixed_sizes[node])[..., np.newaxis]
+        return np.asarray(total / np.maximum(count, 1.0)[..., np.newaxis])
 
 
 def _indicator(to: IntArray, n_to: int, rows: IntArray, n_rows: int) -> sparse.csr_array:
@@ -233,8 +234,14 @@ def node_labels(
         yield int(node), np.arange(starts[node], starts[node + 1]), labels
 
 
-def chunks(n_permutations: int, width: int) -> Iterator[slice]:
-    """Cut the permutations so that each part has a bounded number of entries."""
-    step = max(1, _CHUNK // max(width, 1))
-    for begin in range(0, n_permutations, step):
-        yield slice(begin, min(begin + step, n_permutations))
+def chunks(n_permutations: int, width: int, begin: int = 0, least: int = 1) -> Iterator[slice]:
+    """Cut the permutations so that each part has a bounded number of entries.
+
+    Examples
+    --------
+    >>> [(part.start, part.stop) for part in chunks(5, 1_000_000)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = max(least, _CHUNK // max(width, 1))
+    for start in range(begin, n_permutations, step):
+        yield slice(start, min(start + step, n_permutations))

@@ -28,6 +28,9 @@ BANDWIDTH_SHARE = 0.7
 GRAPH_PENALTIES = (0.1, 0.3, 1.0, 3.0)
 NODE_PENALTIES_TEST = (1e-3, 1e-2)
 
+# The choice is among few, clearly different candidates, and made once for every group.
+_FOLDS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Settings:
@@ -84,7 +87,7 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> Settin
             graph_penalties / (graph.n_nodes * degree),
             np.array(NODE_PENALTIES_TEST) * degree,
         )
-        return Settings(kernel, candidates, 5, sigma)
+        return Settings(kernel, candidates, _FOLDS, sigma)
     if not isinstance(estimator, GRULSIF):
         raise InputError(
             f"estimator={estimator!r} cannot configure the test",

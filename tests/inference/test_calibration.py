@@ -1,0 +1,94 @@
+"""A small version of the calibration study."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.fixture(scope="module")
+def study():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(STUDIES)
+        import calibration
+
+        yield calibration
+    for name in ("calibration", "calibration_page", "per_node_tests"):
+        sys.modules.pop(name, None)
+
+
+def rejections(study, name, null, n_sets, level, n_permutations=199):
+    """Number of rejections at one node of each data set, or of the whole graph."""
+    (cell,) = (c for c in study.CELLS if (c.name, c.null) == (name, null))
+    small = study.Cell(
+        name, cell.draw, null, nodes=cell.nodes, n_permutations=n_permutations, options=cell.options
+    )
+    p_values = [study.one_set(small, i) for i in range(n_sets)]
+    # One node of each data set, another one each time: independent trials.
+    return sum(p[i % len(p)] <= level for i, p in enumerate(p_values))
+
+
+@pytest.mark.parametrize(
+    ("name", "null", "n_sets"),
+    [
+        ("four nodes among changed ones", "node", 50),
+        ("three nodes only", "node", 80),
+        ("nothing changed", "global", 80),
+        ("correlation 0.6, with index", "global", 80),
+    ],
+)
+def test_false_alarms_stay_below_the_level(study, name, null, n_sets):
+    # The chance that a valid test fails here is 0.1 %.
+    assert rejections(study, name, null, n_sets, 0.1) <= binom.isf(0.001, n_sets, 0.1)
+
+
+def test_correlated_nodes_without_index_are_a_false_alarm(study):
+    """The counterpart: the check above is able to fail."""
+    found = rejections(study, "correlation 0.6, without index", "global", 40, 0.1)
+    assert found > binom.isf(0.001, 40, 0.1)
+
+
+def test_summary_and_page(study, tmp_path):
+    cell = next(c for c in study.CELLS if c.family)
+    p_values = np.random.default_rng(0).uniform(size=(500, 16))
+    rows = study.summarise(cell, p_values)
+    # A node and Holm, five dimensions, five graphs, three levels each.
+    assert len(rows) == 3 * (2 + 5 + 5)
+    assert abs(rows[1]["rate"] - 0.05) < 0.01
+    study.write(tmp_path / "calibration.csv", rows)
+    power = [
+        {
+            "scenario": "Ia",
+            "seed": seed,
+            "test": test,
+            "correction": correction,
+            "power": 0.5,
+            "any_false": False,
+            "false_share": 0.0,
+        }
+        for seed in (1, 2)
+        for test in ("graphratio", "MMD")
+        for correction in ("fwer", "fdr")
+    ]
+    study.write(tmp_path / "calibration_power.csv", power)
+    text = study.page(tmp_path)
+    assert "| nothing changed | node | a node | 500 |" in text
+    assert "| Ia | Holm | 0.500 ± 0.000 | 0.500 ± 0.000 | 0.000 |" in text
+
+
+def test_per_node_tests_find_a_strong_change(study):
+    import graphratio as gr
+
+    rng = np.random.default_rng(0)
+    samples = gr.NodeSamples.from_arrays(
+        list(rng.normal(size=(2, 20))), list(rng.normal(size=(2, 20)) + np.array([[0.0], [3.0]]))
+    )
+    found = study.per_node_p_values(samples, 199, rng)
+    assert set(found) == {"RULSIF 0.1", "RULSIF 0.01", "RULSIF 0.001", "MMD", "KS"}
+    for p_values in found.values():
+        assert p_values[1] == 1 / 200
+        assert p_values[0] > 0.05
