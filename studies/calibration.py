@@ -141,7 +141,7 @@ class Cell:
 
 
 CELLS = [
-    Cell("nothing changed", heterogeneous, "node", n_permutations=1599, family=True),
+    Cell("nothing changed", heterogeneous, "node", n_permutations=399, family=True),
     Cell("nothing changed", heterogeneous, "global"),
     Cell("four nodes among changed ones", surrounded, "node", nodes=UNCHANGED),
     Cell("three nodes only", heterogeneous, "node", options={"n_nodes": 3}),
@@ -149,8 +149,8 @@ CELLS = [
         Cell(f"correlation {rho}, {text}", correlated, null, claim, n, options=options)
         for rho in (0.3, 0.6)
         for text, null, claim, n, options in (
-            ("without index", "node", False, 500, {"rho": rho, "index": False}),
-            ("without index", "global", False, 500, {"rho": rho, "index": False}),
+            ("without index", "node", False, 250, {"rho": rho, "index": False}),
+            ("without index", "global", False, 250, {"rho": rho, "index": False}),
             ("with index", "global", True, 2000, {"rho": rho, "index": True}),
         )
     ),
@@ -158,8 +158,8 @@ CELLS = [
         Cell(f"autoregression 0.3, {text}", autocorrelated, null, claim, n, options=options)
         for null in ("node", "global")
         for text, claim, n, options in (
-            ("no blocks", False, 500, {"phi": 0.3, "length": None}),
-            ("blocks of 5", False, 500, {"phi": 0.3, "length": 5}),
+            ("no blocks", False, 250, {"phi": 0.3, "length": None}),
+            ("blocks of 5", False, 250, {"phi": 0.3, "length": 5}),
             ("blocks of 25", True, 2000, {"phi": 0.3, "length": 25}),
         )
     ),
@@ -277,16 +277,15 @@ def main(processes: int = 2) -> None:
     rows: list[dict[str, object]] = []
     power: list[dict[str, object]] = []
     with ProcessPoolExecutor(processes) as pool:
-        work = [(name, seed) for name in SCENARIOS for seed in seeds(name)]
-        for found in pool.map(power_draw, *zip(*work, strict=True)):
-            power += found
-        write(HERE / "calibration_power.csv", power)
-        print("power done", flush=True)
         for cell in CELLS:
             draws = pool.map(one_set, [cell] * cell.n_sets, range(cell.n_sets), chunksize=25)
             rows += summarise(cell, np.stack(list(draws)))
             print(f"{cell.null}: {cell.name}", flush=True)
             write(HERE / "calibration.csv", rows)
+        work = [(name, seed) for name in SCENARIOS for seed in seeds(name)]
+        for found in pool.map(power_draw, *zip(*work, strict=True)):
+            power += found
+            write(HERE / "calibration_power.csv", power)
     (HERE.parent / "docs" / "calibration.md").write_text(page(HERE))
     print("wrote studies/calibration.csv, calibration_power.csv and docs/calibration.md")
 

@@ -60,7 +60,7 @@ def _ratio_form(gram: np.ndarray, ridge: float) -> np.ndarray:
 def _quadratic(weights: np.ndarray, form: np.ndarray) -> np.ndarray:
     # Directions far below the largest do not matter, and most are.
     values, vectors = np.linalg.eigh(form)
-    kept = values > 1e-8 * values[-1]
+    kept = values > 1e-6 * values[-1]
     projected = weights @ (vectors[:, kept] * np.sqrt(values[kept]))
     return np.asarray(np.einsum("bi,bi->b", projected, projected))
 

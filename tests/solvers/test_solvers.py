@@ -13,10 +13,12 @@ from graphratio.solvers import (
     solve,
     solve_cbcgd,
     solve_direct,
+    solve_many,
     solve_path,
     solve_pcg,
 )
 from graphratio.solvers.cbcgd import curvatures, levels
+from graphratio.solvers.closed_form import system_matrix
 from graphratio.solvers.pcg import PRECONDITIONERS
 
 # For every penalty: one where the data dominate, one where the graph does.
@@ -230,3 +232,21 @@ def test_very_different_nodes_make_auto_switch_to_the_mix():
     assert auto.n_iter[0] < alone.n_iter[0]
     truth = dense_solution(problem)
     assert np.linalg.norm(auto.theta[:, 0] - truth) <= 1e-5 * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (3, 4)], []])
+def test_many_first_moments_at_once(edges):
+    """Every right-hand side as if it were solved alone, by the dense system."""
+    rng = np.random.default_rng(0)
+    nodes = Graph.from_edges(edges, nodes=range(6)) if edges else Graph.empty(6)
+    root = rng.normal(size=(6, 4, 4))
+    moments = Moments(
+        DenseSecond(root @ root.transpose(0, 2, 1)), np.zeros((6, 4)), np.ones(6, dtype=bool)
+    )
+    problem = GraphObjective.of(moments, nodes.laplacian, 0.3, 0.2)
+    first = rng.normal(size=(6, 7, 4))
+    basis = basis_of(nodes) if edges else None
+    found = solve_many(problem, basis, first, 1e-10, 500)
+    rhs = first.transpose(0, 2, 1).reshape(24, 7) / 6
+    expected = np.linalg.solve(system_matrix(problem), rhs).reshape(6, 4, 7).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)

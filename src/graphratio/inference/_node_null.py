@@ -40,10 +40,10 @@ from graphratio.typing import BoolArray, FloatArray, IntArray
 _TOLERANCE = 1e-4
 _ITERATIONS = 200
 
-# With many permutations a node is first looked at with this many; it gets the others only if its
-# p-value is then at most UNREMARKABLE.
+# With many permutations a node is first looked at with this many, then with ten times as many,
+# and so on, until this many data sets are as extreme as the observed one.
 FIRST_LOOK = 1999
-UNREMARKABLE = 0.2
+ENOUGH_EXTREME = 100
 
 # Passes over the graph in which conductances settle.
 _SWEEPS = 3
@@ -74,27 +74,20 @@ class NodeTests:
         everything = n_permutations + 1
         return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
 
-    def record(self, node: int, statistics: FloatArray, n_permutations: int) -> bool:
+    def record(self, node: int, statistics: FloatArray, n_permutations: int, most: float) -> float:
         """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
 
-        Returns whether that is final. After the first look only p-values above `UNREMARKABLE`
-        are; the others are settled by all permutations, and then not above it, which keeps
-        both kinds valid.
+        The p-value is at most `most`. Returned is it, before it is rounded up to units of all
+        permutations.
         """
         counts = exceedances(statistics)
         n_sets = statistics.shape[1]
         everything = n_permutations + 1
-        combined = combined_count(counts)
-        final = n_sets == everything
-        if not final and combined <= UNREMARKABLE * n_sets:
-            return False
+        combined = min(combined_count(counts), int(most * n_sets))
         self.statistics[:, node] = statistics[:, 0]
-        # In units of all permutations, rounded up.
         self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
         self.combined[node] = -(-combined * everything // n_sets)
-        if final and everything > 10 * FIRST_LOOK:
-            self.combined[node] = min(combined, int(UNREMARKABLE * everything))
-        return True
+        return combined / n_sets
 
 
 def permute_each_node(
@@ -115,16 +108,38 @@ def permute_each_node(
     `penalties` has shape (n_groups, 2): graph and node penalty of every group.
     """
     fits = _ConditionalFits.of(nodes, features, pooled, graph, groups, penalties, units)
-    first_look = FIRST_LOOK if n_permutations >= 10 * FIRST_LOOK else n_permutations
+    looks = _looks(n_permutations)
     for node, own, labels in node_labels(units, nodes, n_permutations, rng):
         parts = [fits.statistics(node, own, units.is_target[own][np.newaxis])]
-        looks = chunks(first_look, own.size)
-        parts += [fits.statistics(node, own, labels[rows]) for rows in looks]
-        if not outcome.record(node, np.concatenate(parts, axis=1), n_permutations):
-            rest = chunks(n_permutations, own.size, begin=first_look)
-            parts += [fits.statistics(node, own, labels[rows]) for rows in rest]
-            outcome.record(node, np.concatenate(parts, axis=1), n_permutations)
+        seen, most = 0, 1.0
+        for look in looks:
+            rows = chunks(look, own.size, begin=seen)
+            parts += [fits.statistics(node, own, labels[part]) for part in rows]
+            p_value = outcome.record(node, np.concatenate(parts, axis=1), n_permutations, most)
+            seen, bound = look, ENOUGH_EXTREME / (look + 1)
+            if p_value > bound:
+                break
+            most = bound
         bar.advance()
+
+
+def _looks(n_permutations: int) -> list[int]:
+    """After how many permutations to look whether a node is settled.
+
+    A p-value above the bound of a look is final, and one that goes on to the next look ends at
+    or below the bound. So the p-value is at most t if and only if that of the look which
+    decides about t is, and validity carries over from the single looks.
+
+    Examples
+    --------
+    >>> _looks(9_999), _looks(200_000)
+    ([9999], [1999, 19999, 200000])
+    """
+    looks, look = [], FIRST_LOOK
+    while 10 * look < n_permutations:
+        looks.append(look)
+        look = 10 * (look + 1) - 1
+    return [*looks, n_permutations]
 
 
 @dataclass(frozen=True, eq=False)

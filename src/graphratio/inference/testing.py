@@ -113,6 +113,10 @@ def two_sample_test(
     are combined by their smallest p-value, each relative to its share (0.1, 0.4, 0.4, 0.1),
     and that is ranked among the same quantity of the permuted data sets.
 
+    With 20,000 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
+    settled as soon as 100 data sets are as extreme as the observed one. Such p-values are
+    rounded up to multiples of 1 / (n_permutations + 1), and as valid as the others.
+
     A node with few observations has few distinct splits, and its p-value cannot be smaller
     than one over their number; a note says so where that excludes a rejection.
 
