@@ -87,7 +87,7 @@ class NodeTests:
         self.statistics[:, node] = statistics[:, 0]
         self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
         self.combined[node] = -(-combined * everything // n_sets)
-        return combined / n_sets
+        return float(combined / n_sets)
 
 
 def permute_each_node(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 
 from graphratio._progress import ProgressBar
 from graphratio._threads import suitable_threads
-from graphratio.exceptions import DataWarning, InputError, listing
+from graphratio.exceptions import DataWarning, InputError
 from graphratio.graph import Graph
+from graphratio.inference._conditions import assumptions, data_notes, enough_permutations
 from graphratio.inference._dependence import check_stamps, correlation_warning, read_stamps
 from graphratio.inference._global_null import permute_all_nodes
 from graphratio.inference._groups import node_groups
@@ -21,16 +21,13 @@ from graphratio.inference._permutations import Units
 from graphratio.inference._pooled import PooledFeatures, PooledSamples
 from graphratio.inference._settings import Settings, read_settings
 from graphratio.inference._statistics import NAMES
-from graphratio.inference.multiplicity import adjust, check_correction, strictest_threshold
+from graphratio.inference.multiplicity import adjust, check_correction
 from graphratio.inference.result import TwoSampleResult
 from graphratio.samples import NodeSamples, align, as_samples
 from graphratio.typing import FloatArray, IntArray, RandomState
 from graphratio.validation import as_generator, check_choice, check_integer, check_real
 
 NULLS = ("node", "global")
-
-# Permutations when nothing else asks for more.
-_FEWEST_BY_DEFAULT = 999
 
 
 def two_sample_test(
@@ -151,7 +148,7 @@ def two_sample_test(
     aligned = align(given, graph)
     stamps = None if index is None else read_stamps(index, given, aligned)
     n_tests = int(aligned.complete.sum())
-    count = _enough_permutations(n_permutations, n_tests, level, correction, null)
+    count = enough_permutations(n_permutations, n_tests, level, correction, null)
     pooled = PooledSamples.of(aligned, rng)
     settings = read_settings(estimator, pooled, graph)
     joint = null == "global" and stamps is not None
@@ -164,7 +161,7 @@ def two_sample_test(
         stamps=None if stamps is None else stamps[pooled.rows],
         joint=joint,
     )
-    notes = _notes(aligned, graph, units, level, correction, null)
+    notes = data_notes(aligned, graph, units, level, correction, null)
     dictionary = settings.atoms(pooled, rng)
     with suitable_threads(aligned.n_observations, len(dictionary)):
         if null == "node":
@@ -193,7 +190,7 @@ def two_sample_test(
         correction,
         level,
         count,
-        _assumptions(null, joint, block_length),
+        assumptions(null, joint, block_length),
         notes,
     )
 
@@ -236,70 +233,6 @@ def _each_node(
     return outcome, chosen
 
 
-def _enough_permutations(
-    asked: int | None, n_tests: int, level: float, correction: str | None, null: str
-) -> int:
-    """Number of permutations, after checking that a rejection is possible."""
-    if null == "global":
-        correction = None
-    needed = math.ceil(round(1 / strictest_threshold(max(n_tests, 1), level, correction), 6)) - 1
-    if asked is None:
-        return max(_FEWEST_BY_DEFAULT, 10 * (needed + 1) - 1)
-    count = check_integer(asked, "n_permutations", low=1)
-    if count < needed:
-        where = f"{n_tests} nodes, " if correction is not None else ""
-        raise InputError(
-            f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
-            f"rejected ({where}level {level:g}, correction {correction!r})",
-            f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave "
-            "n_permutations to be chosen",
-        )
-    return count
-
-
-def _notes(
-    samples: NodeSamples,
-    graph: Graph,
-    units: Units,
-    level: float,
-    correction: str | None,
-    null: str,
-) -> list[str]:
-    notes = []
-    lacking = [samples.nodes[v] for v in np.flatnonzero(~samples.complete)]
-    if lacking:
-        notes.append(
-            f"nodes without reference or target observations cannot be tested, their p-value "
-            f"is 1: {listing(lacking)}"
-        )
-    if not graph.n_edges and graph.n_nodes > 1:
-        notes.append("the graph has no edges: every node is tested by itself")
-    n_tests = max(int(samples.complete.sum()), 1)
-    threshold = strictest_threshold(n_tests, level, correction if null == "node" else None)
-    floor = units.smallest_p_values(graph.n_nodes)
-    coarse = [samples.nodes[v] for v in np.flatnonzero((floor > threshold) & samples.complete)]
-    if coarse:
-        notes.append(
-            "too few observations or blocks for the level: the splits of these nodes are so few "
-            f"that they can hardly be rejected: {listing(coarse)}"
-        )
-    return notes
-
-
-def _assumptions(null: str, joint: bool, block_length: int | None) -> tuple[str, ...]:
-    single = (
-        "within a node the observations are independent of each other"
-        if block_length is None
-        else f"within a node blocks of {block_length} observations are independent of each other"
-    )
-    if null == "node":
-        return single, "nodes are independent of each other, changed or not"
-    if joint:
-        what = "time stamps" if block_length is None else f"blocks of {block_length} time stamps"
-        return (f"{what} are independent of each other; nodes may depend on each other",)
-    return single, "nodes are independent of each other"
-
-
 def _result(
     outcome: NodeTests,
     against: IntArray | None,
@@ -310,7 +243,7 @@ def _result(
     correction: str | None,
     level: float,
     n_permutations: int,
-    assumptions: tuple[str, ...],
+    assumed: tuple[str, ...],
     notes: list[str],
 ) -> TwoSampleResult:
     tested = samples.complete
@@ -340,7 +273,7 @@ def _result(
         level=level,
         n_permutations=n_permutations,
         penalties=tuple(penalties),
-        assumptions=assumptions,
+        assumptions=assumed,
         notes=tuple(notes),
         backend=samples.backend,
     )
