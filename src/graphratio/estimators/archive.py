@@ -1,0 +1,347 @@
+"""Values as one file: a zip of NumPy arrays and one JSON document, no pickle.
+
+The JSON holds everything but arrays, which are stored beside it, in NumPy's own format, and
+referred to by name. Reading checks that the file is one of ours, that every array has the
+declared size before it is loaded, and that nothing is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._graph_input import coordinate_array
+from graphratio._version import __version__
+from graphratio.exceptions import FileFormatError, InputError
+from graphratio.features import NystromMap
+from graphratio.graph import Graph
+from graphratio.kernels import get_kernel
+from graphratio.scaling import Scaling
+from graphratio.solvers import Solution
+from graphratio.validation import read_only
+
+Read = TypeVar("Read")
+
+# The JSON document holds labels and scores, never data: larger ones are not ours.
+LARGEST_DOCUMENT = 256 * 2**20
+
+# No stream of deflate expands by more than this.
+DEFLATE_RATIO = 1032
+
+_ALLOWED_DTYPES = "fiubU"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+        Written into the file.
+    version : int
+        The only one that is read.
+    what : str
+        What it holds, for messages.
+    remedy : str
+        What to do about a damaged file.
+    """
+
+    name: str
+    version: int
+    what: str
+    remedy: str
+
+    def damaged(self, source: Path, reason: str) -> FileFormatError:
+        """Error about a file that cannot be read."""
+        return FileFormatError(
+            f"{str(source)!r} is not a {self.what}, or it is damaged ({reason})", self.remedy
+        )
+
+    def write(self, path: Any, head: dict[str, Any], parts: dict[str, dict[str, Any]]) -> None:
+        """Write a file, which appears only when it is complete.
+
+        Parameters
+        ----------
+        path : str or Path
+        head : dict
+            Plain values at the top of the document.
+        parts : dict of dict
+            Values of any kind that can be saved.
+        """
+        target = _as_path(path)
+        arrays: dict[str, np.ndarray] = {}
+        document = {
+            "format": self.name,
+            "format_version": self.version,
+            "library_version": __version__,
+            **head,
+        }
+        for part, values in parts.items():
+            document[part] = {
+                name: _encode(value, arrays, f"{part}.{name}") for name, value in values.items()
+            }
+        document["arrays"] = {
+            key: {"shape": list(array.shape), "dtype": array.dtype.str}
+            for key, array in arrays.items()
+        }
+        _write_archive(target, document, arrays)
+
+    def read(self, path: Any, build: Callable[[Path, dict[str, Any]], Read]) -> Read:
+        """Read a file and build from its document what it holds.
+
+        `build` gets the path and the document with its arrays in place; whatever it raises is
+        taken as damage of the file.
+        """
+        source = _as_path(path)
+        if not source.is_file():
+            what = "is a directory" if source.is_dir() else "does not exist"
+            raise InputError(f"{str(source)!r} {what}", "Check the path")
+        try:
+            with source.open("rb") as stream:
+                return build(source, self._document(stream, source))
+        except FileFormatError:
+            raise
+        except OSError as error:
+            # Damaged offsets make the reader seek to places that no file has.
+            if error.errno == errno.EINVAL:
+                raise self.damaged(source, str(error)) from error
+            raise InputError(
+                f"{str(source)!r} cannot be read ({error})", "Check the file"
+            ) from error
+        except Exception as error:
+            # Nothing but the content of the file was read, so whatever went wrong lies in it:
+            # the ways in which zip, zlib, JSON and NumPy complain about bad bytes are not
+            # documented.
+            raise self.damaged(source, f"{type(error).__name__}: {error}") from error
+
+    def _document(self, stream: BinaryIO, source: Path) -> dict[str, Any]:
+        with zipfile.ZipFile(stream) as archive:
+            self._check_members(archive, source)
+            document = self._read_document(archive, source)
+            arrays = {
+                key: _read_array(archive, key, declared)
+                for key, declared in document.pop("arrays").items()
+            }
+        parts = {name: value for name, value in document.items() if isinstance(value, dict)}
+        for part, values in parts.items():
+            document[part] = {name: _decode(value, arrays) for name, value in values.items()}
+        return document
+
+    def _check_members(self, archive: zipfile.ZipFile, source: Path) -> None:
+        """Refuse members that could not come out of a file of this size."""
+        available = source.stat().st_size
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_DEFLATED:
+                raise self.damaged(
+                    source, f"{member.filename} is compressed in another way than ours"
+                )
+            if member.file_size > DEFLATE_RATIO * available:
+                raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
+
+    def _read_document(self, archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
+        if "model.json" not in archive.namelist():
+            raise self.damaged(source, "no model.json inside")
+        if archive.getinfo("model.json").file_size > LARGEST_DOCUMENT:
+            raise self.damaged(source, "model.json is too large")
+        document = json.loads(archive.read("model.json"))
+        if not isinstance(document, dict) or document.get("format") != self.name:
+            raise self.damaged(source, "model.json is not ours")
+        if document["format_version"] != self.version:
+            raise FileFormatError(
+                f"{str(source)!r} has format version {document['format_version']}, "
+                f"this library reads {self.version}",
+                f"It was written by graphratio {document.get('library_version')}: use that version",
+            )
+        return document
+
+
+def without_generators(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out generators: they have been advanced and cannot be repeated; None instead."""
+    generators = (np.random.Generator, np.random.RandomState)
+    return {name: None if isinstance(v, generators) else v for name, v in values.items()}
+
+
+def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    if target.is_dir():
+        raise InputError(f"{str(target)!r} is a directory", "Name a file in it")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {str(target.parent)!r} ({error.strerror})", "Choose another place"
+        ) from error
+    try:
+        with (
+            os.fdopen(handle, "wb") as stream,
+            zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            archive.writestr("model.json", json.dumps(document, allow_nan=True))
+            for key, array in arrays.items():
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
+        # mkstemp makes files that only their owner may read; give the usual permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{path!r} is not a path", "Pass a str or a pathlib.Path")
+    return Path(path)
+
+
+def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) -> np.ndarray:
+    """Load one array after checking that it is as large as declared, and no larger."""
+    dtype = np.dtype(declared["dtype"])
+    shape = tuple(int(size) for size in declared["shape"])
+    if dtype.kind not in _ALLOWED_DTYPES or any(size < 0 for size in shape):
+        raise ValueError(f"array {key} has type {dtype} and shape {shape}")
+    n_bytes = dtype.itemsize
+    for size in shape:
+        n_bytes *= size
+    member = archive.getinfo(f"arrays/{key}.npy")
+    # The header of the format is padded to a multiple of 64 bytes and short.
+    if not n_bytes <= member.file_size <= n_bytes + 4096:
+        raise ValueError(f"array {key} does not have the declared size")
+    with archive.open(member) as stream:
+        array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read()
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"array {key} is not as declared")
+    return array
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+    """Turn a value into JSON, moving arrays aside; nested containers keep their type."""
+
+    def nested(part: Any, suffix: object) -> Any:
+        return _encode(part, arrays, f"{name}.{suffix}")
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray):
+        if value.dtype == object and value.ndim == 1:
+            return {"!": "objects", "items": [nested(v, i) for i, v in enumerate(value)]}
+        if value.dtype.kind not in _ALLOWED_DTYPES:
+            raise InputError(
+                f"{name} is an array of type {value.dtype}, which cannot be saved",
+                "Use an array of numbers",
+            )
+        arrays[name] = value
+        return {"!": "array", "key": name}
+    if isinstance(value, list | tuple):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {"!": kind, "items": [nested(v, i) for i, v in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"!": "dict", "items": {key: nested(v, key) for key, v in value.items()}}
+    if isinstance(value, dt.datetime | dt.date):
+        kind = "datetime" if isinstance(value, dt.datetime) else "date"
+        return {"!": kind, "iso": value.isoformat()}
+    for kind, (types, take_apart, _) in _COMPOSITES.items():
+        if isinstance(value, types):
+            return {"!": kind, "parts": nested(take_apart(value), kind)}
+    raise InputError(
+        f"{name} has a value of type {type(value).__name__}, which cannot be saved: {value!r}",
+        "Use numbers, strings, dates or tuples of them, as node labels for instance",
+    )
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kind = value["!"]
+    if kind == "array":
+        return arrays[value["key"]]
+    if kind == "dict":
+        return {key: _decode(item, arrays) for key, item in value["items"].items()}
+    if kind in ("list", "tuple", "objects"):
+        items = [_decode(item, arrays) for item in value["items"]]
+        if kind == "objects":
+            objects = np.empty(len(items), dtype=object)
+            # Entry by entry: NumPy would turn tuples of one length into a second dimension.
+            for position, item in enumerate(items):
+                objects[position] = item
+            return objects
+        return tuple(items) if kind == "tuple" else items
+    if kind == "datetime":
+        return dt.datetime.fromisoformat(value["iso"])
+    if kind == "date":
+        return dt.date.fromisoformat(value["iso"])
+    return _COMPOSITES[kind][2](_decode(value["parts"], arrays))
+
+
+def _graph_parts(graph: Graph) -> dict[str, Any]:
+    return {
+        "nodes": graph.nodes,
+        "data": graph.adjacency.data,
+        "indices": graph.adjacency.indices,
+        "indptr": graph.adjacency.indptr,
+        "labelled": graph.labelled,
+        "coordinates": graph.coordinates,
+        "metric": graph.metric,
+    }
+
+
+def _graph_from(parts: dict[str, Any]) -> Graph:
+    """Build the graph as from user input, so that it passes the same checks."""
+    nodes, coordinates, metric = parts["nodes"], parts["coordinates"], parts["metric"]
+    entries = tuple(parts[key] for key in ("data", "indices", "indptr"))
+    adjacency = sparse.csr_array(entries, shape=(len(nodes), len(nodes)))
+    adjacency.check_format(full_check=True)
+    if type(parts["labelled"]) is not bool or metric not in (None, "euclidean", "haversine"):
+        raise ValueError("the graph is not one of ours")
+    if coordinates is not None:
+        coordinates = read_only(coordinate_array(coordinates, nodes, metric))
+    graph = Graph.from_adjacency(adjacency, nodes)
+    return replace(graph, labelled=parts["labelled"], coordinates=coordinates, metric=metric)
+
+
+def _features_parts(features: NystromMap) -> dict[str, Any]:
+    return {
+        "kernel": features.kernel.name,
+        "bandwidth": features.bandwidth,
+        "pivots": features.pivots,
+        "transform": features.transform,
+    }
+
+
+def _features_from(parts: dict[str, Any]) -> NystromMap:
+    kernel = get_kernel(parts.pop("kernel"))
+    return NystromMap(kernel, **parts)
+
+
+def _scaling_from(parts: dict[str, Any]) -> Scaling:
+    for part in parts.values():
+        if part is not None:
+            read_only(part)
+    return Scaling(**parts)
+
+
+# How the library's own objects are taken apart and put together again.
+_COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "graph": (Graph, _graph_parts, _graph_from),
+    "features": (NystromMap, _features_parts, _features_from),
+    "scaling": (Scaling, asdict, _scaling_from),
+    "solution": (Solution, asdict, lambda parts: Solution(**parts)),
+}
