@@ -16,7 +16,7 @@ from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
-    from graphratio.inference import NodewiseTransfer, two_sample_test
+    from graphratio.inference import GraphChangePointDetector, NodewiseTransfer, two_sample_test
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RULSIF",
     "ULSIF",
     "Graph",
+    "GraphChangePointDetector",
     "NodeSamples",
     "NodewiseTransfer",
     "Pool",
@@ -44,6 +45,7 @@ __all__ = [
 _ON_USE = {
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
+    "GraphChangePointDetector": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",

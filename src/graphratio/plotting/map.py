@@ -83,7 +83,7 @@ def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
     if ax is None:
         ax = new_axes(_figure_size(positions))
     if edges:
-        _draw_edges(ax, positions[layout.edges])
+        draw_edges(ax, positions[layout.edges])
     return ax, positions
 
 
@@ -110,7 +110,8 @@ def _figure_size(positions: FloatArray) -> tuple[float, float]:
     return 8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))
 
 
-def _draw_edges(ax: Any, segments: FloatArray) -> None:
+def draw_edges(ax: Any, segments: FloatArray) -> None:
+    """Draw edges as faint lines, from an array of shape (n_edges, 2, 2)."""
     collections = import_optional("matplotlib.collections", "plot", "plotting")
     # Many edges on top of each other would hide the nodes' neighbourhoods behind a grey patch.
     alpha = float(np.clip(60 / max(len(segments), 1) ** 0.5 / 5, 0.15, 0.8))

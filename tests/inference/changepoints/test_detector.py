@@ -1,0 +1,268 @@
+"""The detector as users see it."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import graphratio as gr
+from graphratio.exceptions import FileFormatError, InputError
+
+WINDOW = 25
+GRAPH = gr.Graph.from_edges(
+    [(i, j) for block in (range(6), range(6, 12)) for i in block for j in block if i < j] + [(5, 6)]
+)
+CHANGED = tuple(range(6, 12))
+
+
+def quiet(seed=0, n_times=400, n_features=1):
+    return np.random.default_rng(seed).normal(size=(n_times, 12, n_features))
+
+
+def shifted(step=250, **settings):
+    panel = quiet(**settings)
+    panel[step:, 6:] += 1.5
+    return panel
+
+
+def detector(**settings):
+    return gr.GraphChangePointDetector(**{"window": WINDOW, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return detector().fit(shifted(), GRAPH)
+
+
+def test_finds_when_and_where(fitted):
+    assert len(fitted.events_) == 1
+    event = fitted.events_[0]
+    assert abs(event.time - 250) <= 2
+    assert event.interval[0] <= 250 <= event.interval[1]
+    assert event.nodes == CHANGED
+    assert set(event.onsets) == set(CHANGED)
+    assert list(event.onsets.values()) == sorted(event.onsets.values())
+    assert event.p_value == fitted.p_value_ == 0.01
+    assert event.statistic == pytest.approx(fitted.statistic_.max())
+    assert 225 < event.alarm < 275
+    assert fitted.predict() == [event.step, 400]
+
+
+def test_nothing_is_found_where_nothing_changes():
+    calm = detector().fit(quiet(), GRAPH)
+    assert calm.events_ == []
+    assert calm.predict() == [400]
+    assert calm.statistic_.max() <= 1
+    assert calm.p_value_ > 0.05
+    assert len(calm.to_frame()) == 0
+    assert list(calm.to_frame().columns) == ["event", "time", "node", "onset"]
+
+
+@pytest.mark.parametrize("kind", ["variance", "correlation"])
+def test_finds_other_changes_than_of_the_mean(kind):
+    panel = quiet(n_features=2, n_times=600)
+    after = panel[300:, 6:]
+    if kind == "variance":
+        after *= 2.5
+    else:
+        after[:, :, 1] = 0.95 * after[:, :, 0] + np.sqrt(1 - 0.95**2) * after[:, :, 1]
+    found = detector(window=50).fit(panel, GRAPH)
+    assert len(found.events_) == 1
+    assert abs(found.events_[0].step - 300) <= 15
+    assert len(set(found.events_[0].nodes) ^ set(CHANGED)) <= 1
+
+
+def test_one_node_without_a_graph():
+    panel = quiet()
+    panel[200:, 4] += 2.5
+    found = detector().fit(panel)
+    assert found.graph_.n_edges == 0
+    assert [event.nodes for event in found.events_] == [(4,)]
+    assert abs(found.events_[0].step - 200) <= 3
+
+
+def test_order_of_onset():
+    panel = quiet(n_times=400)
+    for position, node in enumerate(CHANGED):
+        panel[230 + 5 * position :, node] += 4.0
+    event = detector().fit(panel, GRAPH).events_[0]
+    assert tuple(node for node in event.onsets if node in CHANGED) == CHANGED
+    for position, node in enumerate(CHANGED):
+        assert abs(event.onsets[node] - (230 + 5 * position)) <= 2
+
+
+def test_several_changes():
+    panel = quiet(n_times=700)
+    panel[200:, 6:] += 2.0
+    panel[400:, :3] += 2.0
+    panel[550:, 6:] -= 2.0
+    found = detector().fit(panel, GRAPH)
+    steps = [event.step for event in found.events_]
+    assert len(steps) == 3
+    np.testing.assert_allclose(steps, [200, 400, 550], atol=3)
+    assert set(found.events_[1].nodes) >= {0, 1, 2}
+    assert len(found.events_[1].nodes) <= 4
+
+
+def test_online_and_offline_agree():
+    """Step by step the same curve, alarms and events as in one go with the same calibration."""
+    panel = np.concatenate([quiet(n_times=300), shifted(seed=1, step=60, n_times=160)])
+    online = detector().fit(panel[:300], GRAPH)
+    alarms = [event for x in panel[300:] if (event := online.update(x)) is not None]
+    whole = online._new_stream(online._stream.calibration)
+    whole.replay(online.features_(panel))
+    np.testing.assert_allclose(whole.statistic, online.statistic_, rtol=1e-10)
+    assert len(online.events_) == len(alarms) == 1
+    found, final = whole.changes()[0], online.events_[0]
+    assert (found.step, found.interval, found.alarm) == (final.step, final.interval, final.alarm)
+    assert tuple(online.nodes_[i] for i in found.nodes) == final.nodes == CHANGED
+    assert alarms[0].alarm == final.alarm
+    assert 360 < alarms[0].alarm < 385
+    assert abs(alarms[0].step - 360) <= 5
+    assert online.predict() == [final.step, 460]
+    np.testing.assert_array_equal(online.panel_, panel)
+
+
+def test_step_larger_than_one_online_and_offline():
+    panel = shifted(n_times=420)
+    online = detector(step=4).fit(panel[:210], GRAPH)
+    for x in panel[210:]:
+        online.update(x)
+    whole = online._new_stream(online._stream.calibration)
+    whole.replay(online.features_(panel))
+    np.testing.assert_allclose(whole.statistic, online.statistic_, rtol=1e-10)
+    assert len(online.statistic_) == len(online.scan_times_) == len(range(25, 396, 4))
+    assert [one.step for one in whole.changes()] == [event.step for event in online.events_]
+    assert len(online.events_) == 1
+
+
+def test_frames_keep_their_times_and_library():
+    panel = shifted(n_times=300, step=150)[:, :, 0]
+    days = pd.date_range("2020-01-01", periods=300)
+    frame = pd.DataFrame(panel, index=days).rename_axis("day").reset_index()
+    long = frame.melt("day", var_name="station", value_name="pm25")
+    columns = {"node": "station", "time": "day"}
+    found = detector().fit(long, GRAPH, **columns)
+    event = found.events_[0]
+    assert abs((event.time - days[150].to_pydatetime()).days) <= 2
+    assert found.predict() == [event.step, 300]
+    table = found.to_frame()
+    assert table.columns.tolist() == ["event", "time", "node", "onset"]
+    assert table["node"].tolist() == list(event.onsets)
+    with pytest.raises(InputError, match="the panel had times"):
+        found.update(panel[0])
+    with pytest.raises(InputError, match="is not after the last one"):
+        found.update(panel[0], time=days[3])
+    assert found.update(panel[-1], time=days[-1] + pd.Timedelta(days=1)) is None
+    assert found.n_times_ == 301
+    assert isinstance(
+        detector().fit(pl.from_pandas(long), GRAPH, **columns).to_frame(), pl.DataFrame
+    )
+
+
+def test_saved_and_resumed(tmp_path):
+    panel = shifted(n_times=360, step=260)
+    estimator = gr.GRULSIF(bandwidth=1.0, random_state=np.random.default_rng(0))
+    running = detector(estimator=estimator).fit(panel[:280], GRAPH)
+    running.save(tmp_path / "running.graphratio")
+    resumed = gr.GraphChangePointDetector.load(tmp_path / "running.graphratio")
+    assert resumed.get_params(deep=False)["estimator"].bandwidth == 1.0
+    for x in panel[280:]:
+        assert running.update(x) == resumed.update(x)
+    assert running.events_ == resumed.events_
+    assert len(running.events_) == 1
+    np.testing.assert_array_equal(running.statistic_, resumed.statistic_)
+    np.testing.assert_array_equal(running.panel_, resumed.panel_)
+
+
+def test_files_that_are_no_detector(fitted, tmp_path):
+    path = tmp_path / "detector"
+    fitted.save(path)
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:1000], whole.replace(b"model.json", b"modal.json")):
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match="not a graphratio change-point detector"):
+            gr.GraphChangePointDetector.load(path)
+    gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1, 2], [1.0, 2, 3])).save(path)
+    with pytest.raises(FileFormatError, match="is not ours"):
+        gr.GraphChangePointDetector.load(path)
+    fitted.save(path)
+    with pytest.raises(FileFormatError, match="not a graphratio model"):
+        gr.load(path)
+
+
+def test_same_seed_same_result(fitted):
+    again = clone(fitted).fit(shifted(), GRAPH)
+    np.testing.assert_array_equal(again.statistic_, fitted.statistic_)
+    assert again.events_ == fitted.events_
+
+
+def test_pool_does_not_borrow():
+    panel = shifted()
+    alone = detector(estimator=gr.Pool()).fit(panel, GRAPH)
+    without = detector(estimator=gr.Pool()).fit(panel, gr.Graph.empty(12))
+    np.testing.assert_allclose(alone.statistic_, without.statistic_)
+
+
+def test_units_do_not_matter():
+    panel = shifted()
+    factors = np.random.default_rng(1).uniform(0.1, 100, size=(12, 1))
+    one = detector().fit(panel, GRAPH)
+    other = detector().fit(panel * factors + 7.0, GRAPH)
+    np.testing.assert_allclose(one.statistic_, other.statistic_, rtol=1e-6)
+
+
+def test_a_node_that_never_moves_is_no_trouble():
+    panel = shifted()
+    panel[:, 0] = 3.0
+    found = detector().fit(panel, GRAPH)
+    assert np.isfinite(found.statistic_).all()
+    assert 0 not in found.events_[0].nodes
+    assert set(found.events_[0].nodes) >= set(CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": 3}, "window=3"),
+        ({"window": 120}, "400 times, fewer than 4 windows of 120.*at most 100"),
+        ({"step": 0}, "step=0"),
+        ({"false_alarm": 0.0}, "false_alarm=0.0"),
+        ({"false_alarm": 0.001}, "n_surrogates=99 cannot tell.*at least 999"),
+        ({"block": 26}, "block=26"),
+        ({"estimator": gr.RULSIF()}, "RULSIF cannot be used"),
+        ({"estimator": gr.GRULSIF(bandwidth=[1.0, 2.0])}, "several candidates for bandwidth"),
+    ],
+)
+def test_parameters_that_cannot_be_used(settings, message):
+    with pytest.raises(InputError, match=message):
+        detector(**settings).fit(quiet(), GRAPH)
+
+
+def test_bad_calls(fitted):
+    with pytest.raises(NotFittedError):
+        detector().predict()
+    with pytest.raises(InputError, match="graph of type list"):
+        detector().fit(quiet(), [])
+    with pytest.raises(InputError, match="all observations in the first two windows are equal"):
+        detector().fit(np.zeros((400, 12)), GRAPH)
+    with pytest.raises(InputError, match="had no times"):
+        fitted.update(np.zeros(12), time=7)
+    with pytest.raises(InputError, match="2 axes were given"):
+        fitted.plot([1, 2])
+
+
+def test_false_alarms_are_as_rare_as_stated():
+    """A small version of the study: autocorrelated, correlated nodes, one panel in ten."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for seed in range(40):
+        noise = rng.normal(size=(350, 12)) + 0.7 * rng.normal(size=(350, 1))
+        for t in range(1, 350):
+            noise[t] += 0.5 * noise[t - 1]
+        found = detector(false_alarm=0.1, n_surrogates=39, random_state=seed).fit(noise[50:], GRAPH)
+        alarms += bool(found.events_)
+    # Binomial with 40 panels and 10 %: at most 10 with probability 0.999.
+    assert alarms <= 10
