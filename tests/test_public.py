@@ -10,6 +10,7 @@ def test_public_names():
     assert sorted(gr.__all__) == [
         "GRULSIF",
         "Graph",
+        "GraphChangePointDetector",
         "KLIEP",
         "NodeSamples",
         "NodewiseTransfer",

@@ -8,32 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.report.visits import ARTEFACTS, Visit
 
 pytestmark = pytest.mark.browser
 
-ARTEFACTS = Path(__file__).parent / "artefacts"
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-class Visit:
-    """A page, and everything it complained about or asked for."""
-
-    def __init__(self, page: Any, file: Path) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda message: self.complaints.append(f"{message.type} {message.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(file.as_uri())
-        page.wait_for_selector("html[data-ready]")
-
-    def heading(self) -> str:
-        return str(self.page.text_content("#panel-heading"))
-
-    def names(self) -> list[str]:
-        return list(self.page.locator("#nodes tbody tr td:first-child button").all_text_contents())
 
 
 @pytest.fixture

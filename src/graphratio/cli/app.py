@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from graphratio._version import __version__
-from graphratio.cli import analyse, demo, experiment, saved, testing
+from graphratio.cli import analyse, changes, demo, experiment, saved, testing
 from graphratio.cli._expand import expand
 from graphratio.exceptions import GraphRatioError
 
@@ -73,6 +73,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "report": analyse.report,
     "test": testing.node_tests,
     "fit": analyse.fit,
+    "changes": changes.changes,
     "predict": saved.predict,
     "info": saved.info,
     "demo": demo.demo,

@@ -83,11 +83,19 @@ def _metric(columns: list[str], options: GraphOptions) -> str:
 
 
 def build_graph(
-    labels: list[str], places: Places | None, options: GraphOptions, delimiter: str | None
+    labels: list[str],
+    places: Places | None,
+    options: GraphOptions,
+    delimiter: str | None,
+    *,
+    borrow: bool = True,
 ) -> tuple[Graph, list[str]]:
-    """Return the graph over the nodes of the table, and what to tell about it."""
+    """Return the graph over the nodes of the table, and what to tell about it.
+
+    With `borrow`, nodes that only the edges file names are kept where they are connected.
+    """
     if options.edges is not None:
-        graph, notes = _from_file(options.edges, labels, options, delimiter)
+        graph, notes = _from_file(options.edges, labels, options, delimiter, borrow=borrow)
     elif options.no_graph or places is None:
         graph, notes = Graph.empty(labels), []
     else:
@@ -124,7 +132,7 @@ def _placed(graph: Graph, places: Places) -> tuple[Graph, list[str]]:
 
 
 def _from_file(
-    edges: Path, labels: list[str], options: GraphOptions, delimiter: str | None
+    edges: Path, labels: list[str], options: GraphOptions, delimiter: str | None, *, borrow: bool
 ) -> tuple[Graph, list[str]]:
     notes: list[str] = []
     file = TableFile(edges, delimiter)
@@ -158,7 +166,9 @@ def _from_file(
     known = set(labels)
     every = [*labels, *(label for label in in_file if label not in known)]
     whole = Graph.from_edges(triples, nodes=every, symmetrize=True)
-    return _within_reach(whole, len(labels), notes), notes
+    if borrow:
+        return _within_reach(whole, len(labels), notes), notes
+    return _observed(whole, len(labels), notes), notes
 
 
 def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
@@ -232,3 +242,16 @@ def _within_reach(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
         nodes = [graph.nodes[i] for i in kept]
         return Graph.from_adjacency(graph.adjacency[kept][:, kept], nodes)
     return graph
+
+
+def _observed(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
+    """Leave out the nodes that only the edges file names."""
+    if graph.n_nodes == n_observed:
+        return graph
+    shown = listing(graph.nodes[n_observed:], limit=3)
+    notes.append(
+        f"{graph.n_nodes - n_observed} nodes of the edges file have no rows in the table and are "
+        f"left out: {shown}"
+    )
+    inside = graph.adjacency[:n_observed][:, :n_observed]
+    return Graph.from_adjacency(inside, graph.nodes[:n_observed])

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphratio._optional import import_optional
 from graphratio.cli.graphs import build_graph, node_places
-from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions
+from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
 from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.tables import TableFile, as_numbers, as_text, is_numeric
 from graphratio.exceptions import GraphRatioWarning, InputError, listing
@@ -67,16 +67,16 @@ def read_problem(
     timed = [index] if index is not None else []
     for name in timed:
         file.check(name, "--index")
-    raw = file.read(_needed(file, [data.node, side, *places, *timed], features))
+    raw = file.read(needed(file, [data.node, side, *places, *timed], features))
     labels = as_text(raw[data.node])
     if not features:
-        features = _measured_columns(raw, labels, [data.node, side, *places, *timed], data)
+        features = measured_columns(raw, labels, [data.node, side, *places, *timed], data)
         notes.append(
             f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
         )
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
-    kept &= _named(labels, kept, data, notes)
+    kept &= named(labels, kept, data, notes)
     chosen = raw[kept]
     columns = {name: as_numbers(chosen[name], name) for name in features}
     table = import_optional("pandas", "cli", "reading tables").DataFrame(
@@ -185,13 +185,13 @@ def _check_columns(
             )
 
 
-def _needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
+def needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
     """Columns to read: all of them when the features are still to be found."""
     names = features or [name for name in file.columns if file.columns.count(name) == 1 and name]
     return list(dict.fromkeys([*special, *names]))
 
 
-def _measured_columns(raw: Any, labels: Any, special: list[str], data: DataOptions) -> list[str]:
+def measured_columns(raw: Any, labels: Any, special: list[str], data: TableOptions) -> list[str]:
     """Columns of numbers, without those that are the same in all rows of every node."""
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
@@ -263,10 +263,10 @@ def _check_times(
             )
 
 
-def _named(labels: Any, kept: BoolArray, data: DataOptions, notes: list[str]) -> BoolArray:
+def named(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:
     """Which rows have a label, if those without may be left out."""
-    named = np.asarray(labels != "")
-    unnamed = int((kept & ~named).sum())
+    has_label = np.asarray(labels != "")
+    unnamed = int((kept & ~has_label).sum())
     if unnamed and data.missing is Missing.error:
         raise InputError(
             f"column {data.node!r} is empty in {unnamed} of {int(kept.sum())} rows",
@@ -274,7 +274,7 @@ def _named(labels: Any, kept: BoolArray, data: DataOptions, notes: list[str]) ->
         )
     if unnamed:
         notes.append(f"{unnamed} rows without a label in column {data.node!r} were left out")
-    return named
+    return has_label
 
 
 def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:

@@ -38,6 +38,7 @@ _DATA = "The table"
 _SAMPLES = "The two samples"
 _GRAPH = "The graph (one of --edges, --coordinates, --no-graph)"
 _FIT = "The fit"
+_TIME = "Time"
 _OUTPUT = "Output"
 
 Delimiter = Annotated[
@@ -64,7 +65,7 @@ Overwrite = Annotated[
 
 
 @dataclass(frozen=True)
-class DataOptions:
+class TableOptions:
     """Which table, and which of its columns mean what."""
 
     data: Annotated[
@@ -98,6 +99,13 @@ class DataOptions:
             help="Rows with missing values: stop, or leave them out.", rich_help_panel=_DATA
         ),
     ] = Missing.error
+    delimiter: Delimiter = None
+
+
+@dataclass(frozen=True)
+class DataOptions(TableOptions):
+    """The same where the rows of a node are a sample."""
+
     max_observations: Annotated[
         int | None,
         typer.Option(
@@ -108,7 +116,6 @@ class DataOptions:
             rich_help_panel=_DATA,
         ),
     ] = None
-    delimiter: Delimiter = None
 
 
 @dataclass(frozen=True)
@@ -313,6 +320,58 @@ class FitOptions(PrepareOptions):
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
             raise typer.BadParameter("--alpha must be at least 0 and below 1")
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """How changes are looked for."""
+
+    time: Annotated[
+        str,
+        typer.Option(
+            help="Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; every node "
+            "has one row at every time.",
+            show_default=False,
+            rich_help_panel=_TIME,
+        ),
+    ]
+    window: Annotated[
+        int,
+        typer.Option(
+            min=4,
+            help="Times before and after that are compared. The table needs at least four windows.",
+            show_default=False,
+            rich_help_panel=_TIME,
+        ),
+    ]
+    step: Annotated[
+        int, typer.Option(min=1, help="Look at every so many times.", rich_help_panel=_TIME)
+    ] = 1
+    false_alarm: Annotated[
+        float,
+        typer.Option(
+            help="Chance of any false alarm if nothing changes; between 0 and 1.",
+            rich_help_panel=_TIME,
+        ),
+    ] = 0.05
+    surrogates: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Shuffled copies of the table behind that chance.", rich_help_panel=_TIME
+        ),
+    ] = 99
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Seed of everything random: the same gives the same.", rich_help_panel=_TIME
+        ),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.false_alarm < 1:
+            raise typer.BadParameter("--false-alarm must be between 0 and 1")
+        if self.step > self.window:
+            raise typer.BadParameter("--step must not be larger than --window")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from graphratio._optional import import_optional
 from graphratio._version import __version__
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
+from graphratio.graph import Graph
 from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
 from graphratio.report.panels import NodePanels, shown_features
@@ -98,15 +99,15 @@ def write_report(
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(_asset("report.html.j2")).render(
+    page = environment.from_string(asset("report.html.j2")).render(
         title=title,
         version=__version__,
         sides=sides,
         summary=summarise(model, aligned, moments, scale, readable, sides),
         fitting=fitting,
         chance=chance,
-        style=_asset("report.css"),
-        scripts=[_asset(name) for name in _SCRIPTS],
+        style=asset("report.css"),
+        scripts=[asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
         data=script_json(
             {
@@ -114,7 +115,7 @@ def write_report(
                 "divergence_name": model.divergence_name_,
                 "nodes": _nodes(model, aligned, moments, scale, labels, readable),
                 "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
-                "map": _map(model),
+                "map": map_data(model.graph_),
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
                 "n_features": aligned.n_features,
                 "selection": fitting.selection,
@@ -122,7 +123,7 @@ def write_report(
             }
         ),
     )
-    return _write(Path(path), page)
+    return write_page(Path(path), page)
 
 
 def script_json(data: Any) -> str:
@@ -177,26 +178,27 @@ def _nodes(
         "name": readable if readable != labels else None,
         "n_reference": samples.n_reference.tolist(),
         "n_target": samples.n_target.tolist(),
-        "divergence": _short(model.divergence_),
-        "shift": _short(scale.shift, 2),
-        "effective": _short(effective_sizes(model, samples), 4),
+        "divergence": short(model.divergence_),
+        "shift": short(scale.shift, 2),
+        "effective": short(effective_sizes(model, samples), 4),
         "component": model.graph_.components.tolist(),
         "neighbours": [
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()
             for i in range(len(labels))
         ],
-        "mean": _short(moments.mean, 5),
-        "spread": _short(moments.spread, 4),
+        "mean": short(moments.mean, 5),
+        "spread": short(moments.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),
     }
 
 
-def _map(model: NodeRatioEstimator) -> dict[str, Any]:
-    layout = node_layout(model.graph_)
+def map_data(graph: Graph) -> dict[str, Any]:
+    """Where the nodes are drawn, and the edges between them."""
+    layout = node_layout(graph)
     return {
-        "x": _short(layout.x, 6),
-        "y": _short(layout.y, 6),
+        "x": short(layout.x, 6),
+        "y": short(layout.y, 6),
         "kind": layout.kind,
         "aspect": layout.aspect,
         "edges": layout.edges.ravel().tolist(),
@@ -204,18 +206,20 @@ def _map(model: NodeRatioEstimator) -> dict[str, Any]:
     }
 
 
-def _short(values: FloatArray, digits: int = 4) -> Any:
+def short(values: FloatArray, digits: int = 4) -> Any:
     """Few significant digits, None for NaN, as nested lists."""
     if np.ndim(values):
-        return [_short(part, digits) for part in values]
+        return [short(part, digits) for part in values]
     return None if np.isnan(values) else float(f"{values:.{digits}g}")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Text of a template, style sheet or script of the pages."""
     return files("graphratio.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _write(path: Path, page: str) -> Path:
+def write_page(path: Path, page: str) -> Path:
+    """Write the text of a page to a file, whose folder must exist."""
     if not path.parent.is_dir():
         raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
     if path.is_dir():

@@ -86,7 +86,7 @@ def _build(
     for name, value in fitted.items():
         setattr(detector, name, value)
     detector.nodes_ = detector.graph_.nodes
-    detector.features_ = PanelFeatures(**document["features"])
+    detector._watch(PanelFeatures(**document["features"]))
     detector._stream = _stream(document, detector)
     _check(detector)
     return detector

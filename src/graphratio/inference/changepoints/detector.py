@@ -176,13 +176,15 @@ class GraphChangePointDetector(BaseEstimator):
         self.times_ = None if read.times is None else list(read.times)
         self._values = [read.values]
         with suitable_threads(read.values[:, :, 0].size, self.max_directions):
-            self.features_ = look(
-                read.values[: 2 * self.window],
-                self.graph_,
-                self.estimator,
-                standardize=self.standardize,
-                max_directions=self.max_directions,
-                random_state=rng,
+            self._watch(
+                look(
+                    read.values[: 2 * self.window],
+                    self.graph_,
+                    self.estimator,
+                    standardize=self.standardize,
+                    max_directions=self.max_directions,
+                    random_state=rng,
+                )
             )
             psi = self.features_(read.values)
             calibration = calibrated(
@@ -265,31 +267,6 @@ class GraphChangePointDetector(BaseEstimator):
         if len(self._values) > 1:
             self._values = [np.concatenate(self._values)]
         return self._values[0]
-
-    @property
-    def bandwidth_(self) -> float:
-        """Bandwidth of the kernel, in units of the standardised features."""
-        return self.features_.features.bandwidth
-
-    @property
-    def graph_penalty_(self) -> float:
-        """Graph penalty, as in GRULSIF."""
-        return self.features_.graph_penalty
-
-    @property
-    def node_penalty_(self) -> float:
-        """Node penalty, as in GRULSIF."""
-        return self.features_.node_penalty
-
-    @property
-    def dictionary_(self) -> FloatArray:
-        """The atoms, shape (n_atoms, n_features_in_), standardised."""
-        return self.features_.dictionary
-
-    @property
-    def n_components_(self) -> int:
-        """Number of principal directions used."""
-        return len(self.features_.second)
 
     @property
     def block_(self) -> int:
@@ -381,6 +358,14 @@ class GraphChangePointDetector(BaseEstimator):
                 "windows need features that all nodes share",
                 "Pass GRULSIF, Pool or None",
             )
+
+    def _watch(self, features: PanelFeatures) -> None:
+        """Keep the features, and what was fixed with them under the names of GRULSIF."""
+        self.features_ = features
+        self.bandwidth_ = features.features.bandwidth
+        self.graph_penalty_, self.node_penalty_ = features.graph_penalty, features.node_penalty
+        self.dictionary_ = features.dictionary
+        self.n_components_ = len(features.second)
 
     def _smoother(self) -> Smoother:
         # POOL has a ridge, but nothing runs along the edges.

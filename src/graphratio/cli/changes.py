@@ -1,0 +1,153 @@
+"""`graphratio changes`: from a table over time to events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graphratio._optional import import_optional
+from graphratio.cli._console import Screen
+from graphratio.cli.inputs import warnings_as
+from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
+from graphratio.cli.output import check_folder
+from graphratio.cli.panels import read_over_time
+from graphratio.inference import GraphChangePointDetector
+
+# How many events are shown on the screen.
+_SHOWN_EVENTS = 20
+
+
+def changes(
+    data: TableOptions,
+    time: TimeOptions,
+    graph: GraphOptions,
+    output: OutputOptions,
+) -> None:
+    r"""Find out since when, where and in which order something changed.
+
+    Reads a table with one row per node and time, slides two windows over it, and writes
+    changes.html (open it in a browser), events.csv (one row per event and node) and
+    detector.graphratio (to go on with in Python).
+
+        graphratio changes air.csv --node station --time day \
+          --features pm25,no2 --coordinates lat,lon \
+          --window 50 --output air-changes
+    """
+    from graphratio.report import write_changes
+
+    for package in ("plotly", "jinja2"):
+        # Now, rather than after a long fit.
+        import_optional(package, "report", "the page")
+    screen = Screen(as_json=output.json, quiet=output.quiet)
+    check_folder(output.output, overwrite=output.overwrite)
+    with screen.working(f"Reading {data.data}"):
+        table = read_over_time(data, time, graph)
+    notes = list(table.notes)
+    detector = GraphChangePointDetector(
+        time.window,
+        step=time.step,
+        false_alarm=time.false_alarm,
+        n_surrogates=time.surrogates,
+        random_state=time.seed,
+        progress=screen.live,
+    )
+    with warnings_as(notes):
+        detector.fit(
+            table.frame,
+            table.graph,
+            node=data.node,
+            time=time.time,
+            features=table.features,
+            missing=data.missing.value,
+        )
+    screen.notes(notes)
+    with screen.working("Writing the results"):
+        files = _write(output.output, detector)
+        files["page"] = write_changes(
+            output.output / "changes.html",
+            detector,
+            title=f"{data.data.stem}: since when",
+            notes=notes,
+        )
+    _show(screen, detector)
+    for name in reversed(files):
+        screen.say(f"{name}: {files[name]}")
+    screen.result(_summary(detector, files, notes))
+
+
+def _write(folder: Path, detector: GraphChangePointDetector) -> dict[str, Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"detector": folder / "detector.graphratio", "events": folder / "events.csv"}
+    detector.save(files["detector"])
+    detector.to_frame().to_csv(files["events"], index=False)
+    return files
+
+
+def _show(screen: Screen, detector: GraphChangePointDetector) -> None:
+    from graphratio.report import time_text
+
+    events = detector.events_
+    screen.say(
+        f"Looked at {len(detector.nodes_)} nodes over {detector.n_times_} times, "
+        f"{detector.n_features_in_} feature{'s' if detector.n_features_in_ > 1 else ''}, "
+        f"{detector.graph_.n_edges} edges, windows of {detector.window}."
+    )
+    if not events:
+        screen.say(f"No change (p = {detector.p_value_:.2g}).")
+        return
+    shown = events[:_SHOWN_EVENTS]
+    screen.table(
+        f"Changes ({len(shown)} of {len(events)})",
+        {
+            "time": [time_text(event.time) for event in shown],
+            "between": [time_text(event.interval[0]) for event in shown],
+            "and": [time_text(event.interval[1]) for event in shown],
+            "nodes": [len(event.nodes) for event in shown],
+            "first node": [str(next(iter(event.onsets))) for event in shown],
+            "p": [event.p_value for event in shown],
+        },
+    )
+
+
+def _summary(
+    detector: GraphChangePointDetector, files: dict[str, Path], notes: list[str]
+) -> dict[str, Any]:
+    return {
+        "command": "changes",
+        "n_nodes": len(detector.nodes_),
+        "n_edges": detector.graph_.n_edges,
+        "n_times": detector.n_times_,
+        "features": list(detector.feature_names_in_),
+        "settings": {
+            "window": detector.window,
+            "step": detector.step,
+            "false_alarm": detector.false_alarm,
+            "bandwidth": detector.bandwidth_,
+            "graph_penalty": detector.graph_penalty_,
+            "node_penalty": detector.node_penalty_,
+            "block": detector.block_,
+        },
+        "p_value": detector.p_value_,
+        "events": [
+            {
+                "time": _plain_time(event.time),
+                "interval": [_plain_time(end) for end in event.interval],
+                "step": event.step,
+                "p_value": event.p_value,
+                "alarm": _plain_time(event.alarm),
+                "onsets": [
+                    {"node": node, "onset": _plain_time(onset)}
+                    for node, onset in event.onsets.items()
+                ],
+            }
+            for event in detector.events_
+        ],
+        "notes": notes,
+        "files": {name: str(path) for name, path in files.items()},
+    }
+
+
+def _plain_time(label: Any) -> Any:
+    from graphratio.report import time_text
+
+    return time_text(label) if hasattr(label, "isoformat") else label
