@@ -19,7 +19,7 @@ from graphratio.exceptions import InputError
 from graphratio.graph import Graph
 from graphratio.inference.changepoints import _state
 from graphratio.inference.changepoints._calibration import Calibration
-from graphratio.inference.changepoints._features import look
+from graphratio.inference.changepoints._features import PanelFeatures, look
 from graphratio.inference.changepoints._search import calibrated
 from graphratio.inference.changepoints._smoother import Smoother
 from graphratio.inference.changepoints._stream import ChangeStream, Found
@@ -209,10 +209,6 @@ class GraphChangePointDetector(BaseEstimator):
         check_is_fitted(self, "graph_")
         return [*sorted({event.step for event in self.events_}), self.n_times_]
 
-    def fit_predict(self, panel: Any, graph: Graph | None = None, **columns: Any) -> list[int]:
-        """Fit, and return the times of the changes; see `fit` and `predict`."""
-        return self.fit(panel, graph, **columns).predict()
-
     def update(self, x_t: Any, time: Label | None = None) -> ChangeEvent | None:
         """Take in the observations of one more time.
 
@@ -303,14 +299,7 @@ class GraphChangePointDetector(BaseEstimator):
     def plot(self, axes: Any = None) -> Any:
         """Draw the panel with its events, the scan, and a map of the onsets.
 
-        Parameters
-        ----------
-        axes : sequence of three matplotlib Axes, optional
-            For the panel, the scan and the map; default those of a new figure.
-
-        Returns
-        -------
-        axes : ndarray of three matplotlib Axes
+        On three given matplotlib Axes, or on those of a new figure; returns them.
         """
         from graphratio.plotting.changes import plot_changes
 
