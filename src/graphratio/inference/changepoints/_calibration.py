@@ -12,7 +12,8 @@ the correlation in time. Four things make it accurate:
   would vary too little where two pieces meet.
 - *Own scale.* At a seam the correlation in time is lost, and windows of a surrogate vary a
   little less than windows of the panel. Every panel, the real one and each surrogate, is
-  therefore divided by its own spread, direction by direction.
+  therefore divided by its own spread, direction by direction, over the times that are a window
+  away from where it differs most; the real one also from the changes found.
 - *Counts.* The threshold is an order statistic of the largest values of the surrogates with the
   real panel counted among them.
 
@@ -34,7 +35,7 @@ from graphratio._progress import ProgressBar
 from graphratio.inference.changepoints._smoother import Smoother
 from graphratio.inference.changepoints._statistic import N_CURVES, GraphScan
 from graphratio.inference.changepoints._windows import scan_times, window_differences
-from graphratio.typing import FloatArray, IntArray
+from graphratio.typing import BoolArray, FloatArray, IntArray
 
 # Blocks are this many times longer than the autocorrelation is visible.
 BLOCK_FACTOR = 8
@@ -215,17 +216,6 @@ class Surrogates:
                 result[:, begin:end] += mean.astype(result.dtype)[:, np.newaxis]
         return result
 
-    def kept_variance(self, window: int, step: int) -> float:
-        """Share of the variance of window differences that taking off the means leaves."""
-        n_times = self.psi.shape[1]
-        times = scan_times(n_times, window, step)
-        kept = np.zeros(times.size)
-        for begin, end in self.pieces:
-            before = np.clip(times, begin, end) - np.clip(times - window, begin, end)
-            after = np.clip(times + window, begin, end) - np.clip(times, begin, end)
-            kept += before + after - (after - before) ** 2 / (end - begin)
-        return float(kept.mean() / (2 * window))
-
 
 class Calibrator:
     """Collects surrogates of a panel whose suspected changes are known.
@@ -257,8 +247,12 @@ class Calibrator:
         self.block = block or block_length(rest, 1 / smoother.diagonal, window)
         self.surrogates = Surrogates(rest, ends, self.block)
         self.scan = GraphScan.of(smoother, _block_sums(rest, self.block), self.block, window)
-        self.spread = self.scan.spread(window_differences(rest, window, step))
-        self.spread /= math.sqrt(self.surrogates.kept_variance(window, step))
+        self.times = scan_times(psi.shape[1], window, step)
+        quiet = self._quiet(np.array(cuts))
+        # Between changes that are close together there is no quiet time; residuals do then.
+        whole = psi if quiet.any() else rest
+        energy = self.scan.energy(window_differences(whole, window, step))
+        self.spread = self.scan.spread(energy, quiet)
         self.marginal = np.einsum("jtv,jtv->jv", rest, rest, dtype=np.float64) / rest.shape[1]
         # A floor, since a node may never move.
         self.marginal += 1e-12 * self.marginal.mean()
@@ -278,12 +272,20 @@ class Calibrator:
         with ProgressBar(missing, "surrogate panels", enabled=progress) as bar:
             for _ in range(missing):
                 delta = window_differences(self.surrogates.draw(rng), self.window, self.step)
-                delta /= self.scan.spread(delta).astype(delta.dtype)[:, np.newaxis, np.newaxis]
+                energy = self.scan.energy(delta)
+                quiet = self._quiet(self.times[[self.scan.strongest(energy)]])
+                spread = self.scan.spread(energy, quiet)
+                delta /= spread.astype(delta.dtype)[:, np.newaxis, np.newaxis]
                 own, graph = self.scan.local(delta)
                 self.maxima.append(self.scan.curves(delta, own, graph).max(axis=1))
                 self.own_null.append(own[::stride].ravel())
                 self.witness_null.append(self.scan.witness(delta[:, ::stride]).ravel())
                 bar.advance()
+
+    def _quiet(self, cuts: IntArray) -> BoolArray:
+        """Scan times whose windows contain none of the cuts, shape (n_scans,)."""
+        distance = np.abs(self.times[:, np.newaxis] - cuts).min(axis=1)
+        return np.asarray(distance >= self.window)
 
     def result(self, false_alarm: float) -> Calibration:
         """Thresholds from the surrogates so far."""

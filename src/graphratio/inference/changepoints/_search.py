@@ -58,8 +58,7 @@ def _strongest(psi: FloatArray, smoother: Smoother, window: int, step: int) -> i
     """The time at which the windows differ most, all nodes together."""
     delta = window_differences(psi, window, step)
     scan = GraphScan.of(smoother, psi - psi.mean(axis=1, keepdims=True), 1, window)
-    best = int(np.argmax(scan.curves(delta, *scan.local(delta))[2]))
-    return window + best * step
+    return window + scan.strongest(scan.energy(delta)) * step
 
 
 def _next_best(stream: ChangeStream, found: list[int], window: int) -> list[int]:

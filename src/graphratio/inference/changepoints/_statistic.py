@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.inference.changepoints._smoother import Smoother
-from graphratio.typing import FloatArray
+from graphratio.typing import BoolArray, FloatArray
 
 N_CURVES = 3
 
@@ -78,11 +78,22 @@ class GraphScan:
         weights = _mode_weights(smoother, sums, factor)
         return cls(smoother, variance, own_mean, graph_mean, weights)
 
-    def spread(self, delta: FloatArray) -> FloatArray:
-        """Root of the mean of delta^2 over times and nodes in units of `variance`, shape (m,)."""
-        squares = np.einsum("jtv,jtv->j", delta, delta, dtype=np.float64)
-        expected = self.variance.sum(axis=1) * delta.shape[1]
-        return np.asarray(np.sqrt(squares / np.where(expected > 0, expected, 1.0)))
+    def energy(self, delta: FloatArray) -> FloatArray:
+        """Sum over nodes of delta^2, per direction and scan time, shape (m, n_scans)."""
+        return np.asarray(np.einsum("jtv,jtv->jt", delta, delta), dtype=np.float64)
+
+    def strongest(self, energy: FloatArray) -> int:
+        """Position of the scan time at which the windows differ most, nodes by themselves."""
+        return int(np.argmax((1 / self.smoother.diagonal) @ energy))
+
+    def spread(self, energy: FloatArray, quiet: BoolArray) -> FloatArray:
+        """Root of the mean of delta^2 in units of `variance` over quiet scan times, (m,).
+
+        Over all where none is quiet.
+        """
+        expected = self.variance.sum(axis=1)
+        mean = (energy[:, quiet] if quiet.any() else energy).mean(axis=1)
+        return np.asarray(np.sqrt(mean / np.where(expected > 0, expected, 1.0)))
 
     def local(self, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Node by node, without and with the graph, each of shape (n_scans, n_nodes)."""

@@ -80,20 +80,14 @@ const changedBy = (step) => {
 };
 
 const drawMap = () => {
-  const { x, y, kind, aspect, edges } = data.map;
+  const { x, y } = data.map;
   const column = Number(slider.value);
   // A column stands for all of its times.
   const last = column + 1 < nColumns ? data.steps[column + 1] - 1 : data.n_times - 1;
   const values = panelOf(shownFeature()).map((row) => meanBefore(row, column));
   const since = changedBy(last);
   const size = nNodes > 1500 ? 6 : nNodes > 300 ? 9 : nNodes > 100 ? 11 : 14;
-  const steps = [];
-  for (let e = 0; e < edges.length; e += 2) {
-    steps.push(`M${x[edges[e]]},${y[edges[e]]}L${x[edges[e + 1]]},${y[edges[e + 1]]}`);
-  }
   const changed = data.nodes.map((_, i) => since.has(i));
-  const bare = { showgrid: false, showline: false, showticklabels: false, ticks: "" };
-  const axes = { automargin: false, ...(kind === "drawing" ? bare : kind === "globe" ? { ticksuffix: "°" } : {}) };
   byId("now").textContent = `${data.times[column]}`;
   byId("map-caption").textContent = `${data.map.caption} Colours: the mean over the last `
     + `${data.window} times. Ringed nodes have changed by then: ${since.size} of ${nNodes}.`;
@@ -105,13 +99,7 @@ const drawMap = () => {
       cmax: data.reach / 2, colorscale: valueScale(), colorbar: colourBar("spreads"),
       line: { color: changed.map((is) => colour(is ? "ink" : "behind")),
         width: changed.map((is) => (is ? 3 : 0.8)) } },
-  }], chartLayout({
-    margin: { l: kind === "drawing" ? 12 : 52, r: 92, t: 14, b: kind === "drawing" ? 12 : 32, autoexpand: false },
-    ...sized(paperWidth), hovermode: "closest", dragmode: "pan", uirevision: "map",
-    shapes: steps.length ? [{ type: "path", path: steps.join(""), layer: "below",
-      line: { color: colour("edge"), width: 1 } }] : [],
-    xaxis: axis("", axes), yaxis: axis("", { ...axes, scaleanchor: "x", scaleratio: aspect }),
-  }), { ...chartConfig, scrollZoom: false });
+  }], mapLayout(data.map, 92, { shapes: edgeShapes(data.map) }), { ...chartConfig, scrollZoom: false });
 };
 
 const redraw = () => { drawPanel(); drawScan(); drawMap(); };

@@ -18,7 +18,7 @@ const scaleOf = () => (isDark()
   : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
 
 const drawMap = (selected, showEdges) => {
-  const { x, y, kind, aspect, edges } = data.map;
+  const { x, y } = data.map;
   const known = [], unknown = [];
   for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null ? unknown : known).push(i);
   // The most changed are drawn last, on top of the others.
@@ -27,14 +27,7 @@ const drawMap = (selected, showEdges) => {
   const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`
     + (data.chance ? `<br>p-value ${pValueText(i)}` : "");
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
-  // All edges as one path: as a line trace each would be an element of its own.
-  const steps = [];
-  for (let e = 0; showEdges && e < edges.length; e += 2) {
-    const [a, b] = [edges[e], edges[e + 1]];
-    steps.push(`M${x[a]},${y[a]}L${x[b]},${y[b]}`);
-  }
-  const shapes = steps.length
-    ? [{ type: "path", path: steps.join(""), layer: "below", line: { color: colour("edge"), width: 1 } }] : [];
+  const shapes = showEdges ? edgeShapes(data.map) : [];
   const traces = [
     { x: pick(x, unknown), y: pick(y, unknown), customdata: unknown, mode: "markers",
       hoverinfo: "text", hovertext: unknown.map(hover),
@@ -57,16 +50,7 @@ const drawMap = (selected, showEdges) => {
       textfont: { size: 13, color: colour("ink") }, cliponaxis: false,
       marker: { symbol: "circle-open", size: size + 9, color: colour("ink"), line: { width: 2.5 } } });
   }
-  const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, ticks: "" };
-  const degrees = kind === "globe" ? { ticksuffix: "°" } : {};
-  const axes = { automargin: false, ...(kind === "drawing" ? bare : degrees) };
-  return Plotly.react("map", traces, chartLayout({
-    // Fixed margins: finding them would draw everything twice.
-    margin: { l: kind === "drawing" ? 12 : 52, r: 104, t: 14, b: kind === "drawing" ? 12 : 32, autoexpand: false },
-    ...sized(paperWidth), shapes, hovermode: "closest", dragmode: "pan", uirevision: "map",
-    xaxis: axis("", axes),
-    yaxis: axis("", { ...axes, scaleanchor: "x", scaleratio: aspect }),
-  }), { ...chartConfig, scrollZoom: false });
+  return Plotly.react("map", traces, mapLayout(data.map, 104, { shapes }), { ...chartConfig, scrollZoom: false });
 };
 
 const mapCaption = () => {

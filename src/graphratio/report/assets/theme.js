@@ -73,3 +73,28 @@ const chartConfig = {
   modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const stillConfig = { ...chartConfig, displayModeBar: false };
+
+// All edges of a map as one path: as a line trace each would be an element of its own.
+const edgeShapes = ({ x, y, edges }) => {
+  const steps = [];
+  for (let e = 0; e < edges.length; e += 2) {
+    const [a, b] = [edges[e], edges[e + 1]];
+    steps.push(`M${x[a]},${y[a]}L${x[b]},${y[b]}`);
+  }
+  return steps.length
+    ? [{ type: "path", path: steps.join(""), layer: "below", line: { color: colour("edge"), width: 1 } }] : [];
+};
+
+const mapLayout = ({ kind, aspect }, right, more) => {
+  const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, ticks: "" };
+  const degrees = kind === "globe" ? { ticksuffix: "°" } : {};
+  const axes = { automargin: false, ...(kind === "drawing" ? bare : degrees) };
+  return chartLayout({
+    // Fixed margins: finding them would draw everything twice.
+    margin: { l: kind === "drawing" ? 12 : 52, r: right, t: 14, b: kind === "drawing" ? 12 : 32, autoexpand: false },
+    ...sized(paperWidth), hovermode: "closest", dragmode: "pan", uirevision: "map",
+    xaxis: axis("", axes),
+    yaxis: axis("", { ...axes, scaleanchor: "x", scaleratio: aspect }),
+    ...more,
+  });
+};
