@@ -10,11 +10,11 @@ Run with `make accuracy`; writes studies/accuracy.csv and docs/accuracy.md.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from draws import seeds
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
@@ -24,18 +24,6 @@ DRAWS = 20
 ALPHA = 0.1
 METHODS = {"GRULSIF": gr.GRULSIF, "POOL": gr.Pool, "RULSIF": gr.RULSIF}
 CELLS = [(name, n) for n in (50, 100, 250) for name in ("Ia", "Ib", "IIa", "IIb")]
-
-
-def seeds(name: str) -> Iterator[int]:
-    """Seeds of the draws that are used."""
-    seed, found = 1000, 0
-    while found < DRAWS:
-        seed += 1
-        changed = make_scenario(name, n=1, random_state=seed).changed.sum()
-        if name.startswith("II") and not 25 <= changed <= 35:
-            continue
-        found += 1
-        yield seed
 
 
 def one_draw(cell: tuple[str, int, int]) -> list[dict[str, object]]:
@@ -81,7 +69,7 @@ def page(rows: list[dict[str, object]]) -> str:
 
 def main() -> None:
     """Run all draws on two processes and write the results."""
-    work = [(name, n, seed) for name, n in CELLS for seed in seeds(name)]
+    work = [(name, n, seed) for name, n in CELLS for seed in seeds(name, DRAWS, 1001)]
     rows: list[dict[str, object]] = []
     with ProcessPoolExecutor(2) as pool:
         for done, found in enumerate(pool.map(one_draw, work), start=1):

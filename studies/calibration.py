@@ -23,6 +23,7 @@ from zlib import crc32
 
 import numpy as np
 from calibration_page import page
+from draws import seeds
 from per_node_tests import per_node_p_values
 
 import graphratio as gr
@@ -224,18 +225,6 @@ def summarise(cell: Cell, p_values: np.ndarray) -> list[dict[str, object]]:
     return rows
 
 
-def seeds(name: str) -> Iterator[int]:
-    """Seeds of the draws of a scenario that are used."""
-    seed, found = 1000, 0
-    while found < DRAWS:
-        seed += 1
-        changed = make_scenario(name, n=1, random_state=seed).changed.sum()
-        if name.startswith("II") and not 25 <= changed <= 35:
-            continue
-        found += 1
-        yield seed
-
-
 def power_draw(name: str, seed: int) -> list[dict[str, object]]:
     """Power of all tests on one draw of a scenario."""
     scenario = make_scenario(name, n=50, random_state=seed)
@@ -282,7 +271,7 @@ def main(processes: int = 2) -> None:
             rows += summarise(cell, np.stack(list(draws)))
             print(f"{cell.null}: {cell.name}", flush=True)
             write(HERE / "calibration.csv", rows)
-        work = [(name, seed) for name in SCENARIOS for seed in seeds(name)]
+        work = [(name, seed) for name in SCENARIOS for seed in seeds(name, DRAWS, 2000)]
         for found in pool.map(power_draw, *zip(*work, strict=True)):
             power += found
             write(HERE / "calibration_power.csv", power)

@@ -140,19 +140,24 @@ def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
         zorder=3,
     )
     if not known.all():
-        ax.scatter(
-            *positions[~known].T,
-            s=size,
-            facecolors="white",
-            edgecolors=FAINT,
-            linewidths=1.2,
-            zorder=2,
-            label="a sample is missing",
-        )
+        draw_missing(ax, positions[~known], size)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
     bar = ax.figure.colorbar(points, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
     bar.set_label(f"{model.divergence_name_} divergence\n(0 = no change)")
     bar.outline.set_visible(False)
+
+
+def draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
+    """Draw nodes that lack a sample as open circles."""
+    ax.scatter(
+        *positions.T,
+        s=size,
+        facecolors="white",
+        edgecolors=FAINT,
+        linewidths=1.2,
+        zorder=2,
+        label="a sample is missing",
+    )
 
 
 def _as_map(ax: Any, positions: FloatArray) -> None:

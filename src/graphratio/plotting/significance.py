@@ -9,7 +9,7 @@ import numpy as np
 
 from graphratio.plotting._common import FAINT, INK, SEQUENTIAL
 from graphratio.plotting._labels import place_labels
-from graphratio.plotting.map import begin_map, finish_map, node_size
+from graphratio.plotting.map import begin_map, draw_missing, finish_map, node_size
 from graphratio.typing import Label
 from graphratio.validation import check_integer
 
@@ -72,15 +72,7 @@ def plot_significance(
         **colours,
     )
     if not tested.all():
-        ax.scatter(
-            *positions[~tested].T,
-            s=size,
-            facecolors="white",
-            edgecolors=FAINT,
-            linewidths=1.2,
-            zorder=2,
-            label="a sample is missing",
-        )
+        draw_missing(ax, positions[~tested], size)
     if rejected.any() or not tested.all():
         ax.legend(loc="best", fontsize=8.5, frameon=False)
     finish_map(ax, result.graph, positions)
