@@ -150,7 +150,7 @@ PROFILES: Mapping[str, tuple[Grid, ...]] = {
         Grid(sizes=(20, 40), graph_sizes=(16,), alphas=(0.1, 0.5), seeds=2, n_points=500),
         Grid(methods=("GRULSIF", "POOL"), sizes=(20,), graph_sizes=(16, 32), seeds=2, n_points=500),
     ),
-    "standard": _study(seeds=10, alpha_sizes=(50, 250)),
+    "standard": _study(seeds=10, alpha_sizes=(50,)),
     "full": _study(seeds=100, alpha_sizes=_SIZES),
 }
 

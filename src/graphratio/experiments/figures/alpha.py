@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from graphratio.experiments.figures import _style
-from graphratio.experiments.figures.convergence import COLLABORATIVE, draw_lines
-from graphratio.experiments.tables import error_table, main_part
+from graphratio.experiments.figures.convergence import draw_lines
+from graphratio.experiments.methods import PAPER_METHODS
+from graphratio.experiments.tables import error_table, in_order, main_part
 
 
 def draw_alpha(results: Any, scenario: str) -> Any:
-    """Error of GRULSIF and POOL against n, one column of panels per alpha.
+    """Error of the relative methods against alpha, one column of panels per sample size.
 
-    Above the errors as the paper shows them. They belong to different ratios: the smaller alpha,
-    the larger the ratio and its variance. Below, therefore, the same as a share of the variance
-    of the true ratio, in which the estimate "no change" has 1.
+    Above the errors as the paper compares them. They belong to different ratios: the smaller
+    alpha, the larger the ratio and its variance. Below, therefore, the same as a share of the
+    variance of the true ratio, in which the estimate "no change" has 1.
 
     Parameters
     ----------
     results : frame
+        The sample sizes with more than one alpha are drawn.
     scenario : str
 
     Returns
@@ -28,29 +28,31 @@ def draw_alpha(results: Any, scenario: str) -> Any:
     matplotlib Figure
     """
     table = error_table(main_part(results[results["scenario"] == scenario]))
-    table = table[table["method"].isin(COLLABORATIVE)]
-    alphas = np.unique(table["alpha"])
+    table = table[table["alpha"] > 0]
+    several = table.groupby("n")["alpha"].nunique() > 1
+    sizes = list(several.index[several]) or [table["n"].min()]
+    methods = [name for name in in_order(table["method"]) if name in PAPER_METHODS]
     figure, grid = _style.pyplot().subplots(
         2,
-        len(alphas),
-        figsize=(1.6 + 2.7 * len(alphas), 5.4),
+        len(sizes),
+        figsize=(3.4 + 2.7 * len(sizes), 5.6),
         layout="constrained",
         sharex=True,
         sharey="row",
         squeeze=False,
     )
-    for column, alpha in enumerate(alphas):
-        part = table[table["alpha"] == alpha]
+    for column, n in enumerate(sizes):
+        part = table[table["n"] == n]
         for ax, value in zip(grid[:, column], ("error", "relative_error"), strict=True):
-            draw_lines(ax, part, COLLABORATIVE, value)
-            _style.sample_sizes(ax, table["n"])
+            ends = draw_lines(ax, part, methods, value, x="alpha")
             _style.log_axis(ax)
-        grid[0, column].set_title(f"alpha = {alpha:g}")
+            if n == sizes[-1]:
+                _style.label_ends(ax, ends)
+        grid[0, column].set_title(f"n = {n}")
         grid[1, column].axhline(1.0, color="#777777", lw=0.8, ls=":")
-        grid[1, column].set_xlabel("n")
+        grid[1, column].set_xlabel("alpha")
     grid[0, 0].set_ylabel("mean squared error")
     grid[1, 0].set_ylabel("error / variance of the ratio\n(dotted: estimate “no change”)")
-    grid[0, -1].legend(frameon=False, loc="upper right")
     figure.suptitle(
         f"Scenario {scenario}: sensitivity to alpha. "
         f"Geometric mean and range of {_style.seeds(table['n_seeds'].max())}",
