@@ -41,7 +41,7 @@ Observations in blocks that are too short still give too many false alarms, as t
 Holm's correction is valid under any dependence between the p-values of nodes.
 Benjamini-Hochberg is proven for independent or positively dependent p-values: those of one group
 are independent given the other groups, between groups the dependence is weak, and the share of
-false discoveries measured below is at its level. `correction="fdr-by"` needs no such argument.
+false discoveries measured below is within its level. `correction="fdr-by"` needs no such argument.
 """
 
 

@@ -13,7 +13,7 @@ from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 
 # Correlation between nodes from which on the user is warned: at 0.3 the rate of false alarms of
-# a single node was 7 to 9 % at a nominal 5 % in the calibration study.
+# a single node was 11 % at a nominal 5 % in the calibration study.
 CORRELATION_BOUND = 0.2
 
 # Pairs of nodes looked at, and observations that a pair must share.
