@@ -42,7 +42,8 @@ Observations in blocks that are too short still give too many false alarms, as t
 Holm's correction is valid under any dependence between the p-values of nodes.
 Benjamini-Hochberg is proven for independent or positively dependent p-values. Given the labels of
 all other nodes those of a node are independent of them, but the neighbours' prediction links the
-p-values of neighbours weakly; the share of false discoveries measured below is within its level. `correction="fdr-by"` needs no such argument.
+p-values of neighbours weakly; the share of false discoveries measured below is within its level.
+`correction="fdr-by"` needs no such argument.
 """
 
 
