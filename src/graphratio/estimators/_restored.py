@@ -136,6 +136,13 @@ _NYSTROM: dict[str, _Rule] = {
     "graph_penalty_": lambda value, _: _is_number(value, low=0),
     "node_penalty_": lambda value, _: _is_number(value, low=0),
     "prior_ratio_": lambda value, _: _is_number(value),
+    "direction_weights_": lambda value, _: (
+        _is_array(value, "f", None) and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
+    "direction_moments_": lambda value, fitted: (
+        _is_array(value, "f", fitted["graph_"].n_nodes, len(fitted["direction_weights_"]))
+        and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, _: _are_scores(value),
 }

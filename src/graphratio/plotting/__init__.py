@@ -1,7 +1,8 @@
 """Pictures of fitted models for notebooks: matplotlib Axes in, matplotlib Axes out."""
 
+from graphratio.plotting.gains import plot_gains
 from graphratio.plotting.map import plot_graph
 from graphratio.plotting.node import plot_node
 from graphratio.plotting.selection import plot_selection
 
-__all__ = ["plot_graph", "plot_node", "plot_selection"]
+__all__ = ["plot_gains", "plot_graph", "plot_node", "plot_selection"]
