@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints clean
+.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
@@ -20,6 +20,7 @@ help:
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
 	@echo "make calibration  measure false alarms and power of the tests, about half an hour"
 	@echo "make changepoints  measure change-point detection, about half an hour"
+	@echo "make intervals  measure bounds, intervals and verdicts on graphs, about half an hour"
 	@echo "make clean   remove the virtual environment and caches"
 
 # Install the package with the extras $(1), into the virtual environment.
@@ -98,6 +99,9 @@ calibration: $(READY)
 
 changepoints: $(READY)
 	@$(SINGLE) $(BIN)/python studies/changepoints.py
+
+intervals: $(READY)
+	@$(SINGLE) $(BIN)/python studies/intervals.py
 
 clean:
 	rm -rf $(VENV) graphratio-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -74,7 +74,6 @@ class GraphComparison:
     confidence: float
     graphs: tuple[str, ...]
     learned_graph: Graph | None
-    candidates: Mapping[str, Graph]
     backend: _frames.Backend = "pandas"
 
     @cached_property

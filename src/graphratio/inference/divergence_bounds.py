@@ -23,6 +23,7 @@ from scipy import stats
 from graphratio import _frames
 from graphratio.exceptions import listing
 from graphratio.graph import Graph
+from graphratio.inference._held_out import HeldOut
 from graphratio.inference._plan import NodeMeans, Plan, loss_terms
 from graphratio.samples import align, as_samples
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
@@ -153,9 +154,16 @@ def divergence_bounds(
         with_noise=True,
         progress=progress,
     )["fit"]
+    return bounds_from(plan, found, confidence, simultaneous=simultaneous)
+
+
+def bounds_from(
+    plan: Plan, found: HeldOut, confidence: float, *, simultaneous: bool
+) -> DivergenceBounds:
+    """Bounds and intervals from ratios at observations left out."""
     data = plan.samples
     sizes = np.column_stack([data.n_reference, data.n_target])
-    terms = loss_terms(found.ratios, data.is_target, float(model.alpha))
+    terms = loss_terms(found.ratios, data.is_target, float(plan.template.alpha))
     means = NodeMeans.of(-terms, sizes)
     noise = np.zeros(len(sizes)) if found.noise is None else found.noise
     estimate = means.mean - 0.5

@@ -21,6 +21,7 @@ from graphratio.graph import Graph
 from graphratio.inference._comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
 from graphratio.inference._fits import Fit
 from graphratio.inference._folded import Folded, Setting
+from graphratio.inference._held_out import HeldOut
 from graphratio.inference._learned import LearnedFit, learned_graph
 from graphratio.inference._plan import Plan, loss_terms
 from graphratio.model_selection import GRAPH_PENALTIES, Candidates
@@ -74,7 +75,7 @@ def compare_graphs(
     Examples
     --------
     >>> import graphratio as gr
-    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=50, random_state=0)
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=100, random_state=0)
     >>> ring = gr.Graph.from_edges([(i, (i + 17) % 40) for i in range(40)])
     >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
     >>> found = gr.compare_graphs(
@@ -91,27 +92,35 @@ def compare_graphs(
     read = as_samples(samples).scaled(getattr(template, "scaling_", None))
     named = _named(graphs, read)
     plan = Plan.of(template, align(read, next(iter(named.values()))), rng)
-    data, alpha = plan.samples, float(template.alpha)
+    data = plan.samples
     coupled: dict[str, Fit] = {name: plan.coupled(g) for name, g in named.items() if g.n_edges}
     fits: dict[str, Fit] = {ALONE: plan.alone(), SHARED: plan.shared(), **coupled}
     if learn or (learn is None and not coupled):
         fits[LEARNED] = _learned(plan)
     found = plan.run(fits, n_folds, n_repeats, rng, progress=progress)
-    losses = {
-        name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
-        for name, part in found.items()
-    }
     unseen: dict[str, Losses] = {}
     if len(coupled) > 1 and data.n_nodes >= 2 * n_folds:
         left_out = plan.run(coupled, n_folds, n_repeats, rng, by_node=True, progress=progress)
-        unseen = {
-            name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
-            for name, part in left_out.items()
-        }
+        unseen = node_losses(plan, left_out)
     graph = _learn_now(plan, found[LEARNED].chosen[0][0]) if LEARNED in fits else None
     return GraphComparison(
-        data.nodes, losses, unseen, confidence, tuple(coupled), graph, named, data.backend
+        data.nodes,
+        node_losses(plan, found),
+        unseen,
+        confidence,
+        tuple(coupled),
+        graph,
+        data.backend,
     )
+
+
+def node_losses(plan: Plan, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
+    """Losses of all nodes from ratios at observations left out."""
+    data, alpha = plan.samples, float(plan.template.alpha)
+    return {
+        name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
+        for name, part in found.items()
+    }
 
 
 def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:

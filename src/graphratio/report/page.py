@@ -17,6 +17,7 @@ from graphratio.exceptions import InputError
 from graphratio.graph import Graph
 from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
+from graphratio.report.graph_help import contributions, graph_help
 from graphratio.report.panels import NodePanels, shown_features
 from graphratio.report.scale import DivergenceScale
 from graphratio.report.significance import Significance
@@ -106,6 +107,7 @@ def write_report(
         summary=summarise(model, aligned, moments, scale, readable, sides),
         fitting=fitting,
         chance=chance,
+        graph_help=graph_help(model, aligned, readable),
         style=asset("report.css"),
         scripts=[asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
@@ -118,6 +120,7 @@ def write_report(
                 "map": map_data(model.graph_),
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
                 "n_features": aligned.n_features,
+                "borrowed": contributions(model),
                 "selection": fitting.selection,
                 "chance": None if chance is None else chance.nodes,
             }
