@@ -193,7 +193,10 @@ PARTS = {"bounds": bounds, "ratios": ratios, "graphs": graphs}
 
 
 def read(part: str) -> list[dict[str, str]]:
-    with (HERE / f"coverage_{part}.csv").open() as stream:
+    path = HERE / f"coverage_{part}.csv"
+    if not path.exists():
+        return []
+    with path.open() as stream:
         return list(csv.DictReader(stream))
 
 
@@ -230,9 +233,10 @@ def page() -> str:
         graph_lines.append(f"| {first}, {second} | " + " | ".join(map(str, counts)) + " |")
     text = (HERE / "uncertainty.md.in").read_text()
     for mark, table in {"BOUNDS": lines, "RATIOS": ratio_lines, "GRAPHS": graph_lines}.items():
-        text = text.replace(f"@{mark}@", "\n".join(table))
-    draws = len({row["seed"] for row in read("bounds")})
-    return text.replace("@DRAWS@", str(draws))
+        measured = len(table) > 2
+        shown = "\n".join(table) if measured else "Not measured yet: `make coverage` fills this in."
+        text = text.replace(f"@{mark}@", shown)
+    return text.replace("@DRAWS@", str(len({row["seed"] for row in read("bounds")})))
 
 
 def main(parts: list[str]) -> None:
@@ -247,8 +251,7 @@ def main(parts: list[str]) -> None:
                 writer.writerow(row)
                 stream.flush()
         print(f"wrote studies/coverage_{part}.csv", flush=True)
-    if all((HERE / f"coverage_{part}.csv").exists() for part in PARTS):
-        PAGE.write_text(page())
+    PAGE.write_text(page())
 
 
 if __name__ == "__main__":

@@ -32,8 +32,10 @@ from graphratio.solvers import basis_of, solve_columns
 from graphratio.typing import FloatArray, Label, RandomState
 from graphratio.validation import as_generator, as_points, check_real
 
-SOLVE_TOLERANCE = 1e-6
+SOLVE_TOLERANCE = 1e-5
 SOLVE_ITERATIONS = 1000
+# Observations whose weights are looked up at once.
+BLOCK_ROWS = 1024
 # Draws of the largest deviation along a line.
 SIMULATIONS = 4000
 
@@ -177,10 +179,9 @@ def _variance(
     alpha = model.alpha_
     slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
     terms = np.empty((len(psi), at.shape[0]))
-    for begin, end in zip(data.offsets[0:-1:2], data.offsets[2::2], strict=True):
-        rows = slice(begin, end)
-        if end > begin:
-            terms[rows] = psi[rows] @ weights[data.node_index[begin]].T
+    for begin in range(0, len(psi), BLOCK_ROWS):
+        rows = slice(begin, begin + BLOCK_ROWS)
+        terms[rows] = np.einsum("im,ipm->ip", psi[rows], weights[data.node_index[rows]])
     terms *= slope[:, np.newaxis]
     flat = sizes.ravel()
     indicator = segment_indicator(flat, terms.dtype)
