@@ -28,7 +28,7 @@ from graphratio.exceptions import InputError
 from graphratio.moments import node_moments, segment_indicator
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
-from graphratio.solvers import basis_of, solve_columns
+from graphratio.solvers import basis_of, solve_many
 from graphratio.typing import FloatArray, Label, RandomState
 from graphratio.validation import as_generator, as_points, check_real
 
@@ -199,17 +199,11 @@ def _weights(
     """Solutions w of all points, shape (n_nodes, n_points, m)."""
     n_nodes, _, m = objective.shape
     columns = np.zeros((n_nodes, len(at), m))
-    columns[position] = at
+    # The solver works on the system times the number of nodes.
+    columns[position] = n_nodes * at
     graph = model._coupling
-    if not graph.n_edges:
-        second = objective.moments.second
-        # Rows of the block, from the operator on unit vectors.
-        units = np.broadcast_to(np.eye(m), (n_nodes, m, m))
-        block = second.apply(np.ascontiguousarray(units))[position] / n_nodes
-        block = block + model.graph_penalty_ * model.node_penalty_ * np.eye(m)
-        columns[position] = np.linalg.solve(block, at.T).T
-        return columns
-    return solve_columns(objective, basis_of(graph), columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
+    basis = basis_of(graph) if graph.n_edges else None
+    return solve_many(objective, basis, columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
 
 
 def _largest(

@@ -7,8 +7,8 @@ the expectation being the mean over the draws, at the hyperparameters of a pilot
 how often the comparison of two graphs names one, with 30 % of the edges of one rewired, and
 with two graphs of equal quality.
 
-Run with `make coverage`; writes studies/coverage_*.csv and docs/uncertainty.md. A part alone:
-`python studies/coverage.py bounds`.
+Run with `make intervals`; writes studies/intervals_*.csv and docs/uncertainty.md. A part alone:
+`python studies/intervals.py bounds`.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ PARTS = {"bounds": bounds, "ratios": ratios, "graphs": graphs}
 
 
 def read(part: str) -> list[dict[str, str]]:
-    path = HERE / f"coverage_{part}.csv"
+    path = HERE / f"intervals_{part}.csv"
     if not path.exists():
         return []
     with path.open() as stream:
@@ -234,7 +234,7 @@ def page() -> str:
     text = (HERE / "uncertainty.md.in").read_text()
     for mark, table in {"BOUNDS": lines, "RATIOS": ratio_lines, "GRAPHS": graph_lines}.items():
         measured = len(table) > 2
-        shown = "\n".join(table) if measured else "Not measured yet: `make coverage` fills this in."
+        shown = "\n".join(table) if measured else "Not measured yet: `make intervals` fills this in."
         text = text.replace(f"@{mark}@", shown)
     return text.replace("@DRAWS@", str(len({row["seed"] for row in read("bounds")})))
 
@@ -242,7 +242,7 @@ def page() -> str:
 def main(parts: list[str]) -> None:
     """Run parts and write the page."""
     for part in parts or PARTS:
-        with (HERE / f"coverage_{part}.csv").open("w", newline="") as stream:
+        with (HERE / f"intervals_{part}.csv").open("w", newline="") as stream:
             writer = None
             for row in PARTS[part]():
                 if writer is None:
@@ -250,7 +250,7 @@ def main(parts: list[str]) -> None:
                     writer.writeheader()
                 writer.writerow(row)
                 stream.flush()
-        print(f"wrote studies/coverage_{part}.csv", flush=True)
+        print(f"wrote studies/intervals_{part}.csv", flush=True)
     PAGE.write_text(page())
 
 
