@@ -1,24 +1,29 @@
 """How often bounds, intervals and verdicts are right, on the paper's scenarios.
 
 Three parts. *bounds*: how often the lower bound of the true divergence is one, and how often
-the interval for the divergence of the fitted ratios covers it (evaluated on 20,000 fresh points
-of each law). *ratios*: how often the interval for the expected ratio along a line covers it,
-the expectation being the mean over the draws, at the hyperparameters of a pilot fit. *graphs*:
-how often the comparison of two graphs names one, with 30 % of the edges of one rewired, and
-with two graphs of equal quality.
+the interval for the divergence of the fitted ratios covers it (evaluated on fresh points of each
+law). *ratios*: how often the interval for the expected ratio along a line covers it, the
+expectation being the mean over the draws, at the hyperparameters of a pilot fit. *graphs*: how
+often the comparison of two graphs names one, with 30 % of the edges of one rewired, and with two
+graphs of equal quality.
 
-Run with `make intervals`; writes studies/intervals_*.csv and docs/uncertainty.md. A part alone:
-`python studies/intervals.py bounds`.
+Run with `make intervals`; writes studies/intervals_*.csv and docs/uncertainty.md. What is in the
+files already is kept, so that a run that was stopped goes on. A part alone, and no more than so
+many units of it: `python studies/intervals.py bounds 40`.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from draws import seeds
+from intervals_page import page
+from scipy import stats
 
 import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
@@ -31,18 +36,20 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
 NAMES = ("Ia", "Ib", "IIa", "IIb")
 ALPHA = 0.1
-BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 6, 20, 100
-FRESH = 20_000
+BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 100, 100
+FIRST_BOUND, FIRST_GRAPH = 60_000, 70_000
 Row = dict[str, object]
+# A unit of work: its key, which starts every row, and how to compute the rows.
+Unit = tuple[dict[str, object], Callable[[], list[Row]]]
 
 
-def fresh_divergences(scenario: Scenario, functions: list, seed: int) -> np.ndarray:
-    """Divergence of the fold fits of every node, on fresh points, averaged over fits."""
+def fresh_divergences(scenario: Scenario, functions: list, n: int, seed: int) -> np.ndarray:
+    """Divergence of the fold fits of every node, on n fresh points, averaged over fits."""
     result = np.zeros(len(scenario.groups))
     for group in np.unique(scenario.groups):
         nodes = np.flatnonzero(scenario.groups == group)
-        x = scenario.sample_reference(int(nodes[0]), FRESH, random_state=2 * seed)
-        y = scenario.sample_target(int(nodes[0]), FRESH, random_state=2 * seed + 1)
+        x = scenario.sample_reference(int(nodes[0]), n, random_state=2 * seed)
+        y = scenario.sample_target(int(nodes[0]), n, random_state=2 * seed + 1)
         for features, theta in functions:
             at_x, at_y = (
                 np.clip(1 + features(points) @ theta[nodes].T.astype(float), 0, 1 / ALPHA)
@@ -54,85 +61,113 @@ def fresh_divergences(scenario: Scenario, functions: list, seed: int) -> np.ndar
     return result
 
 
-def bounds() -> Iterator[Row]:
+def bounds() -> Iterator[Unit]:
     """Lower bounds and intervals of divergences: counts for each draw and group."""
-    model = gr.GRULSIF(prior_ratio=1.0)
+    chosen = {name: list(seeds(name, BOUND_DRAWS, FIRST_BOUND)) for name in NAMES}
     # Draws outermost, so that a run that is cut short has seen every cell.
-    for seed in range(BOUND_DRAWS):
+    for draw in range(BOUND_DRAWS):
         for n in (50, 100, 250):
             for name in NAMES:
-                scenario = make_scenario(name, n=n, random_state=20_000 + seed)
-                rng = np.random.default_rng(seed)
-                plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
-                fits = {"fit": plan.coupled(scenario.graph)}
-                found = plan.run(fits, 5, 1, rng, with_noise=True)["fit"]
-                result = bounds_from(plan, found, 0.9, simultaneous=False)
-                lower = result.true_divergence_lower_bound
-                low, high = result.fitted_divergence_interval.T
-                true = scenario.true_divergence(ALPHA)
-                fitted = fresh_divergences(scenario, found.functions, seed)
-                for group in np.unique(scenario.groups):
-                    nodes = scenario.groups == group
-                    yield {
-                        "scenario": name,
-                        "n": n,
-                        "group": group,
-                        "seed": seed,
-                        "divergence": round(float(true[nodes].mean()), 4),
-                        "nodes": int(nodes.sum()),
-                        "true_above_bound": int((lower <= true + 1e-12)[nodes].sum()),
-                        "bound_above_0": int((lower > 0)[nodes].sum()),
-                        "interval_covers": int(((low <= fitted) & (fitted <= high))[nodes].sum()),
-                    }
+                key = {"scenario": name, "n": n, "seed": chosen[name][draw]}
+                yield key, lambda name=name, n=n, seed=chosen[name][draw]: _bounds(name, n, seed)
 
 
-def ratios() -> Iterator[Row]:
-    """Intervals of the expected ratio: share of draws that cover it, per group."""
+def _bounds(name: str, n: int, seed: int) -> list[Row]:
+    scenario = make_scenario(name, n=n, random_state=seed)
+    rng = np.random.default_rng(seed)
+    plan = Plan.of(gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng)
+    found = plan.run({"fit": plan.coupled(scenario.graph)}, 5, 1, rng, with_noise=True)["fit"]
+    single, joint = (bounds_from(plan, found, 0.9, simultaneous=s) for s in (False, True))
+    true = scenario.true_divergence(ALPHA)
+    fitted = fresh_divergences(scenario, found.functions, 80 * n, seed)
+
+    def holds(result):
+        return result.true_divergence_lower_bound <= true + 1e-12
+
+    def covers(result):
+        low, high = result.fitted_divergence_interval.T
+        return (low <= fitted) & (fitted <= high)
+
+    counted = {
+        "bound_holds": holds(single),
+        "bound_above_0": single.true_divergence_lower_bound > 0,
+        "interval_covers": covers(single),
+        "simultaneous_bound_holds": holds(joint),
+        "simultaneous_interval_covers": covers(joint),
+    }
+    rows: list[Row] = []
+    for group in np.unique(scenario.groups):
+        nodes = scenario.groups == group
+        rows.append(
+            {
+                "group": group,
+                "divergence": round(float(true[nodes].mean()), 4),
+                "nodes": int(nodes.sum()),
+                **{column: int(hit[nodes].sum()) for column, hit in counted.items()},
+            }
+        )
+    return rows
+
+
+def ratios() -> Iterator[Unit]:
+    """Intervals of the expected ratio: share of draws and points that cover it, per group."""
     for n in (100, 250):
         for name in NAMES:
-            scenario = make_scenario(name, n=n, random_state=3)
-            pilot = gr.GRULSIF(prior_ratio=1.0, random_state=0)
-            pilot.fit(scenario.samples, scenario.graph)
-            model = gr.GRULSIF(
-                prior_ratio=1.0,
-                bandwidth=pilot.bandwidth_,
-                graph_penalty=pilot.graph_penalty_,
-                node_penalty=pilot.node_penalty_,
-                dictionary=pilot.dictionary_,
+            yield {"scenario": name, "n": n}, lambda name=name, n=n: _ratios(name, n)
+
+
+def _ratios(name: str, n: int) -> list[Row]:
+    scenario = make_scenario(name, n=n, random_state=next(seeds(name, 1, 3)))
+    pilot = gr.GRULSIF(prior_ratio=1.0, random_state=0).fit(scenario.samples, scenario.graph)
+    model = gr.GRULSIF(
+        prior_ratio=1.0,
+        bandwidth=pilot.bandwidth_,
+        graph_penalty=pilot.graph_penalty_,
+        node_penalty=pilot.node_penalty_,
+        dictionary=pilot.dictionary_,
+    )
+    lines = {}
+    for group in np.unique(scenario.groups):
+        for node in np.flatnonzero(scenario.groups == group)[[0, -1]]:
+            points = scenario.sample_mixture(int(node), 400, ALPHA, random_state=0)
+            low, high = np.quantile(points, [0.05, 0.95], axis=0)
+            lines[group, int(node)] = low + (high - low) * np.linspace(0, 1, 9)[:, np.newaxis]
+    values: dict = {key: [] for key in lines}
+    errors: dict = {key: [] for key in lines}
+    joint: dict = {key: [] for key in lines}
+    for seed in range(RATIO_DRAWS):
+        rng = np.random.default_rng(seed)
+        drawn = (
+            [scenario.sample_reference(v, n, rng) for v in scenario.graph.nodes],
+            [scenario.sample_target(v, n, rng) for v in scenario.graph.nodes],
+        )
+        model.fit(drawn, scenario.graph)
+        for key, line in lines.items():
+            band = gr.expected_ratio_interval(
+                model, drawn, line, key[1], simultaneous=True, random_state=seed
             )
-            lines = {}
-            for group in np.unique(scenario.groups):
-                for node in np.flatnonzero(scenario.groups == group)[[0, -1]]:
-                    points = scenario.sample_mixture(int(node), 400, ALPHA, random_state=0)
-                    low, high = np.quantile(points, [0.05, 0.95], axis=0)
-                    steps = np.linspace(0, 1, 9)[:, np.newaxis]
-                    lines[group, int(node)] = low + (high - low) * steps
-            found: dict = {key: [] for key in lines}
-            for seed in range(RATIO_DRAWS):
-                rng = np.random.default_rng(seed)
-                drawn = (
-                    [scenario.sample_reference(v, n, rng) for v in scenario.graph.nodes],
-                    [scenario.sample_target(v, n, rng) for v in scenario.graph.nodes],
-                )
-                model.fit(drawn, scenario.graph)
-                for (group, node), line in lines.items():
-                    band = gr.expected_ratio_interval(model, drawn, line, node)
-                    raw = model.predict(line, node=node, clip=False)
-                    found[group, node].append((raw, band.standard_error))
-            for group in np.unique(scenario.groups):
-                covered = []
-                for (of, _), draws in found.items():
-                    if of == group:
-                        value, error = (np.array(part) for part in zip(*draws, strict=True))
-                        inside = np.abs(value - value.mean(axis=0)) <= 1.6449 * error
-                        covered.append(inside.mean())
-                yield {
-                    "scenario": name,
-                    "n": n,
-                    "group": group,
-                    "draws": RATIO_DRAWS,
-                    "coverage": round(float(np.mean(covered)), 4),
-                }
+            values[key].append(band.ratio)
+            errors[key].append(band.standard_error)
+            joint[key].append((band.expected_ratio_high - band.ratio) / band.standard_error)
+    quantile = stats.norm.ppf(0.95)
+    rows: list[Row] = []
+    for group in np.unique(scenario.groups):
+        single, together = [], []
+        for key in [key for key in lines if key[0] == group]:
+            value, error = np.array(values[key]), np.array(errors[key])
+            # Each draw is part of the mean it is compared with: the factor undoes that.
+            apart = np.abs(value - value.mean(axis=0)) * np.sqrt(len(value) / (len(value) - 1))
+            single.append((apart <= quantile * error).mean())
+            together.append((apart <= np.array(joint[key]) * error).all(axis=1).mean())
+        rows.append(
+            {
+                "group": group,
+                "draws": RATIO_DRAWS,
+                "covers": round(float(np.mean(single)), 4),
+                "covers_whole_line": round(float(np.mean(together)), 4),
+            }
+        )
+    return rows
 
 
 def rewired(graph: gr.Graph, share: float, rng: np.random.Generator) -> gr.Graph:
@@ -156,102 +191,85 @@ def relabelled(graph: gr.Graph, groups: np.ndarray, rng: np.random.Generator) ->
     return gr.Graph.from_adjacency(graph.adjacency.toarray()[np.ix_(order, order)])
 
 
-def graphs() -> Iterator[Row]:
+def graphs() -> Iterator[Unit]:
     """Verdicts on pairs of graphs, Ia with n = 50."""
-    model = gr.GRULSIF(prior_ratio=1.0)
-    for seed in range(GRAPH_DRAWS):
-        scenario = make_scenario("Ia", n=50, random_state=30_000 + seed)
-        rng = np.random.default_rng(seed)
-        worse = rewired(scenario.graph, 0.3, rng)
-        candidates = {
-            "true": scenario.graph,
-            "rewired": worse,
-            "rewired relabelled": relabelled(worse, scenario.groups, rng),
-            "rewired anew": rewired(scenario.graph, 0.3, rng),
-        }
-        plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
-        fits = {name: plan.coupled(graph) for name, graph in candidates.items()}
-        found = node_losses(plan, plan.run(fits, 5, 2, rng, by_node=True))
-        pairs = [
-            ("true", "rewired"),
-            ("rewired", "rewired relabelled"),
-            ("rewired", "rewired anew"),
-        ]
-        for first, second in pairs:
-            apart = Difference.of(found[first].means.mean, found[second].means.mean)
-            clear = apart.p_value <= 0.05
-            yield {
-                "seed": seed,
+    for seed in range(FIRST_GRAPH, FIRST_GRAPH + GRAPH_DRAWS):
+        yield {"seed": seed}, lambda seed=seed: _graphs(seed)
+
+
+def _graphs(seed: int) -> list[Row]:
+    scenario = make_scenario("Ia", n=50, random_state=seed)
+    rng = np.random.default_rng(seed)
+    worse = rewired(scenario.graph, 0.3, rng)
+    candidates = {
+        "true": scenario.graph,
+        "true relabelled": relabelled(scenario.graph, scenario.groups, rng),
+        "rewired": worse,
+        "rewired relabelled": relabelled(worse, scenario.groups, rng),
+    }
+    plan = Plan.of(gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng)
+    fits = {name: plan.coupled(graph) for name, graph in candidates.items()}
+    # What decides in `compare_graphs`, for all pairs from the same fits.
+    found = node_losses(plan, plan.run(fits, 5, 2, rng, by_node=True))
+    rows: list[Row] = []
+    for first, second in [
+        ("true", "rewired"),
+        ("true", "true relabelled"),
+        ("rewired", "rewired relabelled"),
+    ]:
+        apart = Difference.of(found[first].means.mean, found[second].means.mean)
+        clear = apart.p_value <= 0.05
+        rows.append(
+            {
                 "first": first,
                 "second": second,
                 "ratio": round(apart.mean / apart.error, 3),
                 "named": (first if apart.mean < 0 else second) if clear else "no clear difference",
             }
+        )
+    return rows
 
 
 PARTS = {"bounds": bounds, "ratios": ratios, "graphs": graphs}
 
 
 def read(part: str) -> list[dict[str, str]]:
+    """Rows measured so far."""
     path = HERE / f"intervals_{part}.csv"
     if not path.exists():
         return []
-    with path.open() as stream:
+    with path.open(newline="") as stream:
         return list(csv.DictReader(stream))
 
 
-def page() -> str:
-    """The measured part of the page, as tables."""
-    lines = ["| scenario | n | group | true divergence | bound holds | bound above 0 | interval |"]
-    lines += ["|---|---|---|---|---|---|---|"]
-    cells: dict[tuple[str, str, str], list[dict[str, str]]] = {}
-    for row in read("bounds"):
-        cells.setdefault((row["scenario"], row["n"], row["group"]), []).append(row)
-    for (name, n, group), rows in sorted(
-        cells.items(), key=lambda item: (item[0][0], int(item[0][1]), item[0][2])
-    ):
-        total = sum(int(row["nodes"]) for row in rows)
-        share = [
-            sum(int(row[column]) for row in rows) / total
-            for column in ("true_above_bound", "bound_above_0", "interval_covers")
-        ]
-        truth = f"{float(rows[0]['divergence']):.3f}"
-        shown = " | ".join(f"{value:.1%}" for value in share)
-        lines.append(f"| {name} | {n} | {group} | {truth} | {shown} |")
-    ratio_lines = ["| scenario | n | group | interval of the expected ratio |", "|---|---|---|---|"]
-    ratio_lines += [
-        f"| {row['scenario']} | {row['n']} | {row['group']} | {float(row['coverage']):.1%} |"
-        for row in read("ratios")
-    ]
-    graph_lines = ["| pair | names the first | names the second | no clear difference |"]
-    graph_lines += ["|---|---|---|---|"]
-    pairs: dict[tuple[str, str], list[str]] = {}
-    for row in read("graphs"):
-        pairs.setdefault((row["first"], row["second"]), []).append(row["named"])
-    for (first, second), named in pairs.items():
-        counts = [named.count(item) for item in (first, second, "no clear difference")]
-        graph_lines.append(f"| {first}, {second} | " + " | ".join(map(str, counts)) + " |")
-    text = (HERE / "uncertainty.md.in").read_text()
-    for mark, table in {"BOUNDS": lines, "RATIOS": ratio_lines, "GRAPHS": graph_lines}.items():
-        measured = len(table) > 2
-        shown = "\n".join(table) if measured else "Not measured yet: `make intervals` fills this in."
-        text = text.replace(f"@{mark}@", shown)
-    return text.replace("@DRAWS@", str(len({row["seed"] for row in read("bounds")})))
+def run(part: str, limit: int | None) -> None:
+    """Compute what is missing of a part, and append it to its file."""
+    rows = read(part)
+    path = HERE / f"intervals_{part}.csv"
+    done: set[tuple[str, ...]] = set()
+    todo: list[Unit] = []
+    for key, work in PARTS[part]():
+        if not done and rows:
+            done = {tuple(row[name] for name in key) for row in rows}
+        if tuple(map(str, key.values())) not in done:
+            todo.append((key, work))
+    for key, work in islice(todo, limit):
+        found = [{**key, **row} for row in work()]
+        new = not path.exists()
+        with path.open("a", newline="") as stream:
+            writer = csv.DictWriter(stream, fieldnames=list(found[0]), lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerows(found)
 
 
-def main(parts: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Run parts and write the page."""
-    for part in parts or PARTS:
-        with (HERE / f"intervals_{part}.csv").open("w", newline="") as stream:
-            writer = None
-            for row in PARTS[part]():
-                if writer is None:
-                    writer = csv.DictWriter(stream, fieldnames=list(row), lineterminator="\n")
-                    writer.writeheader()
-                writer.writerow(row)
-                stream.flush()
-        print(f"wrote studies/intervals_{part}.csv", flush=True)
-    PAGE.write_text(page())
+    limit = int(arguments[1]) if len(arguments) > 1 else None
+    for part in arguments[:1] or PARTS:
+        run(part, limit)
+    text = (HERE / "uncertainty.md.in").read_text()
+    PAGE.write_text(page(text, {part: read(part) for part in PARTS}))
 
 
 if __name__ == "__main__":

@@ -77,18 +77,15 @@ def test_without_the_noise_of_refitting_intervals_are_too_short():
                 held
             ]
             # theta = G s with G = 1/100 to first order: A + stiffness = 100 (1 - alpha).
-            extra += (
-                refit_noise(
-                    psi,
-                    f,
-                    segment,
-                    held,
-                    np.zeros((1, m, m)),
-                    np.full((1, m), 100.0 * (1 - ALPHA)),
-                    ALPHA,
-                )[0]
-                * 1.0
-            )
+            extra += refit_noise(
+                psi,
+                f,
+                segment,
+                held,
+                np.zeros((1, m, m)),
+                np.full((1, m), 100.0 * (1 - ALPHA)),
+                ALPHA,
+            ).variance[0]
         means = NodeMeans.of(terms, np.array([[n, n]]))
         errors.append(means.mean[0])
         shown.append(means.error[0] ** 2)

@@ -11,7 +11,7 @@ import numpy as np
 from graphratio.divergences import moment_losses
 from graphratio.features import NystromMap
 from graphratio.inference._fits import Coupling, Fit
-from graphratio.inference._refit_noise import MOST_DIRECTIONS, refit_noise
+from graphratio.inference._refit_noise import MOST_DIRECTIONS, RefitNoise, refit_noise
 from graphratio.kernels import Kernel
 from graphratio.model_selection import FEATURE_FLOOR, RANK_TOLERANCE
 from graphratio.moments import Moments, MomentSums, factored_moments, mixing_weights
@@ -110,8 +110,8 @@ class Folded:
 
     def refit_noise(
         self, fold: int, fit: Coupling, train: Moments, theta: FloatArray, lam: float, gam: float
-    ) -> FloatArray:
-        """Variance from refitting that the fold adds, see `_refit_noise`, shape (n_nodes,)."""
+    ) -> RefitNoise:
+        """Variance from refitting that the fold adds, see `_refit_noise`."""
         used = slice(0, MOST_DIRECTIONS)
         blocks = train.second.dense()[:, used, used]
         w = np.diagonal(train.second.mean())[used].astype(np.float64)

@@ -26,6 +26,7 @@ from graphratio._progress import ProgressBar
 from graphratio.features import NystromMap
 from graphratio.inference._fits import Coupling, Fit
 from graphratio.inference._folded import Folded, Setting
+from graphratio.inference._refit_noise import RefitNoise
 from graphratio.model_selection import Candidates, assign_folds
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
@@ -45,15 +46,15 @@ class HeldOut:
     chosen : list of (bandwidth, graph penalty, node penalty), one for each repeat and fold
     functions : list of (NystromMap, ndarray of shape (n_nodes, m)), one for each repeat and fold
         The fits themselves: a ratio is the prior ratio plus features times coefficients.
-    noise : ndarray of shape (n_nodes,), or None
-        Variance from refitting, see `_refit_noise`, if asked for.
+    noise : RefitNoise or None
+        Variance from refitting, if asked for.
     """
 
     ratios: FloatArray
     folds: IntArray
     chosen: list[Choice]
     functions: list[tuple[NystromMap, FloatArray]]
-    noise: FloatArray | None = None
+    noise: RefitNoise | None = None
 
 
 def held_out_ratios(
@@ -99,7 +100,7 @@ def held_out_ratios(
             splits,
             [choice for one in rounds for choice in one.chosen[name]],
             [one.functions[name, fold] for one in rounds for fold in range(setting.n_folds)],
-            np.mean([one.noise[name] for one in rounds], axis=0) if with_noise else None,
+            _mean_noise([one.noise[name] for one in rounds]) if with_noise else None,
         )
         for name in fits
     }
@@ -122,7 +123,7 @@ class _Round:
     ) -> None:
         self.samples, self.folds, self.fits, self.setting = samples, folds, fits, setting
         self.ratios = {name: np.empty(samples.n_observations) for name in fits}
-        self.noise = {name: np.zeros(samples.n_nodes) for name in fits}
+        self.noise: dict[str, list[RefitNoise]] = {name: [] for name in fits}
         self.chosen: dict[str, list[Choice]] = {}
         self.functions: dict[tuple[str, int], tuple[NystromMap, FloatArray]] = {}
 
@@ -157,7 +158,18 @@ class _Round:
             self.ratios[name][rows] = data.ratios(rows, theta)
             self.functions[name, fold] = (data.features, theta)
             if with_noise and isinstance(fit, Coupling):
-                self.noise[name] += data.refit_noise(fold, fit, train, theta, lam, gam)
+                self.noise[name].append(data.refit_noise(fold, fit, train, theta, lam, gam))
+
+
+def _mean_noise(rounds: list[list[RefitNoise]]) -> RefitNoise | None:
+    """Noise of one split, from that of all folds of all splits."""
+    parts = [part for one in rounds for part in one]
+    if not parts:
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total.averaged(len(rounds))
 
 
 def _best_of(

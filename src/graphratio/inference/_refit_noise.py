@@ -9,7 +9,9 @@ true variance exceeds it by the sum of squares of (s_i' G s_j) over such pairs, 
 
     sum_k trace(G C_k G C_-k).
 
-It matters where a node's own noise is most of what its ratio shows: at unchanged nodes.
+It matters where a node's own noise is most of what its ratio shows: at unchanged nodes. There
+the mean is a quadratic form of noise. If this has few directions, a large value comes with a
+large spread of the terms, so that their quotient has lighter tails than the normal law.
 
 Symbols
 -------
@@ -20,6 +22,8 @@ G           block of the inverse system at the node: (A_v / N + stiffness)^{-1} 
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,6 +36,58 @@ MOST_DIRECTIONS = 32
 CHUNK = 1024
 
 
+@dataclass(frozen=True, eq=False)
+class RefitNoise:
+    """Variance that refitting adds to the cross-fitted loss of every node.
+
+    Attributes
+    ----------
+    variance : ndarray of shape (n_nodes,)
+    fourth : ndarray of shape (n_nodes,)
+        Sum over folds of trace((G C_k G C_-k)^2).
+    n_folds : int
+        How many are summed.
+    """
+
+    variance: FloatArray
+    fourth: FloatArray
+    n_folds: int = 1
+
+    def __add__(self, other: RefitNoise) -> RefitNoise:
+        return RefitNoise(
+            self.variance + other.variance,
+            self.fourth + other.fourth,
+            self.n_folds + other.n_folds,
+        )
+
+    def averaged(self, n_repeats: int) -> RefitNoise:
+        """Of one split, if the sum is over several."""
+        return RefitNoise(
+            self.variance / n_repeats, self.fourth / n_repeats, self.n_folds // n_repeats
+        )
+
+    @property
+    def directions(self) -> FloatArray:
+        """Number of directions the noise is spread over, 1 at the least, shape (n_nodes,)."""
+        alike = self.n_folds * np.maximum(self.fourth, np.finfo(float).tiny)
+        return np.maximum(self.variance**2 / alike, 1.0)
+
+    def shortening(self, shown: FloatArray) -> FloatArray:
+        """Factor of a normal quantile for lighter tails, shape (n_nodes,).
+
+        In simulations of the quadratic form plus a normal part, with 5 folds, the quotient of
+        mean and standard error has a standard deviation of 1 - 0.2 share / directions^0.8, to
+        within 0.01 for 1 to 16 directions; share is the part that is quadratic.
+
+        Parameters
+        ----------
+        shown : ndarray of shape (n_nodes,)
+            Variance from the spread of the terms.
+        """
+        share = np.minimum(self.variance / np.maximum(shown, np.finfo(float).tiny), 1.0)
+        return np.asarray(1.0 - 0.2 * share / self.directions**0.8)
+
+
 def refit_noise(
     psi: FloatArray,
     ratios: FloatArray,
@@ -40,8 +96,8 @@ def refit_noise(
     blocks: FloatArray,
     stiffness: FloatArray,
     alpha: float,
-) -> FloatArray:
-    """Variance that one fold adds to the cross-fitted loss of every node, shape (n_nodes,).
+) -> RefitNoise:
+    """What one fold adds to the variance of the cross-fitted loss of every node.
 
     Parameters
     ----------
@@ -67,16 +123,16 @@ def refit_noise(
     trained = np.bincount(segment[~held_out], minlength=2 * n_nodes).reshape(n_nodes, 2)
     within = _weighted(within, sizes)
     outside = _weighted(outside, trained)
-    found = np.zeros(n_nodes)
+    variance, fourth = np.zeros(n_nodes), np.zeros(n_nodes)
     each = np.arange(blocks.shape[1])
     for begin in range(0, n_nodes, CHUNK):
         part = slice(begin, begin + CHUNK)
         system = blocks[part].astype(np.float64)
         system[:, each, each] += n_nodes * stiffness[part] + 1e-9
-        left = np.linalg.solve(system, within[part])
-        right = np.linalg.solve(system, outside[part])
-        found[part] = np.einsum("vij,vji->v", left, right)
-    return found
+        both = np.linalg.solve(system, within[part]) @ np.linalg.solve(system, outside[part])
+        variance[part] = np.einsum("vii->v", both)
+        fourth[part] = np.einsum("vij,vji->v", both, both)
+    return RefitNoise(variance, fourth)
 
 
 def _second(scores: FloatArray, segment: IntArray, n_nodes: int) -> FloatArray:

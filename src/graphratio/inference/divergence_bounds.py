@@ -165,15 +165,17 @@ def bounds_from(
     sizes = np.column_stack([data.n_reference, data.n_target])
     terms = loss_terms(found.ratios, data.is_target, float(plan.template.alpha))
     means = NodeMeans.of(-terms, sizes)
-    noise = np.zeros(len(sizes)) if found.noise is None else found.noise
+    shown, noise = means.error**2, found.noise
     estimate = means.mean - 0.5
-    error = np.sqrt(means.error**2 + noise)
+    error = means.error if noise is None else np.sqrt(shown + noise.variance)
+    shorter = 1.0 if noise is None else noise.shortening(shown)
     tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
     one_sided = (1 - confidence) / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
     lower = estimate - _skewed_quantile(means.freedom, skewness, one_sided) * error
-    low = estimate - _skewed_quantile(means.freedom, skewness, one_sided / 2) * error
-    high = estimate + stats.t.ppf(1 - one_sided / 2, means.freedom) * error
+    below = _skewed_quantile(means.freedom, skewness, one_sided / 2)
+    above = stats.t.ppf(1 - one_sided / 2, means.freedom)
+    low, high = estimate - shorter * below * error, estimate + shorter * above * error
     return DivergenceBounds(
         nodes=data.nodes,
         true_divergence_lower_bound=lower,

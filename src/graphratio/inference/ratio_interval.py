@@ -53,7 +53,8 @@ class ExpectedRatioInterval:
     points : ndarray of shape (n_points, n_features)
         In the units of the samples the model was given.
     ratio : ndarray of shape (n_points,)
-        The estimate, clipped to [0, 1 / alpha] as the intervals are.
+        The estimate, not clipped to [0, 1 / alpha], and neither are the intervals: shrinkage
+        can take the expectation of an estimate out of that range.
     expected_ratio_low, expected_ratio_high : ndarray of shape (n_points,)
     standard_error : ndarray of shape (n_points,)
     confidence : float
@@ -149,9 +150,9 @@ def expected_ratio_interval(
     return ExpectedRatioInterval(
         node=node,
         points=points,
-        ratio=model._clipped(ratio),
-        expected_ratio_low=model._clipped(low),
-        expected_ratio_high=model._clipped(high),
+        ratio=ratio,
+        expected_ratio_low=low,
+        expected_ratio_high=high,
         standard_error=error,
         confidence=confidence,
         simultaneous=simultaneous,
