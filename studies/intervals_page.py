@@ -77,19 +77,18 @@ def _simultaneous(rows: Rows) -> str:
 
 def _ratios(rows: Rows) -> str:
     body = [
-        [name, n, group, f"{float(row['covers']):.1%}", f"{float(row['covers_whole_line']):.1%}"]
+        [name, n, group, row["lines"], f"{float(row['covers']):.1%}"]
         for (name, n, group), (row,) in _cells(rows, "scenario", "n", "group")
     ]
-    return _table(["scenario", "n", "group", "covers at a point", "covers the whole line"], body)
+    return _table(["scenario", "n", "group", "lines", "covers"], body)
 
 
 def _graphs(rows: Rows) -> str:
     pairs: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         pairs.setdefault((row["first"], row["second"]), []).append(row["named"])
-    body = [
-        [f"{first}, {second}", *(str(named.count(item)) for item in (first, second)),
-         str(named.count("no clear difference"))]
-        for (first, second), named in pairs.items()
-    ]  # fmt: skip
+    body = []
+    for (first, second), named in pairs.items():
+        counts = [named.count(item) for item in (first, second, "no clear difference")]
+        body.append([f"{first}, {second}", *map(str, counts)])
     return _table(["pair", "names the first", "names the second", "no clear difference"], body)

@@ -139,8 +139,8 @@ def expected_ratio_interval(
     data = model._align(samples)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
-    variance, terms = _variance(model, data, model.features_(scaled), model.graph_.position(node))
-    error = np.sqrt(variance)
+    terms = Sandwich(model, data).terms(model.features_(scaled), model.graph_.position(node))
+    error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
     quantile = float(stats.norm.ppf(0.5 + confidence / 2))
     if simultaneous:
         rng = as_generator(random_state)
@@ -161,50 +161,72 @@ def expected_ratio_interval(
     )
 
 
-def _variance(
-    model: NystromEstimator, data: NodeSamples, at: FloatArray, position: int
-) -> tuple[FloatArray, FloatArray]:
-    """Variance of the estimate at points, and the centred terms (n_observations, n_points)."""
-    psi = model.features_(data.values)
-    sizes = np.column_stack([data.n_reference, data.n_target])
-    moments = node_moments(psi, sizes, model.alpha_, model.prior_ratio_)
-    graph = model._coupling
-    objective = GraphObjective.of(
-        moments, graph.laplacian, model.graph_penalty_, model.node_penalty_
-    )
-    weights = _weights(objective, model, at, position)
-    # Observations of nodes that lack a sample do not enter.
-    share = np.where(data.complete, 1.0, 0.0)[:, np.newaxis] / np.maximum(sizes, 1)
-    factor = (share / len(sizes)).ravel()[2 * data.node_index + data.is_target]
-    f = model._combine(psi, data.node_index)
-    alpha = model.alpha_
-    slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
-    terms = np.empty((len(psi), at.shape[0]))
-    for begin in range(0, len(psi), BLOCK_ROWS):
-        rows = slice(begin, begin + BLOCK_ROWS)
-        terms[rows] = np.einsum("im,ipm->ip", psi[rows], weights[data.node_index[rows]])
-    terms *= slope[:, np.newaxis]
-    flat = sizes.ravel()
-    indicator = segment_indicator(flat, terms.dtype)
-    means = (indicator @ terms) / np.maximum(flat, 1)[:, np.newaxis]
-    terms -= np.repeat(means, flat, axis=0)
-    # Each sample's variance with one degree of freedom taken off.
-    correction = np.repeat(flat / np.maximum(flat - 1, 1), flat)
-    terms *= np.sqrt(correction)[:, np.newaxis]
-    return np.einsum("ip,ip->p", terms, terms), terms
+class Sandwich:
+    """Variance of the estimates of a fitted model, from the data it was fitted on.
 
+    Parameters
+    ----------
+    model : fitted GRULSIF or Pool
+    data : NodeSamples
+        In the model's order and scale.
+    """
 
-def _weights(
-    objective: GraphObjective, model: NystromEstimator, at: FloatArray, position: int
-) -> FloatArray:
-    """Solutions w of all points, shape (n_nodes, n_points, m)."""
-    n_nodes, _, m = objective.shape
-    columns = np.zeros((n_nodes, len(at), m))
-    # The solver works on the system times the number of nodes.
-    columns[position] = n_nodes * at
-    graph = model._coupling
-    basis = basis_of(graph) if graph.n_edges else None
-    return solve_many(objective, basis, columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
+    def __init__(self, model: NystromEstimator, data: NodeSamples) -> None:
+        self.psi = model.features_(data.values)
+        self.node = data.node_index
+        sizes = np.column_stack([data.n_reference, data.n_target])
+        self.sizes = sizes.ravel()
+        self.graph = model._coupling
+        self.objective = GraphObjective.of(
+            node_moments(self.psi, sizes, model.alpha_, model.prior_ratio_),
+            self.graph.laplacian,
+            model.graph_penalty_,
+            model.node_penalty_,
+        )
+        # Observations of nodes that lack a sample do not enter.
+        share = np.where(data.complete, 1.0, 0.0)[:, np.newaxis] / np.maximum(sizes, 1)
+        factor = (share / len(sizes)).ravel()[2 * data.node_index + data.is_target]
+        f, alpha = model._combine(self.psi, data.node_index), model.alpha_
+        self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
+
+    def terms(self, at: FloatArray, position: int) -> FloatArray:
+        """What every observation adds to the estimate at points, centred.
+
+        The sum of their squares is the variance of the estimate.
+
+        Parameters
+        ----------
+        at : ndarray of shape (n_points, m)
+            Features of the points.
+        position : int
+            Of the node.
+
+        Returns
+        -------
+        terms : ndarray of shape (n_observations, n_points)
+        """
+        weights = self._weights(at, position)
+        terms = np.empty((len(self.psi), len(at)))
+        for begin in range(0, len(terms), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
+        terms *= self.slope[:, np.newaxis]
+        count = np.maximum(self.sizes, 1)
+        means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
+        terms -= np.repeat(means, self.sizes, axis=0)
+        # Each sample's variance with one degree of freedom taken off.
+        correction = np.repeat(count / np.maximum(count - 1, 1), self.sizes)
+        terms *= np.sqrt(correction)[:, np.newaxis]
+        return terms
+
+    def _weights(self, at: FloatArray, position: int) -> FloatArray:
+        """Solutions w of all points, shape (n_nodes, n_points, m)."""
+        n_nodes, _, m = self.objective.shape
+        columns = np.zeros((n_nodes, len(at), m))
+        # The solver works on the system times the number of nodes.
+        columns[position] = n_nodes * at
+        basis = basis_of(self.graph) if self.graph.n_edges else None
+        return solve_many(self.objective, basis, columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
 
 
 def _largest(
