@@ -8,7 +8,7 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import InputError
 from graphratio.inference._plan import NodeMeans, Plan
-from graphratio.inference._refit_noise import refit_noise
+from graphratio.inference._refit_noise import RefitNoise, refit_noise
 from graphratio.inference.divergence_bounds import _skewed_quantile, bounds_from
 
 ALPHA = 0.1
@@ -135,6 +135,42 @@ def test_nested_selection_never_sees_the_fold_it_is_judged_on():
         "fit"
     ]
     assert first.chosen[2] == second.chosen[2]
+
+
+def test_intervals_are_shorter_where_few_directions_are_most_of_the_noise():
+    """Against a simulation of the quadratic form plus a normal part."""
+    rng = np.random.default_rng(0)
+    runs, folds = 20_000, 5
+    for directions in (1, 2, 4):
+        scores = rng.normal(size=(runs, folds, directions))
+        total = scores.sum(axis=1)
+        form = ((total**2).sum(axis=1) - (scores**2).sum(axis=(1, 2))) / 20
+        shown = (((total[:, np.newaxis] - scores) / 4) ** 2).sum(axis=(1, 2)) / 25
+        added = directions / 20
+        for share in (0.25, 0.5, 1.0):
+            linear = added / share - added
+            quotient = form + np.sqrt(linear) * rng.normal(size=runs)
+            quotient /= np.sqrt(shown + linear + added)
+            # Every direction of a fold has variance (added / directions) / folds.
+            fourth = np.array([added**2 / directions / folds])
+            noise = RefitNoise(np.array([added]), fourth, folds)
+            np.testing.assert_allclose(noise.directions, directions)
+            shorter = noise.shortening(np.array([added / share]))[0]
+            assert shorter == pytest.approx(quotient.std(), abs=0.015)
+
+
+def test_notebook_table_and_picture(draws):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    bounds = draws[0][1]
+    highest = bounds.nodes[int(np.argmax(bounds.true_divergence_lower_bound))]
+    html = bounds._repr_html_()
+    assert f">{highest}<" in html
+    assert bounds.outcome in html
+    ax = bounds.plot()
+    assert f"above 0 ({int(bounds.changed.sum())})" in ax.get_legend().get_texts()[2].get_text()
+    mpl.pyplot.close(ax.figure)
 
 
 def test_bad_input():

@@ -116,7 +116,9 @@ def test_reprs_and_picture(found):
 
     mpl.use("agg")
     assert "held-out loss" in repr(found)
-    assert "<table>" in found._repr_html_()
+    html = found._repr_html_()
+    assert "fits the data best" in html
+    assert html.count("<tr>") + html.count("<tr ") >= 7
     ax = found.plot()
     assert "nodes" in ax.get_xlabel()
     mpl.pyplot.close(ax.figure)

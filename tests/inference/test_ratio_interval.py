@@ -84,6 +84,20 @@ def test_simultaneous_is_wider_and_table(scenario, model):
     assert (table["ratio"] <= table["expected_ratio_high"]).all()
 
 
+def test_notebook_table_and_picture(scenario, model):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    band = gr.expected_ratio_interval(model, scenario.samples, LINE, 11)
+    assert "node 11" in repr(band)
+    html = band._repr_html_()
+    assert "not the true ratio" in html
+    assert f"{band.expected_ratio_high[0]:.3g}" in html
+    ax = band.plot()
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), band.ratio)
+    mpl.pyplot.close(ax.figure)
+
+
 def test_without_edges(scenario):
     """Every node has its closed form; the others do not matter."""
     options = {"bandwidth": 1.0, "node_penalty": 1e-3, "dictionary": LINE[:, np.newaxis]}

@@ -91,7 +91,7 @@ def _own_information(blocks: FloatArray, ridge: float) -> FloatArray:
     """Schur complements of all directions, shape (n_nodes, n_directions)."""
     regular = blocks.astype(np.float64) + ridge * np.eye(blocks.shape[1])
     inverse = np.linalg.inv(regular)
-    return np.maximum(1.0 / np.einsum("vjj->vj", inverse) - ridge, 0.0)
+    return np.asarray(np.maximum(1.0 / np.einsum("vjj->vj", inverse) - ridge, 0.0))
 
 
 class Borrowing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy import stats
 from graphratio import _frames
 from graphratio.exceptions import listing
 from graphratio.graph import Graph
+from graphratio.inference._notebook import comparison_html
 from graphratio.inference._paired import Difference, node_gains
 from graphratio.inference._plan import NodeMeans
 from graphratio.samples import NodeSamples
@@ -105,6 +105,14 @@ class GraphComparison:
         table = self.unseen if both else self.losses
         return Difference.of(table[first].means.mean, table[second].means.mean)
 
+    def against_alone(self, name: str) -> tuple[float, float]:
+        """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
+        apart = self.between(name, ALONE)
+        if name == ALONE:
+            return 0.0, 0.0
+        quantile = stats.t.ppf(1 - self._level / 2, max(len(self.nodes) - 1, 1))
+        return apart.mean, float(quantile * apart.error)
+
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
         """How much lower the loss of each node is with the best-ranked graph than alone.
@@ -115,6 +123,18 @@ class GraphComparison:
             self.losses[ALONE].terms, self.losses[self.ranking[0]].terms, self.losses[ALONE].sizes
         )
         return gain, stats.t.ppf(1 - self._level / 2, freedom) * error
+
+    def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Held-out loss of one fit at every node, and half the width of its interval."""
+        means = self.losses[name].means
+        return means.mean, stats.t.ppf(1 - self._level / 2, means.freedom) * means.error
+
+    @property
+    def neighbors(self) -> list[str]:
+        """What neighbours did at every node: "helped", "hurt" or "unclear"."""
+        gain, half = self.gains
+        words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
+        return [str(word) for word in words]
 
     def helped(self) -> list[Label]:
         """Nodes whose loss is lower with the graph, beyond chance at the given confidence."""
@@ -158,7 +178,8 @@ class GraphComparison:
         if alone.p_value <= self._level:
             text = f"{what} {'helped' if alone.mean < 0 else 'hurt'}: held-out losses are "
             text += f"{abs(alone.mean):.2g} {'lower' if alone.mean < 0 else 'higher'} on average "
-            text += f"than with each node alone (p = {max(alone.p_value, 1e-4):.2g})."
+            p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
+            text += f"than with each node alone ({p_value})."
         else:
             text = f"{what} made no clear difference against each node alone."
         if shared.p_value > self._level:
@@ -185,12 +206,11 @@ class GraphComparison:
             "loss_unseen_nodes": [],
         }
         for name in sorted(self.losses, key=lambda item: self.losses[item].mean):
-            apart = self.between(name, ALONE)
-            width = stats.t.ppf(1 - self._level / 2, max(len(self.nodes) - 1, 1)) * apart.error
+            apart, half = self.against_alone(name)
             rows["fit"].append(name)
             rows["loss"].append(self.losses[name].mean)
-            rows["minus_alone"].append(apart.mean)
-            rows["half_width"].append(0.0 if name == ALONE else float(width))
+            rows["minus_alone"].append(apart)
+            rows["half_width"].append(half)
             unseen = self.unseen.get(name)
             rows["loss_unseen_nodes"].append(np.nan if unseen is None else unseen.mean)
         return _frames.make_frame(rows, self.backend)
@@ -202,15 +222,12 @@ class GraphComparison:
         `gain_high` of the best-ranked graph, and `neighbors`, one of "helped", "hurt", "unclear".
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
-        for name, part in self.losses.items():
-            quantile = stats.t.ppf(1 - self._level / 2, part.means.freedom)
-            columns[f"loss, {name}"] = part.means.mean
-            columns[f"half width, {name}"] = quantile * part.means.error
+        for name in self.losses:
+            columns[f"loss, {name}"], columns[f"half width, {name}"] = self.node_losses(name)
         if self.ranking:
             gain, half = self.gains
             columns |= {"gain": gain, "gain_low": gain - half, "gain_high": gain + half}
-            words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
-            columns["neighbors"] = words.tolist()
+            columns["neighbors"] = self.neighbors
         return _frames.make_frame(columns, self.backend)
 
     def plot(self, ax: Any = None) -> Any:
@@ -229,11 +246,5 @@ class GraphComparison:
         return "\n".join([*lines, f"  {self.verdict}"])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{self.losses[name].mean:.4f}</td></tr>"
-            for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
-        )
-        return (
-            f"<p>{escape(self.verdict)}</p>"
-            f"<table><tr><th>fit</th><th>held-out loss</th></tr>{rows}</table>"
-        )
+        """What notebooks show."""
+        return comparison_html(self)

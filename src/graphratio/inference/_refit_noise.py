@@ -70,7 +70,7 @@ class RefitNoise:
     def directions(self) -> FloatArray:
         """Number of directions the noise is spread over, 1 at the least, shape (n_nodes,)."""
         alike = self.n_folds * np.maximum(self.fourth, np.finfo(float).tiny)
-        return np.maximum(self.variance**2 / alike, 1.0)
+        return np.asarray(np.maximum(self.variance**2 / alike, 1.0))
 
     def shortening(self, shown: FloatArray) -> FloatArray:
         """Factor of a normal quantile for lighter tails, shape (n_nodes,).

@@ -24,6 +24,7 @@ from graphratio import _frames
 from graphratio.exceptions import listing
 from graphratio.graph import Graph
 from graphratio.inference._held_out import HeldOut
+from graphratio.inference._notebook import bounds_html
 from graphratio.inference._plan import NodeMeans, Plan, loss_terms
 from graphratio.samples import align, as_samples
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
@@ -83,13 +84,32 @@ class DivergenceBounds:
             self.backend,
         )
 
-    def __repr__(self) -> str:
+    @property
+    def outcome(self) -> str:
+        """How many nodes have a true divergence above 0, and which."""
         above = [self.nodes[i] for i in np.flatnonzero(self.changed)]
-        scope = "all nodes at once" if self.simultaneous else "each node by itself"
         found = f"{len(above)} of {len(self.nodes)} nodes have a true divergence above 0"
-        if above:
-            found += f": {listing(above)}"
-        return f"DivergenceBounds, {self.confidence:.0%} confidence for {scope}\n  {found}"
+        return f"{found}: {listing(above)}" if above else found
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bounds of all nodes, sorted, with the fitted divergences; returns the Axes."""
+        from graphratio.plotting import plot_bounds
+
+        return plot_bounds(
+            self.true_divergence_lower_bound,
+            self.fitted_divergence,
+            self.fitted_divergence_interval,
+            ax=ax,
+        )
+
+    def __repr__(self) -> str:
+        scope = "all nodes at once" if self.simultaneous else "each node by itself"
+        head = f"DivergenceBounds, {self.confidence:.0%} confidence for {scope}"
+        return f"{head}\n  {self.outcome}"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return bounds_html(self)
 
 
 def divergence_bounds(

@@ -25,6 +25,7 @@ from scipy import stats
 from graphratio import _frames
 from graphratio.estimators._nystrom import NystromEstimator
 from graphratio.exceptions import InputError
+from graphratio.inference._notebook import band_html
 from graphratio.moments import node_moments, segment_indicator
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
@@ -40,7 +41,7 @@ BLOCK_ROWS = 1024
 SIMULATIONS = 4000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExpectedRatioInterval:
     """Two-sided intervals for the expectation of an estimated ratio.
 
@@ -82,6 +83,26 @@ class ExpectedRatioInterval:
             "expected_ratio_high": self.expected_ratio_high,
         }
         return _frames.make_frame(columns, self.backend)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The ratio along the points with its interval; returns the Axes."""
+        from graphratio.plotting import plot_band
+
+        ends = (self.expected_ratio_low, self.expected_ratio_high)
+        return plot_band(self.points, self.feature_names, self.ratio, *ends, ax=ax)
+
+    def __repr__(self) -> str:
+        scope = "all points at once" if self.simultaneous else "each point by itself"
+        wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
+        return (
+            f"ExpectedRatioInterval at node {self.node!r}, {self.confidence:.0%} confidence for "
+            f"{scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
+            f"{self.ratio.max():.3g}, typically ± {wide:.2g}"
+        )
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return band_html(self)
 
 
 def expected_ratio_interval(

@@ -15,6 +15,7 @@ from graphratio.inference._comparison import ALONE, LEARNED, SHARED, GraphCompar
 from graphratio.inference.graph_comparison import compare_graphs
 from graphratio.report.words import enumeration
 from graphratio.samples import NodeSamples
+from graphratio.typing import FloatArray
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_NODES = 2_000
@@ -37,6 +38,8 @@ class GraphHelp:
         Every fit: name, held-out loss, and what it is apart from each node alone.
     helped, hurt : str
         Where neighbours did, in words; empty for nowhere.
+    nodes : dict
+        For the panels: name, losses and half widths of every fit, and what neighbours did.
     """
 
     heading: str
@@ -44,6 +47,7 @@ class GraphHelp:
     rows: list[tuple[str, str, str]]
     helped: str
     hurt: str
+    nodes: dict[str, Any]
 
 
 def graph_help(
@@ -89,8 +93,8 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> Gra
     }
     rows = []
     for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
-        apart = found.between(name, ALONE)
-        gap = "\N{EN DASH}" if name == ALONE else f"{apart.mean:+.3f} ± {2 * apart.error:.3f}"
+        apart, half = found.against_alone(name)
+        gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
     helped, hurt = ([names[v] for v in part] for part in (found.helped(), found.hurt()))
     return GraphHelp(
@@ -102,7 +106,23 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> Gra
         rows=rows,
         helped=enumeration(helped, MOST_NAMED),
         hurt=enumeration(hurt, MOST_NAMED),
+        nodes=_by_node(found, words),
     )
+
+
+def _by_node(found: GraphComparison, words: dict[str, str]) -> dict[str, Any]:
+    parts = {words[name]: found.node_losses(name) for name in words if name in found.losses}
+    return {
+        "fits": list(parts),
+        "loss": [_readable(loss) for loss, _ in parts.values()],
+        "half": [_readable(half) for _, half in parts.values()],
+        "neighbours": found.neighbors,
+    }
+
+
+def _readable(values: FloatArray) -> list[float | None]:
+    """Rounded for a page; None where there is no value."""
+    return [round(float(value), 4) if np.isfinite(value) else None for value in values]
 
 
 def contributions(model: NodeRatioEstimator) -> dict[str, Any] | None:

@@ -99,6 +99,7 @@ def write_report(
     )
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
+    section = graph_help(model, aligned, readable)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(asset("report.html.j2")).render(
         title=title,
@@ -107,7 +108,7 @@ def write_report(
         summary=summarise(model, aligned, moments, scale, readable, sides),
         fitting=fitting,
         chance=chance,
-        graph_help=graph_help(model, aligned, readable),
+        graph_help=section,
         style=asset("report.css"),
         scripts=[asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
@@ -121,6 +122,7 @@ def write_report(
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
                 "n_features": aligned.n_features,
                 "borrowed": contributions(model),
+                "held_out": None if section is None else section.nodes,
                 "selection": fitting.selection,
                 "chance": None if chance is None else chance.nodes,
             }

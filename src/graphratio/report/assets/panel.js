@@ -165,6 +165,20 @@ const restsOn = (i) => {
     `${percent(borrowed.own[i])} of them are the node’s own, the rest is borrowed through the graph.${rest}`)];
 };
 
+const heldOut = (i) => {
+  const held = data.held_out;
+  if (!held || held.loss[0][i] === null) return [];
+  const words = { helped: "Neighbours helped here.", hurt: "Neighbours hurt here.",
+    unclear: "Whether neighbours helped here is unclear." };
+  const rows = held.fits.map((fit, k) => element("tr", {}, element("td", {}, fit),
+    element("td", { class: "number" }, `${number(held.loss[k][i], 3)} ± ${number(held.half[k][i], 2)}`)));
+  return [element("table", { id: "held-out" },
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "fit"),
+      element("th", { scope: "col", class: "number" }, "loss on data left out"))),
+    element("tbody", {}, ...rows)),
+  element("p", { class: "quiet" }, `A lower loss is better. ${words[held.neighbours[i]]}`)];
+};
+
 const fillPanel = (i, onSelect) => {
   byId("panel-heading").textContent = fullName(i);
   const figures = panels.features.map((feature, j) => element("figure", {},
@@ -181,7 +195,7 @@ const fillPanel = (i, onSelect) => {
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),
     element("p", { class: "quiet" }, `Weighted to look like “${data.sides[1]}”, the observations of “${data.sides[0]}” are worth as many as the effective sample size says.`),
-    ...restsOn(i),
+    ...restsOn(i), ...heldOut(i),
     numbersTable(i),
     element("p", { class: "quiet" }, featureCaption(i)),
     ...figures, ...scatterBlock(i), ...neighbourList(i, onSelect));
