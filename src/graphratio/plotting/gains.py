@@ -11,6 +11,7 @@ from graphratio.plotting._common import (
     INK,
     REFERENCE_COLOUR,
     TARGET_COLOUR,
+    most_of,
     new_axes,
     without_frame,
 )
@@ -54,6 +55,8 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
                 label=f"{label} ({int(at.sum())})",
             )
     ax.axhline(0, color=INK, linewidth=0.8)
+    if len(order):
+        most_of(ax, (gain - half_width)[order], (gain + half_width)[order])
     ax.set_xlabel("nodes, from smallest to largest gain")
     ax.set_ylabel("lower held-out loss than alone")
     without_frame(ax, "top", "right")

@@ -11,6 +11,7 @@ from graphratio.plotting._common import (
     INK,
     REFERENCE_COLOUR,
     TARGET_COLOUR,
+    most_of,
     new_axes,
     without_frame,
 )
@@ -44,12 +45,14 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         (above, TARGET_COLOUR, "above 0"),
     ]:
         label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
-        ax.plot(place[chosen], lower[order][chosen], "_", markersize=5, color=colour, label=label)
+        ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
     ax.axhline(0, color=INK, linewidth=0.8)
+    if len(order):
+        most_of(ax, *interval[order].T)
     ax.set_xlabel("nodes, from smallest to largest bound")
     ax.set_ylabel("divergence")
     without_frame(ax, "top", "right")
-    ax.legend(frameon=False, loc="upper left", fontsize="small")
+    ax.legend(edgecolor="none", framealpha=0.8, loc="upper left", fontsize="small")
     return ax
 
 

@@ -195,10 +195,10 @@ const fillPanel = (i, onSelect) => {
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),
     element("p", { class: "quiet" }, `Weighted to look like “${data.sides[1]}”, the observations of “${data.sides[0]}” are worth as many as the effective sample size says.`),
-    ...restsOn(i), ...heldOut(i),
+    ...restsOn(i),
     numbersTable(i),
     element("p", { class: "quiet" }, featureCaption(i)),
-    ...figures, ...scatterBlock(i), ...neighbourList(i, onSelect));
+    ...figures, ...scatterBlock(i), ...heldOut(i), ...neighbourList(i, onSelect));
   drawPanel(i);
 };
 
