@@ -7,6 +7,7 @@ from scipy import stats
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import InputError
+from graphratio.inference import _folded
 from graphratio.inference._plan import NodeMeans, Plan
 from graphratio.inference._refit_noise import RefitNoise, refit_noise
 from graphratio.inference.divergence_bounds import _skewed_quantile, bounds_from
@@ -177,6 +178,8 @@ def test_bad_input():
     scenario = make_scenario("Ia", n_nodes=8, n=20, random_state=0)
     with pytest.raises(InputError, match="confidence"):
         gr.divergence_bounds(MODEL, scenario.samples, confidence=1.5)
+    with pytest.raises(InputError, match="n_folds"):
+        gr.divergence_bounds(MODEL, scenario.samples, n_folds=2)
     with pytest.raises(InputError, match="RULSIF cannot be fitted on folds"):
         gr.divergence_bounds(gr.RULSIF(), scenario.samples)
 
@@ -190,3 +193,15 @@ def test_same_seed_same_result():
     np.testing.assert_array_equal(
         first.true_divergence_lower_bound, second.true_divergence_lower_bound
     )
+
+
+def test_two_inner_folds_on_many_nodes(monkeypatch):
+    """They choose as all inner folds do, where there is little doubt."""
+    scenario = make_scenario("Ia", n_nodes=40, n=60, random_state=0)
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=[1e-3, 100.0])
+    plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), np.random.default_rng(0))
+    fits = {"fit": plan.coupled(scenario.graph)}
+    every = plan.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    monkeypatch.setattr(_folded, "MANY_NODES", 10)
+    two = plan.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    assert [choice[1] for choice in two.chosen] == [choice[1] for choice in every.chosen]

@@ -20,6 +20,8 @@ from graphratio.typing import BoolArray, FloatArray, IntArray
 
 # Bytes that the sums of all folds may take; beyond it the features are kept instead.
 LARGEST_SUMS = 2**29
+# Beyond this many nodes a selection is sure enough with two inner folds instead of all.
+MANY_NODES = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +97,17 @@ class Folded:
     def nested_losses(self, fit: Fit) -> FloatArray:
         """Mean loss of every pair of penalties without the fold that is left out, shape (K, C)."""
         lam, gam = fit.candidates.pairs
-        total = np.zeros((self.setting.n_folds, lam.size))
-        held_out = [self.only(fold) for fold in range(self.setting.n_folds)]
-        for j, k in combinations(range(self.setting.n_folds), 2):
+        n_folds = self.setting.n_folds
+        total = np.zeros((n_folds, lam.size))
+        held_out = [self.only(fold) for fold in range(n_folds)]
+        pairs = list(combinations(range(n_folds), 2))
+        if len(self.sizes) > MANY_NODES and n_folds > 3:
+            pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
+        for j, k in pairs:
             theta = fit.solve(self.without(j, k), lam, gam)
             total[k] += _mean_loss(held_out[j], theta)
             total[j] += _mean_loss(held_out[k], theta)
-        return total / (self.setting.n_folds - 1)
+        return total * n_folds / (2 * len(pairs))
 
     def ratios(self, rows: IntArray, theta: FloatArray) -> FloatArray:
         """Unclipped ratios at some observations, theta of shape (n_nodes, m)."""

@@ -4,8 +4,8 @@ Every sample of every node is split into folds. For fold k the model is fitted o
 its ratios are evaluated at the observations of fold k. Hyperparameters are chosen without fold
 k too: by the losses of fits that leave out fold k and a second fold j, evaluated at fold j. The
 fit without j and k serves both, so the nested selection takes K (K - 1) / 2 fits of the whole
-grid instead of the K (K - 1) that a plain nesting takes. Only the unlabelled points of the
-dictionary are shared by all folds.
+grid instead of the K (K - 1) that a plain nesting takes; on many nodes two j for each k do, and
+K fits. Only the unlabelled points of the dictionary are shared by all folds.
 
 Several ways of coupling the nodes are fitted side by side, on the same folds and features.
 

@@ -140,8 +140,10 @@ def divergence_bounds(
     confidence : float in (0, 1), default 0.9
     simultaneous : bool, default False
         Make it hold for all nodes at once (Bonferroni).
-    n_folds, n_repeats : int
-        The data are split into so many folds, so many times.
+    n_folds : int, default 5
+        The data are split into so many folds, 3 at the least.
+    n_repeats : int, default 1
+        And so many times.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -168,7 +170,7 @@ def divergence_bounds(
     plan = Plan.of(model, align(read, graph), rng)
     found = plan.run(
         {"fit": plan.coupled(graph)},
-        check_integer(n_folds, "n_folds", low=2),
+        check_integer(n_folds, "n_folds", low=3),
         check_integer(n_repeats, "n_repeats", low=1),
         rng,
         with_noise=True,

@@ -20,7 +20,7 @@ from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.inference._comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
 from graphratio.inference._fits import Fit
-from graphratio.inference._folded import Folded, Setting
+from graphratio.inference._folded import MANY_NODES, Folded, Setting
 from graphratio.inference._held_out import HeldOut
 from graphratio.inference._learned import LearnedFit, learned_graph
 from graphratio.inference._plan import Plan, loss_terms
@@ -42,7 +42,7 @@ def compare_graphs(
     model: Any = None,
     confidence: float = 0.95,
     n_folds: int = 5,
-    n_repeats: int = 2,
+    n_repeats: int | None = None,
     learn: bool | None = None,
     random_state: RandomState = None,
     progress: bool = False,
@@ -59,8 +59,10 @@ def compare_graphs(
         hyperparameters are chosen inside the training folds where they are not fixed.
     confidence : float in (0, 1), default 0.95
         Of the verdict and of the intervals.
-    n_folds, n_repeats : int
-        The data are split into so many folds, so many times.
+    n_folds : int, default 5
+        The data are split into so many folds, 3 at the least.
+    n_repeats : int, optional
+        And so many times. Default 2, or 1 beyond 1,000 nodes.
     learn : bool, optional
         Also try a graph learned from the data, inside the training folds. Default: only if
         there is no graph to compare.
@@ -85,14 +87,16 @@ def compare_graphs(
     'clusters'
     """
     confidence = check_real(confidence, "confidence", low=0, high=1)
-    n_folds = check_integer(n_folds, "n_folds", low=2)
-    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
+    n_folds = check_integer(n_folds, "n_folds", low=3)
     rng = as_generator(random_state)
     template = GRULSIF(prior_ratio=1.0) if model is None else model
     read = as_samples(samples).scaled(getattr(template, "scaling_", None))
     named = _named(graphs, read)
     plan = Plan.of(template, align(read, next(iter(named.values()))), rng)
     data = plan.samples
+    if n_repeats is None:
+        n_repeats = 2 if data.n_nodes <= MANY_NODES else 1
+    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     coupled: dict[str, Fit] = {name: plan.coupled(g) for name, g in named.items() if g.n_edges}
     fits: dict[str, Fit] = {ALONE: plan.alone(), SHARED: plan.shared(), **coupled}
     if learn or (learn is None and not coupled):
