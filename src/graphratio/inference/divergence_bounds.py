@@ -190,14 +190,14 @@ def bounds_from(
     shown, noise = means.error**2, found.noise
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
-    shorter = 1.0 if noise is None else noise.shortening(shown)
+    lighter = 0.0 if noise is None else noise.lighter_tails(shown)
     tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
     one_sided = (1 - confidence) / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
     lower = estimate - _skewed_quantile(means.freedom, skewness, one_sided) * error
-    below = _skewed_quantile(means.freedom, skewness, one_sided / 2)
-    above = stats.t.ppf(1 - one_sided / 2, means.freedom)
-    low, high = estimate - shorter * below * error, estimate + shorter * above * error
+    below = _skewed_quantile(means.freedom, skewness, one_sided / 2) - lighter
+    above = stats.t.ppf(1 - one_sided / 2, means.freedom) - lighter
+    low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     return DivergenceBounds(
         nodes=data.nodes,
         true_divergence_lower_bound=lower,
