@@ -29,7 +29,7 @@ import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
 from graphratio.inference._paired import Difference
 from graphratio.inference._plan import Plan
-from graphratio.inference.divergence_bounds import bounds_from
+from graphratio.inference.bounds import bounds_from
 from graphratio.inference.graph_comparison import node_losses
 from graphratio.inference.ratio_interval import Sandwich
 

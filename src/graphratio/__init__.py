@@ -16,10 +16,14 @@ from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
-    from graphratio.inference import GraphChangePointDetector, NodewiseTransfer, two_sample_test
-    from graphratio.inference.divergence_bounds import divergence_bounds
-    from graphratio.inference.graph_comparison import compare_graphs
-    from graphratio.inference.ratio_interval import expected_ratio_interval
+    from graphratio.inference import (
+        GraphChangePointDetector,
+        NodewiseTransfer,
+        compare_graphs,
+        divergence_bounds,
+        expected_ratio_interval,
+        two_sample_test,
+    )
     from graphratio.plotting import plot_graph, plot_node, plot_selection
 
 __all__ = [
@@ -52,9 +56,9 @@ _ON_USE = {
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
     "GraphChangePointDetector": "graphratio.inference",
-    "compare_graphs": "graphratio.inference.graph_comparison",
-    "divergence_bounds": "graphratio.inference.divergence_bounds",
-    "expected_ratio_interval": "graphratio.inference.ratio_interval",
+    "compare_graphs": "graphratio.inference",
+    "divergence_bounds": "graphratio.inference",
+    "expected_ratio_interval": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",

@@ -148,8 +148,8 @@ def expected_ratio_interval(
     >>> band = gr.expected_ratio_interval(model, scenario.samples, [0.0, 2.0], node=7)
     >>> band.to_frame().round(1)
         x0  ratio  expected_ratio_low  expected_ratio_high
-    0  0.0    0.7                 0.6                  0.7
-    1  2.0    3.1                 2.6                  3.6
+    0  0.0    0.5                 0.3                  0.7
+    1  2.0    4.1                 3.1                  5.2
     """
     if not isinstance(model, NystromEstimator) or not hasattr(model, "coef_"):
         raise InputError(

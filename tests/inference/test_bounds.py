@@ -10,7 +10,7 @@ from graphratio.exceptions import InputError
 from graphratio.inference import _folded
 from graphratio.inference._plan import NodeMeans, Plan
 from graphratio.inference._refit_noise import RefitNoise, refit_noise
-from graphratio.inference.divergence_bounds import _skewed_quantile, bounds_from
+from graphratio.inference.bounds import _skewed_quantile, bounds_from
 
 ALPHA = 0.1
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3e-4, node_penalty=0.1)
