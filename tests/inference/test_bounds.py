@@ -185,6 +185,19 @@ def test_bad_input():
         gr.divergence_bounds(gr.RULSIF(), scenario.samples)
 
 
+def test_standardised_samples():
+    """With a model fitted on them, with a new one, and before they were standardised."""
+    scenario = make_scenario("IIb", n_nodes=10, n=30, random_state=0)
+    scaled = scenario.samples.standardized()
+    options = {"bandwidth": 1.0, "graph_penalty": 1e-3, "node_penalty": 0.1}
+    model = gr.GRULSIF(prior_ratio=1.0, **options)
+    new = gr.divergence_bounds(model, scaled, scenario.graph, random_state=0)
+    fitted = gr.GRULSIF(prior_ratio=1.0, **options).fit(scaled, scenario.graph)
+    for samples in (scaled, scenario.samples):
+        again = gr.divergence_bounds(fitted, samples, random_state=0)
+        np.testing.assert_allclose(again.fitted_divergence, new.fitted_divergence, atol=1e-4)
+
+
 def test_same_seed_same_result():
     scenario = make_scenario("Ia", n_nodes=8, n=20, random_state=0)
     first, second = (

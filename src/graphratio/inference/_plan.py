@@ -21,7 +21,7 @@ from graphratio.inference._held_out import HeldOut, held_out_ratios
 from graphratio.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.model_selection import NODE_PENALTIES, Candidates
 from graphratio.moments import segment_indicator
-from graphratio.samples import NodeSamples
+from graphratio.samples import NodeSamples, as_samples
 from graphratio.typing import FloatArray, IntArray
 
 
@@ -130,6 +130,13 @@ class Plan:
                 random_state=random_state,
                 **options,
             )
+
+
+def in_scale_of(template: Any, samples: Any) -> NodeSamples:
+    """Read samples, in the scale of a fitted model, or as they are for one not fitted yet."""
+    read = as_samples(samples)
+    fitted = hasattr(template, "coef_")
+    return read.scaled(template.scaling_) if fitted else read
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from graphratio.exceptions import listing
 from graphratio.graph import Graph
 from graphratio.inference._held_out import HeldOut
 from graphratio.inference._notebook import bounds_html
-from graphratio.inference._plan import NodeMeans, Plan, loss_terms
-from graphratio.samples import align, as_samples
+from graphratio.inference._plan import NodeMeans, Plan, in_scale_of, loss_terms
+from graphratio.samples import align
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.validation import as_generator, check_integer, check_real
 
@@ -162,7 +162,7 @@ def divergence_bounds(
     """
     confidence = check_real(confidence, "confidence", low=0, high=1)
     rng = as_generator(random_state)
-    read = as_samples(samples).scaled(getattr(model, "scaling_", None))
+    read = in_scale_of(model, samples)
     if graph is None:
         graph = getattr(model, "graph_", None) or Graph.empty(
             read.nodes if read.labelled else read.n_nodes

@@ -23,9 +23,9 @@ from graphratio.inference._fits import Fit
 from graphratio.inference._folded import MANY_NODES, Folded, Setting
 from graphratio.inference._held_out import HeldOut
 from graphratio.inference._learned import LearnedFit, learned_graph
-from graphratio.inference._plan import Plan, loss_terms
+from graphratio.inference._plan import Plan, in_scale_of, loss_terms
 from graphratio.model_selection import GRAPH_PENALTIES, Candidates
-from graphratio.samples import NodeSamples, align, as_samples
+from graphratio.samples import NodeSamples, align
 from graphratio.typing import RandomState
 from graphratio.validation import as_generator, check_integer, check_real
 
@@ -90,7 +90,7 @@ def compare_graphs(
     n_folds = check_integer(n_folds, "n_folds", low=3)
     rng = as_generator(random_state)
     template = GRULSIF(prior_ratio=1.0) if model is None else model
-    read = as_samples(samples).scaled(getattr(template, "scaling_", None))
+    read = in_scale_of(template, samples)
     named = _named(graphs, read)
     plan = Plan.of(template, align(read, next(iter(named.values()))), rng)
     data = plan.samples
