@@ -220,6 +220,21 @@ def harm(rows: list[dict[str, object]], **wanted: object) -> str:
     return f"{gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.5f}"
 
 
+def overall(rows: list[dict[str, object]], other: str) -> str:
+    """Error of `transfer` relative to another method, over the problems that weights can help."""
+    at = {"shift": "some nodes", "nodes": "changed"}
+    logs = [
+        np.log(series(rows, problem=name, method="transfer", **at))
+        - np.log(series(rows, problem=name, method=other, **at))
+        for name in PROBLEMS
+        if name != "correct"
+    ]
+    mean = np.mean(logs, axis=0)
+    half = stats.t.ppf(0.975, len(mean) - 1) * mean.std(ddof=1) / np.sqrt(len(mean))
+    low, middle, high = np.exp([mean.mean() - half, mean.mean(), mean.mean() + half])
+    return f"{middle:.3f} ({low:.3f}, {high:.3f})"
+
+
 def tables(rows: list[dict[str, object]]) -> str:
     """The two tables of the page."""
     lines = [
@@ -234,6 +249,10 @@ def tables(rows: list[dict[str, object]]) -> str:
         cells = [problem.text, *(f"{mean:.4f}" for mean in means), *gaps]
         lines.append("| " + " | ".join(cells) + " |")
     lines += [
+        "",
+        "Geometric mean over all but the last problem of the error relative to unweighted models: "
+        f"{overall(rows, 'unweighted')}; to RULSIF weights: {overall(rows, 'RULSIF weights')}; to "
+        f"transfer with RULSIF: {overall(rows, 'transfer, RULSIF')}, with 95 % intervals.",
         "",
         "At nodes without a shift, transfer less unweighted, mean and standard error:",
         "",
