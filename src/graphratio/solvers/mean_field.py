@@ -1,0 +1,56 @@
+"""The mean field: an approximate inverse of N times the Hessian.
+
+Symbols as in `objectives` and `bases`, and
+Abar, U, w  mean of the A_v over nodes, its eigenvectors and eigenvalues
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphratio.objectives import GraphObjective
+from graphratio.solvers.bases import Basis
+from graphratio.solvers.stacks import Linear, Selection
+from graphratio.typing import FloatArray
+
+# Abar counts as diagonal when its correlations are this small: rotating twice per iteration
+# would then cost more than the iterations it saves.
+DIAGONAL_TOLERANCE = 0.3
+
+
+def mean_field(objective: GraphObjective, basis: Basis) -> Linear:
+    """Replace every A_v by their mean: (I (x) Abar + N lam (lap + gam I) (x) I)^{-1}.
+
+    A Kronecker structure, diagonal in the eigenvectors of the Laplacian and of Abar.
+    """
+    dtype = objective.moments.second.dtype
+    n_nodes = objective.shape[0]
+    mean = objective.moments.second.mean().astype(np.float64)
+    w = np.maximum(np.diagonal(mean), 0.0)
+    rotation = None
+    # Directions far below the leading one are the penalty's business, not the data's.
+    size = np.sqrt(w + 1e-6 * w.max(initial=0) + np.finfo(float).tiny)
+    correlations = np.abs(mean - np.diag(np.diagonal(mean))) / np.outer(size, size)
+    if correlations.max() > DIAGONAL_TOLERANCE:
+        eigenvalues, vectors = np.linalg.eigh(mean)
+        w, rotation = np.maximum(eigenvalues, 0.0), vectors.astype(dtype)
+    inverse = basis.mean_field(w, n_nodes * objective.lam, objective.gam)
+    return inverse if rotation is None else Rotated(inverse, rotation)
+
+
+@dataclass(frozen=True, eq=False)
+class Rotated:
+    """An operator in rotated features: U inner U'."""
+
+    inner: Linear
+    rotation: FloatArray
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Rotate, apply, rotate back."""
+        return np.asarray(self.inner.apply(x @ self.rotation) @ self.rotation.T)
+
+    def restrict(self, candidates: Selection) -> Rotated:
+        """Keep some of the candidates."""
+        return replace(self, inner=self.inner.restrict(candidates))
