@@ -6,6 +6,9 @@ with all threads it is several times slower, and much slower beside other work.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -34,3 +37,35 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
         return nullcontext()
     limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limit
+
+
+def in_parallel(work: Callable[[int], None], count: int) -> None:
+    """Call work(0), ..., work(count - 1), several at a time.
+
+    For pieces that are large enough for NumPy to let other threads run, and that write to
+    places of their own, so that the result does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> squares = [0] * 4
+    >>> in_parallel(lambda i: squares.__setitem__(i, i * i), 4)
+    >>> squares
+    [0, 1, 4, 9]
+    """
+    workers = min(_n_threads(), count)
+    if workers <= 1:
+        for i in range(count):
+            work(i)
+        return
+    # Each piece has a core to itself, so the library underneath must not take more.
+    one: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    with one, ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(count)))
+
+
+def _n_threads() -> int:
+    """Cores this process may use, or what the usual variable says."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,6 +18,7 @@ from itertools import product
 
 import numpy as np
 
+from graphratio._memory import FIXED, check_cap
 from graphratio._progress import ProgressBar
 from graphratio.divergences import moment_losses
 from graphratio.features import NystromMap
@@ -29,10 +30,15 @@ from graphratio.samples import NodeSamples
 from graphratio.solvers import basis_of, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray, IntArray
+from graphratio.validation import check_choice, check_integer
 
 # The grids of the paper's appendix; graph penalties are divided by the mean degree.
 NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
 GRAPH_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+
+# Nodes that a selection looks at by default; the paper's grid for the graph penalty is meant for
+# graphs of up to this size.
+SELECTION_NODES = 2000
 
 # Relative residual of the solves during selection.
 SOLVE_TOLERANCE = 1e-3
@@ -94,6 +100,22 @@ class Selection:
     notes: list[str]
 
 
+def selection_size(selection_nodes: object, n_nodes: int) -> int:
+    """How many nodes a selection looks at: all up to a limit, that many, or those asked for.
+
+    Examples
+    --------
+    >>> selection_size(None, 500), selection_size(None, 100_000), selection_size("all", 100_000)
+    (500, 2000, 100000)
+    """
+    if selection_nodes is None:
+        return min(n_nodes, SELECTION_NODES)
+    if isinstance(selection_nodes, str):
+        check_choice(selection_nodes, "selection_nodes", ("all",))
+        return n_nodes
+    return min(n_nodes, check_integer(selection_nodes, "selection_nodes", low=2))
+
+
 def select(
     samples: NodeSamples,
     graph: Graph,
@@ -107,6 +129,8 @@ def select(
     random_state: np.random.Generator,
     progress: bool = False,
     dtype: type[np.floating] = np.float32,
+    max_memory: int | None = None,
+    penalty_scale: float = 1.0,
 ) -> Selection:
     """Run the paper's model selection procedure.
 
@@ -125,6 +149,11 @@ def select(
     progress : bool
     dtype : floating type
         Precision of the moments and solves.
+    max_memory : int, optional
+        Bytes that the selection may take; more is an error.
+    penalty_scale : float
+        Graph penalties are multiplied by this in the solves, but reported without it: for
+        samples that are a part of the nodes the candidates are meant for.
     """
     folds = assign_folds(samples, n_folds, random_state)
     lam, gam = candidates.pairs
@@ -136,9 +165,13 @@ def select(
         for i, bandwidth in enumerate(candidates.bandwidth):
             features = NystromMap.build(kernel, dictionary, float(bandwidth), RANK_TOLERANCE)
             data = _FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
+            if i == 0:
+                # The narrowest kernel has the most features.
+                check_cap(data.predicted_bytes(lam.size), max_memory, "the selection")
+            data.sum_moments()
             for r in range(n_folds):
                 train, held_out = data.split(r)
-                objective = GraphObjective.of(train, graph.laplacian, lam, gam)
+                objective = GraphObjective.of(train, graph.laplacian, penalty_scale * lam, gam)
                 scores[i, :, r] = -_mean_loss(held_out, _solve(objective, basis))
                 bar.advance()
     return _choose(candidates, scores)
@@ -184,10 +217,19 @@ class _FoldedData:
         self.folds = folds
         self.segment = 2 * samples.node_index + samples.is_target
         self.shape = (samples.n_nodes, 2)
-        sizes = self._sizes(self.segment)
-        weights = mixing_weights(sizes, alpha).ravel()[self.segment]
+        weights = mixing_weights(self._sizes(self.segment), alpha).ravel()[self.segment]
         _, self.psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
-        self.total = MomentSums.of(self.psi, sizes)
+
+    def sum_moments(self) -> None:
+        """Sum over all observations."""
+        self.total = MomentSums.of(self.psi, self._sizes(self.segment))
+
+    def predicted_bytes(self, n_pairs: int) -> int:
+        """Memory of the selection: features, sums of all and of a fold, and iterates."""
+        n_rows, m = self.psi.shape
+        n_nodes = self.shape[0]
+        entries = 2 * n_rows * m + 7 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
+        return int(entries * self.psi.dtype.itemsize) + FIXED
 
     def _sizes(self, segment: IntArray) -> IntArray:
         return np.bincount(segment, minlength=self.shape[0] * 2).reshape(self.shape)

@@ -169,11 +169,14 @@ class NodeSamples:
         backend: Backend = "pandas",
     ) -> NodeSamples:
         n_nodes = len(pieces.labels)
-        order = np.lexsort((pieces.is_target, pieces.node))
-        counts = np.bincount(2 * pieces.node + pieces.is_target, minlength=2 * n_nodes)
+        segment = 2 * pieces.node + pieces.is_target
+        counts = np.bincount(segment, minlength=2 * n_nodes)
+        values = pieces.values
+        if (segment[1:] < segment[:-1]).any():
+            values = values[np.argsort(segment, kind="stable")]
         return cls(
             nodes=pieces.labels,
-            values=read_only(np.ascontiguousarray(pieces.values[order])),
+            values=read_only(np.ascontiguousarray(values)),
             n_reference=read_only(counts[0::2].copy()),
             n_target=read_only(counts[1::2].copy()),
             feature_names=names,

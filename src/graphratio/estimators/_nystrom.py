@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._memory import FitPlan, check_cap, parse_memory, plan_fit, predict_input
 from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
 from graphratio.divergences import pearson_divergences
@@ -15,11 +16,13 @@ from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.model_selection import Candidates, select
+from graphratio.model_selection import Candidates, select, selection_size
 from graphratio.moments import node_moments
 from graphratio.objectives import GraphObjective
+from graphratio.patches import choose_patches, part_of_graph, part_of_samples
 from graphratio.samples import NodeSamples
-from graphratio.solvers import SOLVERS, Solution, solve
+from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
+from graphratio.streaming import StreamedData
 from graphratio.typing import FloatArray, IntArray, RandomState
 from graphratio.validation import as_generator, check_choice, check_integer, check_real
 
@@ -43,6 +46,9 @@ class NystromEstimator(NodeRatioEstimator):
     tol: float
     random_state: RandomState
     progress: bool
+    # Pool has closed forms for every node and neither of these parameters.
+    max_memory: int | str | None = None
+    selection_nodes: int | str | None = None
 
     dictionary_: FloatArray
     coef_: FloatArray
@@ -91,6 +97,11 @@ class NystromEstimator(NodeRatioEstimator):
         self._check_parameters()
         check_choice(solver, "solver", SOLVERS)
         check_integer(max_iter, "max_iter", low=1)
+        cap = parse_memory(self.max_memory)
+        check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
+        if self.max_atoms is not None:
+            # Before any work, where the size of the problem is known beforehand.
+            plan_fit(self.sizes_, self.max_atoms, samples.n_features, graph.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = build_dictionary(
             self.dictionary,
@@ -107,7 +118,10 @@ class NystromEstimator(NodeRatioEstimator):
         self.prior_ratio_ = float(self.prior_ratio)
         with suitable_threads(samples.n_observations, self.n_atoms_):
             self._select(samples, graph, candidates, rng)
-            return self._solve_at(samples, graph, solver, max_iter)
+            self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+            m = self.features_.n_components
+            plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
+            return self._solve_at(samples, graph, solver, max_iter, plan)
 
     def _select(
         self,
@@ -123,6 +137,18 @@ class NystromEstimator(NodeRatioEstimator):
             self.graph_penalty_ = float(candidates.graph_penalty[0])
             self.node_penalty_ = float(candidates.node_penalty[0])
             return
+        n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
+        # The data term carries 1 / N, so the same balance on a part has a larger penalty.
+        scale = 1.0
+        if n_nodes < graph.n_nodes:
+            positions = choose_patches(graph, n_nodes, samples.complete, rng)
+            scale = graph.n_nodes / len(positions)
+            self.notes_.append(
+                f"hyperparameters were selected on {len(positions)} of {graph.n_nodes} nodes, "
+                "in connected patches; set selection_nodes for more"
+            )
+            samples = part_of_samples(samples, positions)
+            graph = part_of_graph(graph, positions)
         chosen = select(
             samples,
             graph,
@@ -134,6 +160,8 @@ class NystromEstimator(NodeRatioEstimator):
             n_folds=check_integer(self.cv, "cv", low=2),
             random_state=rng,
             progress=self.progress,
+            max_memory=parse_memory(self.max_memory),
+            penalty_scale=scale,
         )
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
@@ -141,19 +169,28 @@ class NystromEstimator(NodeRatioEstimator):
         self.cv_results_ = chosen.results
         self.notes_ += chosen.notes
 
-    def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
-        """Fit at the settled hyperparameters."""
-        kernel = get_kernel(self.kernel)
-        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
-        psi = self.features_(samples.values)
-        moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
-        objective = GraphObjective.of(
-            moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
-        )
-        self.solution_ = solve(objective, graph, solver, float(self.tol), max_iter)
-        self.coef_ = self.solution_.theta
+    def _solve_at(
+        self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int, plan: FitPlan
+    ) -> Self:
+        """Fit at the settled hyperparameters, with features kept or computed block by block."""
+        penalties = (self.graph_penalty_, self.node_penalty_)
+        how = (graph, solver, float(self.tol), max_iter)
+        if plan.streamed:
+            data = StreamedData(
+                self.features_, samples, self.sizes_, self.alpha_, self.prior_ratio_
+            )
+            objective = GraphObjective.of(data.moments(plan), graph.laplacian, *penalties)
+            self.solution_, fitted = solve_streamed(objective, data, *how)
+            self.coef_ = self.solution_.theta
+            ratios = fitted + self.prior_ratio_
+        else:
+            psi = self.features_(samples.values)
+            moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+            self.solution_ = solve(objective, *how)
+            self.coef_ = self.solution_.theta
+            ratios = self._combine(psi, samples.node_index)
         self.divergence_name_ = "Pearson"
-        ratios = self._combine(psi, samples.node_index)
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
 

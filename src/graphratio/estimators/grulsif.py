@@ -10,7 +10,7 @@ import numpy as np
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators.base import all_or_nothing
 from graphratio.graph import Graph
-from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES
+from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
 from graphratio.typing import FloatArray, RandomState
 
 
@@ -55,8 +55,17 @@ class GRULSIF(NystromEstimator):
         Largest relative residual of the linear system; for "cbcgd" the relative change at which
         it stops.
     max_iter : int, default 1000
+    selection_nodes : int, "all" or None
+        Nodes that the cross-validation looks at: all of them, or about that many in connected
+        patches. None takes all up to 2,000 nodes and patches of 2,000 beyond. The loss is a mean
+        over nodes and the graph penalty is not, so that candidates are multiplied by
+        N / (nodes looked at) for the selection, and the choice is divided by it again.
+    max_memory : int, str or None
+        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. What a fit
+        needs is predicted before it starts: under a limit it keeps less, and says so with an
+        error if even that is too much.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds and of random dictionaries.
+        Seed of the folds, of random dictionaries and of patches.
     progress : bool, default False
         Show a progress bar during the selection.
 
@@ -113,6 +122,8 @@ class GRULSIF(NystromEstimator):
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
+        selection_nodes: int | str | None = None,
+        max_memory: int | str | None = None,
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
@@ -130,6 +141,8 @@ class GRULSIF(NystromEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.selection_nodes = selection_nodes
+        self.max_memory = max_memory
         self.random_state = random_state
         self.progress = progress
 
@@ -159,6 +172,9 @@ class GRULSIF(NystromEstimator):
 def default_graph_penalties(graph: Graph) -> FloatArray:
     """Candidates of the paper, scaled by the mean degree; without edges there is one, as in POOL.
 
+    Beyond 2,000 nodes they shrink with the number of nodes, since the data term is a mean over
+    nodes: the balance between data and graph at a node stays what it is at 2,000.
+
     Examples
     --------
     >>> default_graph_penalties(Graph.empty(3))
@@ -166,4 +182,5 @@ def default_graph_penalties(graph: Graph) -> FloatArray:
     """
     if graph.n_edges == 0:
         return np.ones(1)
-    return np.array(GRAPH_PENALTIES) / graph.mean_degree
+    share = min(1.0, SELECTION_NODES / graph.n_nodes)
+    return np.array(GRAPH_PENALTIES) * share / graph.mean_degree

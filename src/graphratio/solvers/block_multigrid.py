@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._threads import in_parallel
 from graphratio.objectives import GraphObjective
 from graphratio.solvers.aggregation import Hierarchy, Level
 from graphratio.solvers.bases import Basis
@@ -71,8 +72,9 @@ class NodeInverses:
         single = ridge.shape[1] == 1
         scale = None if single else np.empty((n, ridge.shape[1], m), dtype=np.float32)
         unit = np.eye(m, dtype=np.float32)
-        for begin in range(0, n, CHUNK):
-            nodes = slice(begin, begin + CHUNK)
+
+        def work(i: int) -> None:
+            nodes = slice(i * CHUNK, (i + 1) * CHUNK)
             part = second[nodes].astype(np.float32, copy=False)
             if scale is None:
                 inverse = np.linalg.inv(part + ridge[nodes, :, np.newaxis] * unit)
@@ -81,6 +83,8 @@ class NodeInverses:
                 eigenvalues, blocks[nodes] = np.linalg.eigh(part)
                 data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
                 scale[nodes] = damping / (ridge[nodes, :, np.newaxis] + data)
+
+        in_parallel(work, -(-n // CHUNK))
         return cls(blocks, scale)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -126,7 +130,7 @@ class BlockMultigrid:
     def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
         """Set up for an objective in Nystrom form."""
         lam, gam = objective.shape[0] * objective.lam, objective.gam
-        blocks = objective.moments.second.dense()
+        blocks = objective.moments.second.dense(compact=True)
         second, inverses = [], []
         for level in hierarchy.levels:
             diagonal = level.laplacian.diagonal()[:, np.newaxis]

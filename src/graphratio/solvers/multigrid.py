@@ -91,8 +91,8 @@ class Multigrid:
         if depth == len(self.hierarchy.levels):
             return times(self.vectors, self.last * times(self.vectors.T, right))
         level, step = self.hierarchy.levels[depth], self.steps[depth]
-        x = step * right
-        left = right - _shifted(level, self.tau, x)
+        x: FloatArray = step * right
+        left: FloatArray = right - _shifted(level, self.tau, x)
         x += times(level.interpolation, self._cycle(depth + 1, times(level.restriction, left)))
         left = _shifted(level, self.tau, x)
         np.subtract(right, left, out=left)
