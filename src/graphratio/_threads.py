@@ -52,7 +52,7 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
     >>> squares
     [0, 1, 4, 9]
     """
-    workers = min(_n_threads(), count)
+    workers = min(n_threads(), count)
     if workers <= 1:
         for i in range(count):
             work(i)
@@ -63,7 +63,7 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
         list(pool.map(work, range(count)))
 
 
-def _n_threads() -> int:
+def n_threads() -> int:
     """Cores this process may use, or what the usual variable says."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:

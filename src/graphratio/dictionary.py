@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._memory import node_ranges
-from graphratio._threads import in_parallel
+from graphratio._threads import in_parallel, n_threads
 from graphratio.exceptions import InputError
 from graphratio.kernels import Kernel
 from graphratio.samples import NodeSamples
@@ -192,7 +192,7 @@ def _uncovered(
         similarity = kernel(candidates[block], candidates[kept], bandwidth)
         return np.asarray(similarity.max(axis=1) <= coherence)
     order = 1 if kernel.metric == "cityblock" else 2
-    _, nearest = cKDTree(candidates[kept]).query(candidates[block], p=order, workers=-1)
+    _, nearest = cKDTree(candidates[kept]).query(candidates[block], p=order, workers=n_threads())
     largest = kernel.rowwise(
         candidates[block], candidates[kept[nearest]], np.full(block.size, bandwidth)
     )

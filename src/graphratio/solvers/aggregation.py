@@ -121,8 +121,8 @@ def _level(
     dtype: Any,
     rng: np.random.Generator,
 ) -> Level:
-    # Two on the finest level, where the diagonal is the sum of what is beside it.
-    radius = 2.0 if mass is None else max(_radius(lap, rng), _radius(mass, rng))
+    # The identity has radius one, and the Laplacian of a graph with edges more.
+    radius = max(_radius(lap, rng), 1.0 if mass is None else _radius(mass, rng))
     small = None if mass is None else mass.astype(dtype)
     return Level(lap.astype(dtype), small, P.astype(dtype), R.astype(dtype), radius)
 

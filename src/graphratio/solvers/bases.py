@@ -22,6 +22,7 @@ from scipy import sparse
 
 from graphratio.graph import Graph
 from graphratio.solvers.aggregation import Hierarchy, build_hierarchy
+from graphratio.solvers.low_modes import LowModes, component_indicators, low_modes, reciprocal
 from graphratio.solvers.multigrid import Multigrid
 from graphratio.solvers.stacks import Linear, Selection, pick, times
 from graphratio.typing import FloatArray
@@ -32,8 +33,11 @@ LARGEST_SPECTRUM = 800
 # Above this share of non-zeros a dense product with the Laplacian is faster.
 DENSE_SHARE = 0.05
 
-# Components whose means are kept apart from the rest.
-MOST_CONSTANTS = 8
+# Components whose means are kept apart from the rest, and lowest modes of crowded graphs.
+LOW_MODES = 8
+
+# Neighbours per node above which products with the Laplacian are avoided in the mean field.
+CROWDED = 40
 
 
 class Basis(Protocol):
@@ -116,7 +120,7 @@ class SpectralBasis:
 
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Diagonal:
         """1 / (w + lam (mu + gam)): exact."""
-        return Diagonal(_reciprocal(w, lam, gam, self.modes))
+        return Diagonal(reciprocal(w, lam, gam, self.modes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,21 +132,31 @@ class NodeBasis:
     laplacian : sparse or dense matrix of shape (n_nodes, n_nodes)
     constants : ndarray of shape (n_nodes, n_constants)
         Normalised indicators of the largest components.
-    hierarchy : Hierarchy
+    graph : Graph
     """
 
     laplacian: Any
     constants: FloatArray
-    hierarchy: Hierarchy
+    graph: Graph
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """Ever smaller graphs, for multigrid."""
+        return build_hierarchy(self.graph.laplacian)
+
+    @cached_property
+    def lowest(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest modes of the Laplacian, for crowded graphs."""
+        return low_modes(self.graph, LOW_MODES, self.constants.astype(np.float64))
 
     @classmethod
     def of(cls, graph: Graph, dtype: Any = np.float64) -> NodeBasis:
-        """Build the hierarchy of a graph and choose the form of its Laplacian."""
+        """Choose the form of the Laplacian of a graph."""
         laplacian = graph.laplacian.astype(dtype)
         if laplacian.nnz > DENSE_SHARE * graph.n_nodes**2:
             laplacian = laplacian.toarray()
-        constants = component_indicators(graph, MOST_CONSTANTS).astype(dtype)
-        return cls(laplacian, constants, build_hierarchy(graph.laplacian))
+        constants = component_indicators(graph, LOW_MODES).astype(dtype)
+        return cls(laplacian, constants, graph)
 
     def to_nodes(self, x: FloatArray) -> FloatArray:
         """Nothing to do."""
@@ -157,9 +171,15 @@ class NodeBasis:
         dtype = self.constants.dtype
         return LaplacianPenalty(self, lam.astype(dtype), gam.astype(dtype))
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Multigrid:
-        """One cycle of multigrid."""
-        return Multigrid.of(self.hierarchy, w, lam, gam)
+    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
+        """One cycle of multigrid; on crowded graphs the lowest modes and the degrees."""
+        if 2 * self.graph.n_edges <= CROWDED * self.graph.n_nodes:
+            return Multigrid.of(self.hierarchy, w, lam, gam)
+        dtype = self.constants.dtype
+        modes, vectors = self.lowest
+        low = reciprocal(w, lam, gam, modes).astype(dtype)
+        local = reciprocal(w, lam, gam, self.graph.degrees).astype(dtype)
+        return LowModes(vectors.astype(dtype), low, local)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,16 +205,3 @@ class LaplacianPenalty:
     def restrict(self, candidates: Selection) -> LaplacianPenalty:
         """Keep some of the candidates."""
         return replace(self, lam=self.lam[candidates], gam=self.gam[candidates])
-
-
-def component_indicators(graph: Graph, n_largest: int) -> FloatArray:
-    """Indicators of the largest components, of norm one, shape (n_nodes, at most n_largest)."""
-    sizes = np.bincount(graph.components)
-    largest = np.argsort(-sizes, kind="stable")[:n_largest]
-    return np.asarray((graph.components[:, np.newaxis] == largest) / np.sqrt(sizes[largest]))
-
-
-def _reciprocal(w: FloatArray, lam: FloatArray, gam: FloatArray, graph: FloatArray) -> FloatArray:
-    """1 / (w + lam (graph + gam)), shape (len(graph), n_candidates, m)."""
-    coupled = (lam * (graph[:, np.newaxis] + gam))[:, :, np.newaxis]
-    return (1.0 / (coupled + w)).astype(graph.dtype)

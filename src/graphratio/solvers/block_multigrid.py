@@ -40,22 +40,25 @@ DAMPING = 4 / 3
 # single precision cannot make the inverse indefinite.
 SMALLEST_RIDGE = 1e-7
 
+# Up to this many candidates an inverse for each costs less than the eigenvectors for all.
+FEW_CANDIDATES = 3
+
 # Nodes whose blocks are inverted at once.
-CHUNK = 2048
+CHUNK = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class NodeInverses:
     """Inverses of A_v + ridge_v I at every node.
 
-    For a single candidate the inverses themselves; for several, whose ridges differ, the
-    eigenvectors of the A_v, which they share.
+    For a few candidates the inverses themselves; for many, whose ridges differ, the eigenvectors
+    of the A_v, which they share.
 
     Attributes
     ----------
-    blocks : ndarray of shape (n, m, m)
+    blocks : ndarray of shape (n, n_candidates, m, m) or (n, m, m)
         Inverses or eigenvectors.
-    scale : ndarray of shape (n, n_candidates, m), or None for a single candidate
+    scale : ndarray of shape (n, n_candidates, m), or None with inverses
         Reciprocals of the eigenvalues.
     """
 
@@ -68,17 +71,19 @@ class NodeInverses:
         n, m, _ = second.shape
         floor = SMALLEST_RIDGE * np.einsum("vii->v", second) / m
         ridge = np.maximum(ridge, floor[:, np.newaxis]).astype(np.float32)
-        blocks = np.empty((n, m, m), dtype=np.float32)
-        single = ridge.shape[1] == 1
-        scale = None if single else np.empty((n, ridge.shape[1], m), dtype=np.float32)
+        n_candidates = ridge.shape[1]
+        few = n_candidates <= FEW_CANDIDATES
+        blocks = np.empty((n, n_candidates, m, m) if few else (n, m, m), dtype=np.float32)
+        scale = None if few else np.empty((n, n_candidates, m), dtype=np.float32)
         unit = np.eye(m, dtype=np.float32)
 
         def work(i: int) -> None:
             nodes = slice(i * CHUNK, (i + 1) * CHUNK)
             part = second[nodes].astype(np.float32, copy=False)
             if scale is None:
-                inverse = np.linalg.inv(part + ridge[nodes, :, np.newaxis] * unit)
-                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 2, 1))
+                shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
+                inverse = np.linalg.inv(shifted)
+                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 1, 3, 2))
             else:
                 eigenvalues, blocks[nodes] = np.linalg.eigh(part)
                 data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
@@ -90,14 +95,18 @@ class NodeInverses:
     def apply(self, x: FloatArray) -> FloatArray:
         """Solve every node by itself, shape (n, n_candidates, m)."""
         if self.scale is None:
-            return np.asarray(x @ self.blocks)
+            return np.asarray((x[:, :, np.newaxis] @ self.blocks)[:, :, 0])
         rotated = x @ self.blocks
         rotated *= self.scale
         return np.asarray(rotated @ self.blocks.transpose(0, 2, 1))
 
     def restrict(self, candidates: Selection) -> NodeInverses:
         """Keep some of the candidates."""
-        return self if self.scale is None else replace(self, scale=pick(self.scale, candidates))
+        if self.scale is None:
+            # Large, so not copied without need.
+            whole = candidates.dtype == bool and bool(candidates.all())
+            return self if whole else replace(self, blocks=self.blocks[:, candidates])
+        return replace(self, scale=pick(self.scale, candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +175,13 @@ class BlockMultigrid:
             last=None if self.last is None else self.last[candidates],
         )
 
+    def _below(self, depth: int, right: FloatArray) -> FloatArray:
+        """Two cycles, as in `multigrid`."""
+        x = self._cycle(depth, right)
+        if depth < len(self.levels):
+            x += self._cycle(depth, right - self._operator(depth, x))
+        return x
+
     def _cycle(self, depth: int, right: FloatArray) -> FloatArray:
         if depth == len(self.levels):
             if self.last is None:
@@ -176,7 +192,7 @@ class BlockMultigrid:
         level, inverse = self.levels[depth], self.inverses[depth]
         x = inverse.apply(right)
         left = right - self._operator(depth, x) if depth else right
-        x += times(level.interpolation, self._cycle(depth + 1, times(level.restriction, left)))
+        x += times(level.interpolation, self._below(depth + 1, times(level.restriction, left)))
         if depth:
             x += inverse.apply(right - self._operator(depth, x))
         return x

@@ -30,7 +30,7 @@ from graphratio.solvers.stacks import Selection, pick, times
 from graphratio.typing import FloatArray
 
 # Damping for eigenvalues of D^{-1} (tau M + L) of up to one; divided by their bound.
-DAMPING = 4 / 3
+DAMPING = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +87,20 @@ class Multigrid:
             last=pick(self.last, candidates),
         )
 
+    def _below(self, depth: int, right: FloatArray) -> FloatArray:
+        """Two cycles, which cost little on a small level and keep many levels as good as two."""
+        x = self._cycle(depth, right)
+        if depth < len(self.hierarchy.levels):
+            x += self._cycle(depth, right - _shifted(self.hierarchy.levels[depth], self.tau, x))
+        return x
+
     def _cycle(self, depth: int, right: FloatArray) -> FloatArray:
         if depth == len(self.hierarchy.levels):
             return times(self.vectors, self.last * times(self.vectors.T, right))
         level, step = self.hierarchy.levels[depth], self.steps[depth]
         x: FloatArray = step * right
         left: FloatArray = right - _shifted(level, self.tau, x)
-        x += times(level.interpolation, self._cycle(depth + 1, times(level.restriction, left)))
+        x += times(level.interpolation, self._below(depth + 1, times(level.restriction, left)))
         left = _shifted(level, self.tau, x)
         np.subtract(right, left, out=left)
         left *= step
