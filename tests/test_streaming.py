@@ -55,6 +55,27 @@ def test_moments_in_blocks_are_the_moments(factored, single, monkeypatch):
     assert_allclose(found.second.quadratic(theta), plain.second.quadratic(theta), atol=1e-4)
 
 
+def test_the_mean_from_a_part_of_the_rows_is_close(monkeypatch):
+    samples, _, sizes = ragged_problem(n_nodes=400)
+    data = streamed(samples, sizes)
+    second = data.moments(FitPlan(True, True, False, 0)).second
+    exact = second.mean()
+    assert_allclose(second.mean(rough=True), exact, atol=1e-13)
+    monkeypatch.setattr("graphratio.second_moments.ROUGH_ROWS", 1500)
+    rough = second.mean(rough=True)
+    assert 0 < np.linalg.norm(rough - exact) < 0.1 * np.linalg.norm(exact)
+
+
+def test_many_observations_rotate_the_features_and_change_no_estimate(monkeypatch):
+    samples, graph, _ = ragged_problem()
+    plain = gr.GRULSIF(**FIXED, max_atoms=10, tol=1e-10).fit(samples, graph)
+    monkeypatch.setattr("graphratio.estimators._nystrom._MANY_OBSERVATIONS", 0)
+    rotated = gr.GRULSIF(**FIXED, max_atoms=10, tol=1e-10).fit(samples, graph)
+    assert np.abs(rotated.coef_ - plain.coef_).max() > 1e-3
+    x = np.random.default_rng(1).normal(size=(20, 2))
+    assert_allclose(rotated.predict(x, clip=False), plain.predict(x, clip=False), atol=1e-7)
+
+
 def test_second_pass_gives_exact_products_and_fitted_values(monkeypatch):
     monkeypatch.setattr("graphratio.streaming.BLOCK_ROWS", 50)
     samples, _, sizes = ragged_problem()
@@ -91,7 +112,7 @@ def test_a_large_fit_agrees_with_the_plain_path(monkeypatch):
     graph = gr.Graph.from_coordinates(rng.random((1200, 2)), k=5)
     settings = {**FIXED, "max_atoms": 20, "tol": 1e-8}
     plain = gr.GRULSIF(**settings).fit((reference, target), graph)
-    monkeypatch.setattr("graphratio._memory.KEEP_ALL", -(2**40))
+    monkeypatch.setattr("graphratio._memory.KEEP_ALL", 0)
     monkeypatch.setattr("graphratio._memory.KEEP_DOUBLE", 0)
     large = gr.GRULSIF(**settings).fit((reference, target), graph)
     assert large.solution_.residual <= 1e-8

@@ -22,8 +22,8 @@ from graphratio.validation import check_integer
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
-# Up to this size everything is kept in double precision at once: fastest for small problems.
-KEEP_ALL = 2**29
+# Features and sums up to this size are kept in double precision: fastest for small problems.
+KEEP_ALL = 2**30
 
 # Second moments beyond this are kept in single precision; the answer is checked in double.
 KEEP_DOUBLE = 2**30
@@ -112,7 +112,7 @@ def plan_fit(
     ]
     entries = int(sizes.sum()) * m if factored else len(sizes) * m**2
     comfortable = [
-        plans[0].n_bytes <= KEEP_ALL + FIXED,
+        _kept(sizes, m, factored) <= KEEP_ALL,
         8 * entries <= KEEP_DOUBLE,
         True,
     ]
@@ -146,11 +146,16 @@ def _plan(
     inverses = int(1.4 * n_nodes * m**2) * 4
     if factored:
         inverses += n_nodes * m**2 * 4
-    kept = 0 if streamed else n_rows * m * 8 + (0 if factored else 2 * n_nodes * m**2 * 8)
+    kept = 0 if streamed else _kept(sizes, m, factored)
     vectors = n_nodes * m * (8 * DOUBLE_VECTORS + 4 * SINGLE_VECTORS)
     graph = (2 * n_edges + n_nodes) * 100
     total = data + second + inverses + kept + vectors + graph + FIXED
     return FitPlan(streamed, factored, single, total)
+
+
+def _kept(sizes: IntArray, m: int, factored: bool) -> int:
+    """Bytes of the features of all observations, and of the sums that blocks come from."""
+    return 8 * m * (int(sizes.sum()) + (0 if factored else 2 * len(sizes) * m))
 
 
 def predict_input(sizes: IntArray, n_features: int) -> int:

@@ -133,14 +133,16 @@ class NystromMap:
         psi : ndarray of shape (n_points, n_components)
             The features of `x` under the rotated map.
         """
-        rough = self
-        if floor > 0:
-            # At random, since regular steps through sorted rows may miss a whole sample.
-            rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
-            rough = self._rotated(self(x[rows]), weights[rows], floor)[0]
+        rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)
         rotated, vectors = rough._rotated(psi, weights, 0.0)
         return rotated, psi @ vectors.astype(dtype)
+
+    def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
+        """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""
+        # At random, since regular steps through sorted rows may miss a whole sample.
+        rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
+        return self._rotated(self(x[rows]), weights[rows], floor)[0]
 
     def _rotated(
         self, psi: FloatArray, weights: FloatArray, floor: float

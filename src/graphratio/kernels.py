@@ -9,12 +9,13 @@ Both have K(x, x) = 1, which the coherence of a dictionary relies on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from graphratio._threads import in_parallel
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
@@ -25,6 +26,9 @@ DIRECT_FEATURES = 16
 
 # The median heuristic looks at all pairs of at most this many observations of a node.
 MEDIAN_OBSERVATIONS = 256
+
+# Pairs that are looked at at once.
+MEDIAN_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -160,12 +164,14 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
     # Segments of one width at a time, so that no pair is padding.
     for width in np.unique(used[used >= 2]):
         members = np.flatnonzero(used == width)
-        chunk = max(1, 4_000_000 // int(width) ** 2)
-        for begin in range(0, members.size, chunk):
-            segment = members[begin : begin + chunk]
-            step = _scattered(int(width), sizes[segment])
-            distances = kernel.pair_distances(values[starts[segment, np.newaxis] + step])
-            medians[segment] = _positive_median(distances)
+        parts = np.array_split(members, -(-members.size * int(width) ** 2 // MEDIAN_PAIRS))
+
+        def work(i: int, width: int = int(width), parts: Sequence[IntArray] = parts) -> None:
+            step = _scattered(width, sizes[parts[i]])
+            distances = kernel.pair_distances(values[starts[parts[i], np.newaxis] + step])
+            medians[parts[i]] = _positive_median(distances)
+
+        in_parallel(work, len(parts))
     return medians
 
 

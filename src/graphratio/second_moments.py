@@ -17,8 +17,13 @@ from graphratio.typing import FloatArray, IntArray
 # Sums over many rows go block by block, so that what is in between stays in the cache.
 BLOCK_ROWS = 2048
 
-# Blocks that are brought to double precision at once, to stay in the cache.
-CHUNK_NODES = 64
+# Rows that tell the average block well enough for a preconditioner.
+ROUGH_ROWS = 2**14
+
+# Blocks that are brought to double precision at once, to stay in the cache, and those that a
+# thread takes care of.
+CHUNK_NODES = 32
+TASK_NODES = 2048
 
 
 class SecondMoment(Protocol):
@@ -41,8 +46,8 @@ class SecondMoment(Protocol):
     def dense(self, compact: bool = False) -> FloatArray:
         """All blocks, shape (n_nodes, m, m); `compact` allows single precision."""
 
-    def mean(self) -> FloatArray:
-        """Average over nodes, shape (m, m)."""
+    def mean(self, rough: bool = False) -> FloatArray:
+        """Average over nodes, shape (m, m); `rough` allows a part of the rows to stand for all."""
 
     def astype(self, dtype: type[np.floating]) -> SecondMoment:
         """The same moments in another precision."""
@@ -77,7 +82,7 @@ class DenseSecond:
         """The blocks themselves."""
         return self.blocks
 
-    def mean(self) -> FloatArray:
+    def mean(self, rough: bool = False) -> FloatArray:
         """Average block."""
         return np.asarray(self.blocks.mean(axis=0))
 
@@ -111,10 +116,12 @@ class CompactSecond:
         product = np.empty_like(theta, dtype=np.float64)
 
         def work(i: int) -> None:
-            nodes = slice(i * CHUNK_NODES, (i + 1) * CHUNK_NODES)
-            np.matmul(theta[nodes], self.blocks[nodes].astype(np.float64), out=product[nodes])
+            last = min((i + 1) * TASK_NODES, len(theta))
+            for begin in range(i * TASK_NODES, last, CHUNK_NODES):
+                nodes = slice(begin, min(begin + CHUNK_NODES, last))
+                np.matmul(theta[nodes], self.blocks[nodes].astype(np.float64), out=product[nodes])
 
-        in_parallel(work, -(-len(theta) // CHUNK_NODES))
+        in_parallel(work, -(-len(theta) // TASK_NODES))
         return product
 
     def quadratic(self, theta: FloatArray) -> FloatArray:
@@ -125,7 +132,7 @@ class CompactSecond:
         """The blocks, as they are kept if `compact`."""
         return self.blocks if compact else self.blocks.astype(np.float64)
 
-    def mean(self) -> FloatArray:
+    def mean(self, rough: bool = False) -> FloatArray:
         """Average block."""
         return np.asarray(self.blocks.mean(axis=0, dtype=np.float64))
 
@@ -186,12 +193,17 @@ class FactoredSecond:
             blocks[nodes] = (psi * weights[:, :, np.newaxis]).transpose(0, 2, 1) @ psi
         return blocks
 
-    def mean(self) -> FloatArray:
-        """Average block, without forming the blocks."""
+    def mean(self, rough: bool = False) -> FloatArray:
+        """Average block, without forming the blocks; if `rough`, from at most 16,384 rows."""
         m = self.shape[1]
         total = np.zeros((m, m), dtype=self.dtype)
+        n_rows = sum(weights.size for _, _, weights in self.parts)
         for _, psi, weights in self.parts:
             flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1)
+            if rough and n_rows > ROUGH_ROWS:
+                share = ROUGH_ROWS / n_rows
+                chosen = np.random.default_rng(0).random(len(flat)) < share
+                flat, scale = flat[chosen], scale[chosen] / share
             for begin in range(0, len(flat), BLOCK_ROWS):
                 rows = slice(begin, begin + BLOCK_ROWS)
                 total += flat[rows].T @ (flat[rows] * scale[rows])

@@ -33,8 +33,8 @@ from graphratio.moments import (
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 
-# Rows whose features exist at the same time, per thread.
-BLOCK_ROWS = 2**15
+# Rows whose features exist at the same time, per thread: few, to stay in the cache.
+BLOCK_ROWS = 2**13
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,9 +81,39 @@ def test_dense_graphs_and_hubs_still_shrink_gently():
     assert 10 < sizes[1] < 200
 
 
+@pytest.mark.parametrize("entries", [1, 700])
+def test_groups_of_columns_do_not_change_a_product_or_a_cycle(entries, monkeypatch):
+    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
+    graph = plane_graph(150)
+    objective = GraphObjective.of(
+        plane_moments(150, alike=True, m=5), graph.laplacian, np.array([1e-3, 1.0]), 1e-2
+    )
+    basis = NodeBasis.of(graph)
+    operators = [mean_field(objective, basis), basis.penalty(objective.lam, objective.gam)]
+    x = np.random.default_rng(0).normal(size=(150, 2, 5))
+    whole = [operator.apply(x) for operator in operators]
+    monkeypatch.setattr("graphratio.solvers.stacks.GROUP_ENTRIES", entries)
+    for operator, expected in zip(operators, whole, strict=True):
+        assert_allclose(operator.apply(x), expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+def test_small_levels_are_solved_exactly():
+    """On a graph below the size of a dense level the cycle is the mean field itself."""
+    graph = plane_graph(150)
+    moments = plane_moments(150, alike=True, m=5)
+    objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
+    x = np.random.default_rng(0).normal(size=(150, 1, 5))
+    spectral = basis_of(graph)
+    inverse = mean_field(objective, spectral)
+    exact = spectral.to_nodes(inverse.apply(spectral.from_nodes(x)))
+    cycle = mean_field(objective, NodeBasis.of(graph)).apply(x)
+    assert np.linalg.norm(cycle - exact) <= 1e-4 * np.linalg.norm(exact)
+
+
 @pytest.mark.parametrize("kind", ["mean field", "multigrid"])
 @pytest.mark.parametrize("lam", [1e-4, 1.0])
-def test_cycles_are_symmetric_and_positive(kind, lam):
+def test_cycles_are_symmetric_and_positive(kind, lam, monkeypatch):
+    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
     n_nodes, m = graph.n_nodes, 3
     objective = GraphObjective.of(
@@ -102,7 +132,8 @@ def test_cycles_are_symmetric_and_positive(kind, lam):
 
 
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
-def test_small_and_isolated_components_get_the_dense_answer(lam):
+def test_small_and_isolated_components_get_the_dense_answer(lam, monkeypatch):
+    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
     objective = GraphObjective.of(
         plane_moments(graph.n_nodes, alike=False, m=4), graph.laplacian, lam, 1e-3

@@ -19,15 +19,19 @@ D           diagonal of a matrix
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from graphratio.typing import FloatArray, IntArray
 
 # The last level is solved exactly, for all features together, so it has few nodes.
 COARSEST = 8
+
+# Nodes of a level up to which its eigenvectors cost less than going further down.
+DENSE_LEVEL = 400
 
 # Neighbours of a node that count when groups are formed: none much lighter than its heaviest,
 # and of very many only a few, since dense graphs would otherwise end up in a single group.
@@ -85,6 +89,41 @@ class Hierarchy:
     levels: list[Level]
     laplacian: FloatArray
     mass: FloatArray
+
+    @cached_property
+    def dense_level(self) -> DenseLevel:
+        """The first level that is small enough to be diagonalised."""
+        for depth, level in enumerate(self.levels):
+            n = level.laplacian.shape[0]
+            if 0 < n <= DENSE_LEVEL:
+                mass = np.eye(n) if level.mass is None else level.mass.toarray()
+                return DenseLevel.of(depth, level.laplacian.toarray(), mass)
+        return DenseLevel.of(len(self.levels), self.laplacian, self.mass)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLevel:
+    """Eigenvectors of a level, with V' M V = I and V' L V diagonal.
+
+    Attributes
+    ----------
+    depth : int
+        How many levels lie above it.
+    modes : ndarray of shape (n,)
+    vectors : ndarray of shape (n, n)
+    """
+
+    depth: int
+    modes: FloatArray
+    vectors: FloatArray
+
+    @classmethod
+    def of(cls, depth: int, laplacian: FloatArray, mass: FloatArray) -> DenseLevel:
+        """Diagonalise; there may be no nodes at all."""
+        if not len(laplacian):
+            return cls(depth, np.empty(0), np.empty((0, 0)))
+        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
+        return cls(depth, np.maximum(modes, 0.0), vectors)
 
 
 def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hierarchy:

@@ -24,7 +24,7 @@ from graphratio.graph import Graph
 from graphratio.solvers.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.low_modes import LowModes, component_indicators, low_modes, reciprocal
 from graphratio.solvers.multigrid import Multigrid
-from graphratio.solvers.stacks import Linear, Selection, pick, times
+from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
 from graphratio.typing import FloatArray
 
 # Up to this many nodes the full eigendecomposition costs less than it saves.
@@ -196,11 +196,16 @@ class LaplacianPenalty:
         Means over components, which the Laplacian annihilates, are taken out first: a strong
         penalty would otherwise blow up the rounding of that cancellation.
         """
-        flat = self.basis.constants
-        product = times(self.basis.laplacian, x - times(flat, times(flat.T, x)))
-        product += self.gam[:, np.newaxis] * x
-        product *= self.lam[:, np.newaxis]
-        return product
+        flat, m = self.basis.constants, x.shape[2]
+        lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
+
+        def work(columns: FloatArray, which: slice) -> FloatArray:
+            product = np.asarray(self.basis.laplacian @ (columns - flat @ (flat.T @ columns)))
+            product += gam[which] * columns
+            product *= lam[which]
+            return product
+
+        return by_columns(work, x)
 
     def restrict(self, candidates: Selection) -> LaplacianPenalty:
         """Keep some of the candidates."""

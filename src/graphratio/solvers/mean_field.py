@@ -27,7 +27,7 @@ def mean_field(objective: GraphObjective, basis: Basis) -> Linear:
     """
     dtype = objective.moments.second.dtype
     n_nodes = objective.shape[0]
-    mean = objective.moments.second.mean().astype(np.float64)
+    mean = objective.moments.second.mean(rough=True).astype(np.float64)
     w = np.maximum(np.diagonal(mean), 0.0)
     rotation = None
     # Directions far below the leading one are the penalty's business, not the data's.
@@ -49,8 +49,13 @@ class Rotated:
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Rotate, apply, rotate back."""
-        return np.asarray(self.inner.apply(x @ self.rotation) @ self.rotation.T)
+        return _on_features(self.inner.apply(_on_features(x, self.rotation)), self.rotation.T)
 
     def restrict(self, candidates: Selection) -> Rotated:
         """Keep some of the candidates."""
         return replace(self, inner=self.inner.restrict(candidates))
+
+
+def _on_features(x: FloatArray, matrix: FloatArray) -> FloatArray:
+    """X times a matrix over the features, as one product instead of one for every node."""
+    return np.asarray(x.reshape(-1, x.shape[-1]) @ matrix).reshape(x.shape)

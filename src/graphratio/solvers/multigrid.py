@@ -7,7 +7,7 @@ the system falls apart into one problem on the graph per feature and candidate,
 
 which differ in the number tau only. They share the hierarchy of `aggregation`, so a cycle is a
 few products of sparse matrices with all columns together: smooth, restrict what is left,
-correct from the next level, smooth again. The last level is solved in its eigenvectors. Before
+correct from the next level, smooth again. A small level is solved in its eigenvectors. Before
 and after the correction the same damped Jacobi step is taken, so the cycle is symmetric and
 positive definite, as conjugate gradients need.
 
@@ -23,10 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from graphratio.solvers.aggregation import Hierarchy, Level
-from graphratio.solvers.stacks import Selection, pick, times
+from graphratio.solvers.stacks import Selection, by_columns, pick
 from graphratio.typing import FloatArray
 
 # Damping for eigenvalues of D^{-1} (tau M + L) of up to one; divided by their bound.
@@ -43,11 +42,11 @@ class Multigrid:
     lam : ndarray of shape (n_candidates,)
     tau : ndarray of shape (n_candidates, m)
     steps : list of ndarray of shape (n, n_candidates, m)
-        omega / D of every level.
+        omega / D of every level above the one that is diagonalised.
     vectors : ndarray of shape (n_last, n_last)
-        Of the last level, with vectors' M vectors = I and vectors' L vectors diagonal.
+        Of that level, with vectors' M vectors = I and vectors' L vectors diagonal.
     last : ndarray of shape (n_last, n_candidates, m)
-        Reciprocals of the eigenvalues on the last level.
+        Reciprocals of its eigenvalues.
     """
 
     hierarchy: Hierarchy
@@ -62,20 +61,33 @@ class Multigrid:
         """Set up for w + lam (lap + gam I), where w has shape (m,)."""
         dtype = np.float32
         tau = (w / lam[:, np.newaxis] + gam[:, np.newaxis]).astype(dtype)
-        steps = [_damped_reciprocal(level, tau) for level in hierarchy.levels]
-        if len(hierarchy.laplacian):
-            modes, vectors = linalg.eigh(hierarchy.laplacian, hierarchy.mass)
-        else:
-            modes, vectors = np.empty(0), np.empty((0, 0))
-        last = 1.0 / (np.maximum(modes, 0.0)[:, np.newaxis, np.newaxis] + tau)
+        small = hierarchy.dense_level
+        steps = [_damped_reciprocal(level, tau) for level in hierarchy.levels[: small.depth]]
+        last = 1.0 / (small.modes[:, np.newaxis, np.newaxis] + tau)
         return cls(
-            hierarchy, lam.astype(dtype), tau, steps, vectors.astype(dtype), last.astype(dtype)
+            hierarchy,
+            lam.astype(dtype),
+            tau,
+            steps,
+            small.vectors.astype(dtype),
+            last.astype(dtype),
         )
 
     def apply(self, x: FloatArray) -> FloatArray:
         """One cycle from zero."""
-        right = (x / self.lam[:, np.newaxis]).astype(self.tau.dtype, copy=False)
-        return self._cycle(0, right).astype(x.dtype, copy=False)
+        lam = np.repeat(self.lam, x.shape[2])
+
+        def work(columns: FloatArray, which: slice) -> FloatArray:
+            cycle = _Cycle(
+                self.hierarchy.levels,
+                self.tau.ravel()[which],
+                [step.reshape(len(step), -1)[:, which] for step in self.steps],
+                self.vectors,
+                self.last.reshape(len(self.last), -1)[:, which],
+            )
+            return cycle(0, (columns / lam[which]).astype(np.float32, copy=False))
+
+        return by_columns(work, x)
 
     def restrict(self, candidates: Selection) -> Multigrid:
         """Keep some of the candidates."""
@@ -87,32 +99,41 @@ class Multigrid:
             last=pick(self.last, candidates),
         )
 
-    def _below(self, depth: int, right: FloatArray) -> FloatArray:
-        """Two cycles, which cost little on a small level and keep many levels as good as two."""
-        x = self._cycle(depth, right)
-        if depth < len(self.hierarchy.levels):
-            x += self._cycle(depth, right - _shifted(self.hierarchy.levels[depth], self.tau, x))
-        return x
 
-    def _cycle(self, depth: int, right: FloatArray) -> FloatArray:
-        if depth == len(self.hierarchy.levels):
-            return times(self.vectors, self.last * times(self.vectors.T, right))
-        level, step = self.hierarchy.levels[depth], self.steps[depth]
+@dataclass(frozen=True, eq=False)
+class _Cycle:
+    """The cycle on some of the columns; the attributes are those of `Multigrid`, flattened."""
+
+    levels: list[Level]
+    tau: FloatArray
+    steps: list[FloatArray]
+    vectors: FloatArray
+    last: FloatArray
+
+    def __call__(self, depth: int, right: FloatArray) -> FloatArray:
+        if depth == len(self.steps):
+            return np.asarray(self.vectors @ (self.last * (self.vectors.T @ right)))
+        level, step = self.levels[depth], self.steps[depth]
         x: FloatArray = step * right
-        left: FloatArray = right - _shifted(level, self.tau, x)
-        x += times(level.interpolation, self._below(depth + 1, times(level.restriction, left)))
-        left = _shifted(level, self.tau, x)
-        np.subtract(right, left, out=left)
+        left = self._left(level, right, x)
+        x += level.interpolation @ self._below(depth + 1, level.restriction @ left)
+        left = self._left(level, right, x)
         left *= step
         x += left
         return x
 
+    def _below(self, depth: int, right: FloatArray) -> FloatArray:
+        """Two cycles, which cost little on a small level and keep many levels as good as two."""
+        x = self(depth, right)
+        if depth < len(self.steps):
+            x += self(depth, self._left(self.levels[depth], right, x))
+        return x
 
-def _shifted(level: Level, tau: FloatArray, x: FloatArray) -> FloatArray:
-    """(tau M + L) X."""
-    product = times(level.laplacian, x)
-    product += tau * (x if level.mass is None else times(level.mass, x))
-    return product
+    def _left(self, level: Level, right: FloatArray, x: FloatArray) -> FloatArray:
+        """What is left over: right - (tau M + L) X."""
+        product: FloatArray = self.tau * (x if level.mass is None else level.mass @ x)
+        product += level.laplacian @ x
+        return np.subtract(right, product, out=product)
 
 
 def _damped_reciprocal(level: Level, tau: FloatArray) -> FloatArray:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphratio.objectives import GraphObjective
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, SpectralBasis
+from graphratio.solvers.block_jacobi import HalfSum
 from graphratio.solvers.block_multigrid import BlockMultigrid
 from graphratio.solvers.mean_field import mean_field
 from graphratio.solvers.solution import Solution
@@ -24,15 +25,16 @@ from graphratio.solvers.stacks import Linear, Selection, pick
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
 
-PRECONDITIONERS = ("auto", "kronecker", "multigrid")
+PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 
 # Converged candidates are dropped once no more than this share of the batch is still going.
 KEEP_SHARE = 0.95
 
-# lam * N * mean degree below which multigrid on the whole system is better from the start.
+# lam * N * mean degree below which the blocks of the nodes have to enter from the start.
 WEAK_COUPLING = 0.05
 
-# Iterations after which the mean field gives way to multigrid on the whole system.
+# Iterations after which the mean field gives way to a preconditioner with the blocks of the
+# nodes.
 PATIENCE = 30
 
 # Rounding separates the recursive residual from the true one; a restart from the current
@@ -81,8 +83,9 @@ def solve_pcg(
     tol : float
         Bound on the relative residual.
     max_iter : int
-    preconditioner : {"auto", "kronecker", "multigrid"}
-        The mean field; multigrid on the whole system; or the one and then the other.
+    preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
+        The mean field; its average with the inverses at every node; multigrid on the whole
+        system; or first the one and then, by the size of the graph, one of the others.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     residual = float(path.residual[0])
@@ -116,7 +119,7 @@ def solve_path(
     residual = np.full(n_candidates, np.inf)
     history: list[FloatArray] = []
     x: FloatArray = np.zeros_like(rhs)
-    for name, patience in _plan(preconditioner, objective, max_iter):
+    for name, patience in _plan(preconditioner, objective, basis, max_iter):
         going = np.flatnonzero(residual > tol)
         part = replace(objective, lam=objective.lam[going], gam=objective.gam[going])
         inverse = _build(name, part, basis)
@@ -173,7 +176,9 @@ def solve_many(
     return basis.to_nodes(x)
 
 
-def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str, int]]:
+def _plan(
+    name: str, objective: GraphObjective, basis: Basis, max_iter: int
+) -> list[tuple[str, int]]:
     """Which preconditioners to use in turn, and for how many iterations at the most.
 
     Replacing every A_v by their mean is right where the graph penalty is what matters. Where it
@@ -183,7 +188,8 @@ def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str
     if name == "auto":
         mean_degree = objective.laplacian.diagonal().mean()
         coupling = objective.lam.min() * mean_degree * objective.shape[0]
-        patient = [("multigrid", max_iter)] * MAX_RESTARTS
+        second = "mixed" if isinstance(basis, SpectralBasis) else "multigrid"
+        patient = [(second, max_iter)] * MAX_RESTARTS
         return patient if coupling < WEAK_COUPLING else [("kronecker", PATIENCE), *patient]
     return [(name, max_iter)] * MAX_RESTARTS
 
@@ -191,6 +197,8 @@ def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "kronecker":
         return mean_field(objective, basis)
+    if name == "mixed":
+        return HalfSum.of(objective, basis, mean_field(objective, basis))
     return BlockMultigrid.of(objective, basis, basis.hierarchy)
 
 
