@@ -18,6 +18,9 @@ from graphratio.exceptions import InputError
 _SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
+# A report of earlier results must not stand beside new ones; other files are not ours.
+REPLACED = ("report.html",)
+
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Refuse an output folder that exists, before any work is done."""
@@ -34,13 +37,15 @@ def write_results(
     folder: Path, model: NodeRatioEstimator, summary: dict[str, Any]
 ) -> dict[str, Path]:
     """Write the model and the table of nodes; return the files by what they are."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # A report of earlier results must not stand beside new ones; other files are not ours.
-    (folder / "report.html").unlink(missing_ok=True)
     files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
     model.save(files["model"])
     make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
     return files
+
+
+def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:
+    """Where files are after they were moved to another folder."""
+    return {what: folder / path.name for what, path in files.items()}
 
 
 def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio._version import __version__
 from graphratio.estimators.base import NodeRatioEstimator
@@ -227,7 +228,6 @@ def write_page(path: Path, page: str) -> Path:
     """Write the text of a page to a file, whose folder must exist."""
     if not path.parent.is_dir():
         raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
-    if path.is_dir():
-        raise InputError(f"{str(path)!r} is a folder", "Give the name of a file")
-    path.write_text(page, encoding="utf-8", errors="replace")
+    with appearing(path) as rough:
+        rough.write_text(page, encoding="utf-8", errors="replace")
     return path
