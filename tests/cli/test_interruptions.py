@@ -101,7 +101,7 @@ class TestCtrlC:
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout.readline() == b"begun\n"
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=120)
         assert process.returncode == 130
         assert b"Traceback" not in errors
         assert contents(earlier) == before
