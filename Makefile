@@ -105,6 +105,7 @@ changepoints: $(READY)
 
 intervals: $(READY)
 	@$(SINGLE) $(BIN)/python studies/intervals.py
+
 # Judged pieces are kept in the folder $(FUZZ); remove it to begin again.
 FUZZ   ?= graphratio-fuzz
 INPUTS ?= 20000
