@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix clean
+.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
@@ -24,6 +24,7 @@ help:
 	@echo "make fuzz    20,000 hostile inputs for the command line, some minutes; goes on if stopped"
 	@echo "make dist    build wheel and sdist and try them in fresh environments"
 	@echo "make matrix  run the tests with the oldest and the newest NumPy, SciPy, scikit-learn"
+	@echo "make beyond  the preset against the plain fits and on bad graphs, an hour or more"
 	@echo "make clean   remove the virtual environment and caches"
 
 # Install the package with the extras $(1), into the virtual environment.
@@ -82,6 +83,9 @@ test: lint browser
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(SINGLE) $(BIN)/python benchmarks/run.py
+
+beyond: $(READY)
+	@$(SINGLE) $(BIN)/python studies/beyond.py
 
 accuracy: $(READY)
 	@$(SINGLE) $(BIN)/python studies/accuracy.py

@@ -15,6 +15,7 @@ def test_public_names():
         "NodeSamples",
         "NodewiseTransfer",
         "Pool",
+        "ProfileGRULSIF",
         "RULSIF",
         "ULSIF",
         "__version__",
@@ -28,6 +29,7 @@ def test_public_names():
         "plot_graph",
         "plot_node",
         "plot_selection",
+        "recommended",
         "theory",
         "two_sample_test",
     ]

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
-from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
+from graphratio.estimators import (
+    GRULSIF,
+    KLIEP,
+    RULSIF,
+    ULSIF,
+    Pool,
+    ProfileGRULSIF,
+    load,
+    recommended,
+)
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
@@ -36,6 +45,7 @@ __all__ = [
     "NodeSamples",
     "NodewiseTransfer",
     "Pool",
+    "ProfileGRULSIF",
     "__version__",
     "compare_graphs",
     "datasets",
@@ -47,6 +57,7 @@ __all__ = [
     "plot_graph",
     "plot_node",
     "plot_selection",
+    "recommended",
     "theory",
     "two_sample_test",
 ]

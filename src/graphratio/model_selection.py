@@ -135,7 +135,7 @@ def select(
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             features = NystromMap.build(kernel, dictionary, float(bandwidth), RANK_TOLERANCE)
-            data = _FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
+            data = FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
             for r in range(n_folds):
                 train, held_out = data.split(r)
                 objective = GraphObjective.of(train, graph.laplacian, lam, gam)
@@ -168,7 +168,7 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
     return folds
 
 
-class _FoldedData:
+class FoldedData:
     """Features and moments of one bandwidth, ready to be split by folds."""
 
     def __init__(

@@ -53,6 +53,9 @@ class SecondMoment(Protocol):
     def mean(self) -> FloatArray:
         """Average over nodes, shape (m, m)."""
 
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums over nodes of factor times A_v, shape (k, m, m) for factors (k, n_nodes)."""
+
     def astype(self, dtype: type[np.floating]) -> SecondMoment:
         """The same moments in another precision."""
 
@@ -89,6 +92,11 @@ class DenseSecond:
     def mean(self) -> FloatArray:
         """Average block."""
         return np.asarray(self.blocks.mean(axis=0))
+
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums of the blocks, one matrix product, shape (k, m, m)."""
+        m = self.shape[1]
+        return np.asarray(factors @ self.blocks.reshape(-1, m * m)).reshape(-1, m, m)
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
         """The same blocks in another precision."""
@@ -148,14 +156,21 @@ class FactoredSecond:
 
     def mean(self) -> FloatArray:
         """Average block, without forming the blocks."""
+        even = np.full((1, self.n_nodes), 1 / self.n_nodes, dtype=self.dtype)
+        return np.asarray(self.combinations(even)[0])
+
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums of blocks that are never formed, shape (k, m, m)."""
         m = self.shape[1]
-        total = np.zeros((m, m), dtype=self.dtype)
-        for _, psi, weights in self.parts:
-            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1)
-            for begin in range(0, len(flat), BLOCK_ROWS):
-                rows = slice(begin, begin + BLOCK_ROWS)
-                total += flat[rows].T @ (flat[rows] * scale[rows])
-        return total / self.n_nodes
+        totals = np.zeros((len(factors), m, m), dtype=self.dtype)
+        for nodes, psi, weights in self.parts:
+            flat = psi.reshape(-1, m)
+            for total, factor in zip(totals, factors, strict=True):
+                scale = (weights * factor[nodes, np.newaxis]).reshape(-1, 1)
+                for begin in range(0, len(flat), BLOCK_ROWS):
+                    rows = slice(begin, begin + BLOCK_ROWS)
+                    total += flat[rows].T @ (flat[rows] * scale[rows])
+        return totals
 
     def astype(self, dtype: type[np.floating]) -> FactoredSecond:
         """The same features in another precision."""

@@ -21,7 +21,7 @@ from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.model_selection import Candidates, select
-from graphratio.moments import node_moments
+from graphratio.moments import Moments, node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import SOLVERS, Solution, solve
@@ -95,11 +95,20 @@ class NystromEstimator(NodeRatioEstimator):
         max_iter: int,
     ) -> Self:
         """Fit on aligned samples; more than one candidate of anything starts a selection."""
-        rng = as_generator(self.random_state)
-        kernel = get_kernel(self.kernel)
-        self._check_parameters()
         check_choice(solver, "solver", SOLVERS)
         check_integer(max_iter, "max_iter", low=1)
+        rng = as_generator(self.random_state)
+        widths = self._build_dictionary(samples, rng)
+        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        with suitable_threads(samples.n_observations, self.n_atoms_):
+            self._select(samples, graph, candidates, rng)
+            return self._solve_at(samples, graph, solver, max_iter)
+
+    def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
+        """Check the parameters, choose the atoms, and return the candidate bandwidths."""
+        kernel = get_kernel(self.kernel)
+        self._check_parameters()
+        self.prior_ratio_ = float(self.prior_ratio)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = build_dictionary(
             self.dictionary,
@@ -111,12 +120,7 @@ class NystromEstimator(NodeRatioEstimator):
             max_atoms=self.max_atoms,
             random_state=rng,
         )
-        widths = positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
-        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
-        self.prior_ratio_ = float(self.prior_ratio)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
-            self._select(samples, graph, candidates, rng)
-            return self._solve_at(samples, graph, solver, max_iter)
+        return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
     def _select(
         self,
@@ -152,14 +156,22 @@ class NystromEstimator(NodeRatioEstimator):
 
     def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
         """Fit at the settled hyperparameters."""
-        kernel = get_kernel(self.kernel)
-        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
-        psi = self.features_(samples.values)
-        moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+        psi, moments = self._moments(samples)
         objective = GraphObjective.of(
             moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
         )
         self.solution_ = solve(objective, graph, solver, float(self.tol), max_iter)
+        return self._keep(samples, psi)
+
+    def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        """Features at the chosen bandwidth, and the moments of all nodes."""
+        kernel = get_kernel(self.kernel)
+        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        psi = self.features_(samples.values)
+        return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _keep(self, samples: NodeSamples, psi: FloatArray) -> Self:
+        """Take the coefficients from the solution, and the divergences they give."""
         self.coef_ = self.solution_.theta
         kept = Directions.of(moments, psi.mean(axis=0))
         self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments

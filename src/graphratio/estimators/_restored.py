@@ -21,6 +21,8 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
     rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    if "profiles_" in fitted:
+        rules |= _PROFILES
     # Every other rule counts nodes and features by these two.
     first = ("graph_", "n_features_in_")
     for name in (*first, *(other for other in rules if other not in first)):
@@ -145,4 +147,21 @@ _NYSTROM: dict[str, _Rule] = {
     ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, _: _are_scores(value),
+}
+
+# Those whose nodes share profiles; their graph penalty may be zero.
+_PROFILES: dict[str, _Rule] = {
+    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
+    "n_profiles_": lambda value, _: _is_count(value, low=1),
+    "n_rounds_": lambda value, _: _is_count(value),
+    "profiles_": lambda value, fitted: _is_array(
+        value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
+    ),
+    "coordinates_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
+    ),
+    "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+    "graph_learned_": lambda value, fitted: (
+        isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes
+    ),
 }

@@ -1,0 +1,94 @@
+"""Kinds of change: nodes grouped by their coordinates, "unchanged" being the origin.
+
+Symbols
+-------
+C           coordinates of the nodes, shape (n_nodes, r); the origin is the ratio 1
+K           number of kinds besides "unchanged"
+
+K-means with one centre held at the origin. How many kinds there are is decided on held-out
+data: in every training fold the nodes are grouped, each gets the ratio of its kind, and the
+number grows as long as one kind more, or two, lower the held-out loss by a standard error. A
+kind whose ratio does not beat the ratio 1 on held-out data by a standard error is "unchanged".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphratio.estimators._profiles.search import advantage, node_means
+from graphratio.typing import BoolArray, FloatArray, IntArray
+
+MOST_KINDS = 6
+_ITERATIONS = 50
+
+
+def group(coordinates: FloatArray, n_kinds: int) -> tuple[IntArray, FloatArray]:
+    """Kind of every node, 0 for unchanged, and the centres, the origin first.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0, 0.1], [0.1, 0.0], [2.0, 2.0], [2.1, 2.0], [-3.0, 0.0]])
+    >>> group(points, 2)[0]
+    array([0, 0, 2, 2, 1])
+    """
+    centres: FloatArray = np.zeros((1, coordinates.shape[1]))
+    for _ in range(n_kinds):
+        # The node farthest from all centres so far, then settle.
+        far = _squared_distances(coordinates, centres).min(axis=1).argmax()
+        centres = np.vstack([centres, coordinates[far]])
+        centres = _settle(coordinates, centres)
+    return _squared_distances(coordinates, centres).argmin(axis=1), centres
+
+
+def _settle(coordinates: FloatArray, centres: FloatArray) -> FloatArray:
+    kinds = np.full(len(coordinates), -1)
+    for _ in range(_ITERATIONS):
+        nearest = _squared_distances(coordinates, centres).argmin(axis=1)
+        if (nearest == kinds).all():
+            break
+        kinds = nearest
+        for k in range(1, len(centres)):
+            if (kinds == k).any():
+                centres[k] = coordinates[kinds == k].mean(axis=0)
+    return centres
+
+
+def _squared_distances(coordinates: FloatArray, centres: FloatArray) -> FloatArray:
+    difference = coordinates[:, np.newaxis] - centres
+    return np.asarray(np.einsum("vkr,vkr->vk", difference, difference))
+
+
+def number_of_kinds(losses: Sequence[FloatArray]) -> int:
+    """Choose from held-out losses of 0, 1, 2, ... kinds, each of shape (n_folds, n_nodes)."""
+    by_node = [node_means(found) for found in losses]
+    chosen = 0
+    for k in range(1, len(by_node)):
+        gain, error = advantage(by_node[k], by_node[chosen])
+        if gain > error:
+            chosen = k
+        elif k > chosen + 1:
+            break
+    return chosen
+
+
+def beats_no_change(kinds: IntArray, gains: FloatArray) -> BoolArray:
+    """Whether each kind has a held-out gain over the ratio 1, shape (n_kinds + 1,).
+
+    Parameters
+    ----------
+    kinds : ndarray of shape (n_nodes,)
+    gains : ndarray of shape (n_nodes,)
+        Held-out loss of the ratio 1 minus that of the fitted one; NaN where unknown.
+
+    Examples
+    --------
+    >>> beats_no_change(np.array([0, 1, 1, 2, 2]), np.array([0.0, 1.0, 1.1, 1.0, -1.0]))
+    array([False,  True, False])
+    """
+    beats = np.zeros(int(kinds.max()) + 1, dtype=bool)
+    for k in range(1, len(beats)):
+        gain, error = advantage(np.zeros(int((kinds == k).sum())), gains[kinds == k])
+        beats[k] = gain > error
+    return beats
