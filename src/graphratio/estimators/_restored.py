@@ -21,6 +21,8 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
     rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    if "graph_learned_" in fitted:
+        rules |= _LEARNED
     if "profiles_" in fitted:
         rules |= _PROFILES
     # Every other rule counts nodes and features by these two.
@@ -153,7 +155,6 @@ _NYSTROM: dict[str, _Rule] = {
 _PROFILES: dict[str, _Rule] = {
     "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
     "n_profiles_": lambda value, _: _is_count(value, low=1),
-    "n_rounds_": lambda value, _: _is_count(value),
     "profiles_": lambda value, fitted: _is_array(
         value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
     ),
@@ -161,6 +162,11 @@ _PROFILES: dict[str, _Rule] = {
         value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
     ),
     "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+}
+
+# Those that can learn the weights of edges.
+_LEARNED: dict[str, _Rule] = {
+    "n_rounds_": lambda value, _: _is_count(value),
     "graph_learned_": lambda value, fitted: (
         isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes
     ),
