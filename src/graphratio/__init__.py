@@ -33,7 +33,13 @@ if TYPE_CHECKING:
         expected_ratio_interval,
         two_sample_test,
     )
-    from graphratio.plotting import plot_graph, plot_node, plot_selection
+    from graphratio.plotting import (
+        plot_graph,
+        plot_learned_graph,
+        plot_node,
+        plot_profiles,
+        plot_selection,
+    )
 
 __all__ = [
     "GRULSIF",
@@ -55,7 +61,9 @@ __all__ = [
     "experiments",
     "load",
     "plot_graph",
+    "plot_learned_graph",
     "plot_node",
+    "plot_profiles",
     "plot_selection",
     "recommended",
     "theory",
@@ -71,7 +79,9 @@ _ON_USE = {
     "divergence_bounds": "graphratio.inference",
     "expected_ratio_interval": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
+    "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
+    "plot_profiles": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
     "two_sample_test": "graphratio.inference",
 }

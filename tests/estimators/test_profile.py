@@ -7,9 +7,8 @@ from sklearn.base import clone
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.estimators._profiles.axes import Axis, decades
-from graphratio.estimators._profiles.kinds import group, number_of_kinds
+from graphratio.estimators._profiles.kinds import group, named, number_of_kinds
 from graphratio.estimators._profiles.search import Trial, search
-from graphratio.estimators.profile import cut_links
 from graphratio.exceptions import InputError
 
 
@@ -64,7 +63,7 @@ def test_learned_graph_cuts_links_between_groups(fitted):
     kept = learned.toarray()[given.toarray() > 0]
     crossing = changed[given.toarray() > 0]
     assert kept[crossing].mean() < 0.1 * kept[~crossing].mean()
-    cut = cut_links(model)
+    cut = model.cut_links()
     assert cut
     assert all(scenario.groups[u] != scenario.groups[v] for u, v in cut)
 
@@ -84,7 +83,7 @@ def test_save_and_load(fitted, tmp_path):
         np.testing.assert_array_equal(getattr(restored, name), getattr(model, name))
     x = scenario.samples.values[:5]
     np.testing.assert_array_equal(restored.profile_values(x), model.profile_values(x))
-    assert cut_links(restored) == cut_links(model)
+    assert restored.cut_links() == model.cut_links()
 
 
 def test_damaged_profiles_are_refused(fitted, tmp_path):
@@ -214,7 +213,7 @@ def test_nodes_without_observations_borrow():
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
-        ({"n_profiles": 0}, "n_profiles"),
+        ({"n_profiles": -1}, "n_profiles"),
         ({"n_profiles": [1, 2.5]}, "n_profiles"),
         ({"n_rounds": -1}, "n_rounds"),
         ({"graph_penalty": -1.0}, "graph_penalty"),
@@ -278,3 +277,57 @@ def test_groups_of_more_kinds_than_points_do_not_fail():
     kinds, centres = group(np.array([[1.0], [1.0]]), 3)
     assert len(centres) == 4
     assert (kinds == kinds[0]).all()
+
+
+def test_kinds_that_do_not_beat_no_change_are_not_believed():
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1, 2], [20, 5, 10])
+    gains = rng.normal(scale=0.1, size=(5, 35)) + np.array([0.0, 1.0, -0.1])[kinds]
+    gains[0, 3] = np.nan
+    names = named(kinds, gains)
+    assert set(names[kinds == 1]) == {"kind 1"}
+    assert set(names[kinds != 1]) == {"unchanged"}
+
+
+def test_clear_changes_that_no_kind_describes_are_other():
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1], [20, 15])
+    gains = rng.normal(scale=0.1, size=(5, 35)) + np.where(np.arange(35) < 10, 0.0, 1.0)
+    names = named(kinds, gains)
+    assert set(names[10:20]) == {"other"}
+    assert (names[:10] == "unchanged").sum() >= 9
+    assert set(names[20:]) == {"kind 1"}
+
+
+def test_no_shared_profiles_is_the_joint_fit_on_independent_grids():
+    scenario = make_scenario("Ia", n_nodes=20, n=40, random_state=1)
+    model = gr.ProfileGRULSIF(n_profiles=0, graph_penalty=[1.0, 10.0], node_penalty=1e-3)
+    model.set_params(random_state=0).fit(scenario.samples, scenario.graph)
+    lam = model.graph_penalty_ / (20 * scenario.graph.mean_degree)
+    plain = gr.GRULSIF(
+        prior_ratio=1.0,
+        bandwidth=model.bandwidth_,
+        graph_penalty=lam,
+        node_penalty=1e-3 / (20 * lam),
+        tol=1e-10,
+    ).fit(scenario.samples, scenario.graph)
+    x = scenario.samples.values[:50]
+    np.testing.assert_allclose(model.predict(x), plain.predict(x), atol=1e-3)
+    assert set(model.cv_results_["n_profiles"]) == {0}
+    assert set(model.cv_results_["graph_penalty"]) == {1.0, 10.0}
+
+
+def test_graph_that_is_switched_off_is_not_used():
+    scenario = make_scenario("Ia", n_nodes=20, n=40, random_state=1)
+    given = {"n_profiles": 0, "graph_penalty": 0.0, "node_penalty": 1e-2, "bandwidth": 1.0}
+    off = gr.ProfileGRULSIF(**given).fit(scenario.samples, scenario.graph)
+    alone = gr.ProfileGRULSIF(**given).fit(scenario.samples)
+    np.testing.assert_allclose(off.coef_, alone.coef_)
+    assert off.graph_ is scenario.graph
+    assert off.cut_links() == []
+
+
+def test_progress_reaches_its_end(capsys):
+    scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
+    gr.ProfileGRULSIF(progress=True, random_state=0).fit(scenario.samples, scenario.graph)
+    assert "model selection: 50/50" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphratio._threads import suitable_threads
 from graphratio.estimators._adaptive import choose_adaptive
+from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators._profiles.data import HeldOutData
 from graphratio.estimators.base import all_or_nothing
@@ -24,7 +25,7 @@ from graphratio.typing import FloatArray, RandomState
 from graphratio.validation import as_generator, check_integer
 
 
-class GRULSIF(NystromEstimator):
+class GRULSIF(LearnedGraphMixin, NystromEstimator):
     """Likelihood-ratios of all nodes of a graph, estimated together.
 
     The relative ratio = target / reference of node v,
@@ -113,9 +114,6 @@ class GRULSIF(NystromEstimator):
     >>> model.predict([0.0, 2.0], node=5).round(1)
     array([0.8, 3.7])
     """
-
-    graph_learned_: Graph
-    n_rounds_: int
 
     _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
 

@@ -18,6 +18,9 @@ INK = "#222222"
 FAINT = "#9a9a9a"
 # Light for little, dark for much.
 SEQUENTIAL = "YlGnBu"
+# Light in the middle, for what can go either way.
+DIVERGING = "RdBu_r"
+KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 
 
 class FittedModel(Protocol):

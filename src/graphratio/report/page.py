@@ -19,6 +19,7 @@ from graphratio.graph import Graph
 from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
 from graphratio.report.graph_help import contributions, graph_help
+from graphratio.report.kinds import Kinds
 from graphratio.report.panels import NodePanels, shown_features
 from graphratio.report.scale import DivergenceScale
 from graphratio.report.significance import Significance
@@ -30,7 +31,7 @@ from graphratio.typing import FloatArray, Label
 if TYPE_CHECKING:
     from graphratio.inference import TwoSampleResult
 
-_SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "main.js")
+_SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
 # The table has room for the changes of this many features.
 _TABLE_FEATURES = 3
 
@@ -101,6 +102,7 @@ def write_report(
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
     section = graph_help(model, aligned, readable)
+    kinds = Kinds.of(model, aligned, moments, readable)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(asset("report.html.j2")).render(
         title=title,
@@ -110,6 +112,7 @@ def write_report(
         fitting=fitting,
         chance=chance,
         graph_help=section,
+        kinds=kinds,
         style=asset("report.css"),
         scripts=[asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
@@ -126,6 +129,7 @@ def write_report(
                 "held_out": None if section is None else section.nodes,
                 "selection": fitting.selection,
                 "chance": None if chance is None else chance.nodes,
+                "kinds": None if kinds is None else kinds.data,
             }
         ),
     )

@@ -209,21 +209,37 @@ def fit_coordinates(
 
     `start` is where the iterative solver begins on larger graphs.
     """
-    second, first = problem.moments.second, problem.moments.first
-    n_nodes, r = len(first), profiles.shape[1]
-    tiled = np.broadcast_to(profiles.T, (n_nodes, *profiles.T.shape))
-    blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
-    blocks += ridge * (profiles.T @ profiles)
-    rhs = (first @ profiles).astype(problem.dtype, copy=False)
+    blocks, rhs = _node_systems(problem, profiles, ridge)
     if not graph_penalty or not len(weights):
         return np.asarray(np.linalg.solve(blocks, rhs[:, :, np.newaxis])[:, :, 0])
     strengths = graph_penalty * weights
-    if n_nodes * r <= SMALL_SYSTEM:
+    if rhs.size <= SMALL_SYSTEM:
         solved = _dense_coordinates(blocks, problem.edges.dense_laplacian(strengths), rhs)
     else:
         coupling = problem.edges.laplacian(strengths).astype(problem.dtype)
         solved = _iterative_coordinates(blocks, coupling, rhs, start)
     return solved.astype(problem.dtype, copy=False)
+
+
+def coordinate_residual(
+    problem: ProfileProblem, fit: Profiles, graph_penalty: float, ridge: float
+) -> float:
+    """Relative residual of the system that the coordinates solve."""
+    blocks, rhs = _node_systems(problem, fit.profiles, ridge)
+    product = (blocks @ fit.coordinates[:, :, np.newaxis])[:, :, 0]
+    product += problem.edges.laplacian(graph_penalty * fit.weights) @ fit.coordinates
+    return float(np.linalg.norm(product - rhs) / (np.linalg.norm(rhs) or 1.0))
+
+
+def _node_systems(
+    problem: ProfileProblem, profiles: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Matrices (n_nodes, r, r) and right-hand sides (n_nodes, r) of the nodes by themselves."""
+    second, first = problem.moments.second, problem.moments.first
+    tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
+    blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
+    blocks += ridge * (profiles.T @ profiles)
+    return blocks, (first @ profiles).astype(problem.dtype, copy=False)
 
 
 def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray) -> FloatArray:

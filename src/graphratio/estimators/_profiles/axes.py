@@ -31,6 +31,8 @@ class Axis:
         By how many standard errors a smaller, or larger, candidate must be better to be moved to.
     held : bool
         Whether the search must stay where it starts.
+    given : bool
+        Whether there are no candidates but these.
     """
 
     values: FloatArray
@@ -39,6 +41,7 @@ class Axis:
     scanned: tuple[int, ...] = ()
     reluctance: tuple[float, float] = (0.0, 0.0)
     held: bool = False
+    given: bool = False
 
     def __contains__(self, position: int) -> bool:
         return not self.held and 0 <= position < len(self.values)
@@ -51,6 +54,7 @@ def decades(
     *,
     zero: bool = False,
     scanned: Sequence[float] = (),
+    reluctance: tuple[float, float] = (0.0, 0.0),
 ) -> Axis:
     """Powers of ten and what lies between; far wider than what a search visits.
 
@@ -62,7 +66,7 @@ def decades(
     powers = 10.0 ** (np.arange(low * PER_DECADE, high * PER_DECADE + 1) / PER_DECADE)
     values = np.concatenate([[0.0], powers]) if zero else powers
     begin, *looked_at = (int(np.argmin(np.abs(values - value))) for value in (start, *scanned))
-    return Axis(values, begin, stride=PER_DECADE, scanned=tuple(looked_at))
+    return Axis(values, begin, PER_DECADE, tuple(looked_at), reluctance)
 
 
 def listed(
@@ -76,4 +80,4 @@ def listed(
     1
     """
     begin = (len(values) - 1) // 2 if start is None else int(np.argmin(np.abs(values - start)))
-    return Axis(values, begin, reluctance=reluctance)
+    return Axis(values, begin, reluctance=reluctance, given=True)

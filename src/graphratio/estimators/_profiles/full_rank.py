@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphratio.estimators._profiles.axes import Axis
 from graphratio.estimators._profiles.data import FoldProblems
 from graphratio.estimators._profiles.search import Trial
 from graphratio.graph import Graph
@@ -30,19 +31,37 @@ RIDGES = 10.0 ** np.arange(-6, 0)
 # How often a grid is extended where the best candidate is at its end.
 EXTENSIONS = 4
 
+# Share of the loss by which an extension must lower it.
+SETTLED = 1e-3
+
 
 @dataclass(frozen=True)
 class FullRank:
-    """The best candidate: its penalties as GRULSIF takes them, and its held-out losses."""
+    """The best candidate.
 
-    graph_penalty: float
-    node_penalty: float
+    Attributes
+    ----------
+    strength, ridge : float
+    trial : Trial
+        Its held-out losses.
+    tried : dict of (strength, ridge) to Trial
+        All candidates.
+    """
+
+    strength: float
+    ridge: float
     trial: Trial
+    tried: dict[tuple[float, float], Trial]
+
+    def penalties(self, graph: Graph) -> tuple[float, float]:
+        """Graph and node penalty as GRULSIF takes them."""
+        lam, gam = as_penalties(graph, np.array([self.strength]), np.array([self.ridge]))
+        return float(lam[0]), float(gam[0])
 
     def solve(self, train: Moments, graph: Graph) -> FloatArray:
         """Coefficients on the training data of a fold, shape (n_nodes, m)."""
-        lam, gam = np.array([self.graph_penalty]), np.array([self.node_penalty])
-        return np.asarray(_solve(train, graph, lam, gam)[:, 0])
+        lam, gam = self.penalties(graph)
+        return np.asarray(_solve(train, graph, np.array([lam]), np.array([gam]))[:, 0])
 
 
 def as_penalties(
@@ -63,28 +82,39 @@ def as_penalties(
     return lam, ridge / (n_nodes * lam)
 
 
-def best_full_rank(folds: list[FoldProblems], graph: Graph) -> FullRank:
-    """Search the two penalties on grids that grow while the best is at their ends."""
-    strengths = STRENGTHS if graph.n_edges else np.ones(1)
-    ridges = RIDGES
-    losses: dict[tuple[float, float], FloatArray] = {}
+def best_full_rank(
+    folds: list[FoldProblems], graph: Graph, strength: Axis, ridge: Axis
+) -> FullRank:
+    """Search the two penalties on grids that grow while the best is at their ends.
+
+    Candidates that were given are taken as they are.
+    """
+    strengths = strength.values if strength.given else STRENGTHS
+    ridges = ridge.values if ridge.given else RIDGES
+    tried: dict[tuple[float, float], Trial] = {}
+    best, loss = (0.0, 0.0), float(np.finfo(np.float64).max)
     for _ in range(1 + EXTENSIONS):
-        new = [(s, r) for s in strengths for r in ridges if (s, r) not in losses]
-        found = _losses(folds, graph, np.array(new))
-        losses |= dict(zip(new, found, strict=True))
-        best = min(losses, key=lambda pair: Trial(losses[pair][np.newaxis]).loss)
-        wider = _extended(strengths, best[0]), _extended(ridges, best[1])
+        pairs = [(float(s), float(r)) for s in strengths for r in ridges]
+        new = [pair for pair in pairs if pair not in tried]
+        losses = _losses(folds, graph, np.array(new))
+        tried |= {pair: Trial(found[np.newaxis]) for pair, found in zip(new, losses, strict=True)}
+        candidate = min(tried, key=lambda pair: tried[pair].loss)
+        # Towards infinity the loss settles; there is no point in following it.
+        if not tried[candidate].loss < loss - SETTLED * abs(loss):
+            break
+        best, loss = candidate, tried[candidate].loss
+        wider = (
+            strengths if strength.given else _extended(strengths, best[0]),
+            ridges if ridge.given else _extended(ridges, best[1]),
+        )
         if wider[0].size == strengths.size and wider[1].size == ridges.size:
             break
         strengths, ridges = wider
-    lam, gam = as_penalties(graph, np.array([best[0]]), np.array([best[1]]))
-    return FullRank(float(lam[0]), float(gam[0]), Trial(losses[best][np.newaxis]))
+    return FullRank(*best, tried[best], tried)
 
 
 def _extended(grid: FloatArray, best: float) -> FloatArray:
-    """Two more candidates beyond an end that is the best; a grid of one stays."""
-    if grid.size == 1:
-        return grid
+    """Two more candidates beyond an end that is the best."""
     step = grid[1] / grid[0]
     if best == grid[0]:
         return np.concatenate([grid[0] / step ** np.array([2.0, 1.0]), grid])

@@ -9,6 +9,8 @@ K-means with one centre held at the origin. How many kinds there are is decided 
 data: in every training fold the nodes are grouped, each gets the ratio of its kind, and the
 number grows as long as one kind more, or two, lower the held-out loss by a standard error. A
 kind whose ratio does not beat the ratio 1 on held-out data by a standard error is "unchanged".
+Nodes near the origin that clearly beat it, together and each by itself, are "other": they
+changed, but like none of the kinds.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ import numpy as np
 from graphratio.estimators._profiles.search import advantage, node_means
 from graphratio.typing import BoolArray, FloatArray, IntArray
 
+UNCHANGED = "unchanged"
+OTHER = "other"
 MOST_KINDS = 6
+
+# Standard errors by which nodes near "no change" must be better than it to count as changed.
+CLEARLY = 3.0
 _ITERATIONS = 50
 
 
@@ -73,22 +80,51 @@ def number_of_kinds(losses: Sequence[FloatArray]) -> int:
     return chosen
 
 
-def beats_no_change(kinds: IntArray, gains: FloatArray) -> BoolArray:
-    """Whether each kind has a held-out gain over the ratio 1, shape (n_kinds + 1,).
+def named(kinds: IntArray, gains: FloatArray) -> np.ndarray:
+    """Names of the kinds of all nodes, the largest kind first.
 
     Parameters
     ----------
     kinds : ndarray of shape (n_nodes,)
-    gains : ndarray of shape (n_nodes,)
+        From `group`.
+    gains : ndarray of shape (n_folds, n_nodes)
         Held-out loss of the ratio 1 minus that of the fitted one; NaN where unknown.
 
     Examples
     --------
-    >>> beats_no_change(np.array([0, 1, 1, 2, 2]), np.array([0.0, 1.0, 1.1, 1.0, -1.0]))
-    array([False,  True, False])
+    >>> gains = np.array([[0.0, 1.0, 1.1, 1.0, -1.0], [0.1, 0.9, 1.0, 1.0, -1.0]])
+    >>> named(np.array([0, 1, 1, 2, 2]), gains)
+    array(['unchanged', 'kind 1', 'kind 1', 'unchanged', 'unchanged'], dtype='<U9')
     """
-    beats = np.zeros(int(kinds.max()) + 1, dtype=bool)
-    for k in range(1, len(beats)):
-        gain, error = advantage(np.zeros(int((kinds == k).sum())), gains[kinds == k])
-        beats[k] = gain > error
-    return beats
+    by_node = node_means(gains)
+    clear = _clear_by_itself(gains, by_node)
+    believed = [
+        k
+        for k in range(1, kinds.max() + 1)
+        # A single node has no others to compare with.
+        if _beats_no_change(by_node[kinds == k])
+        and ((kinds == k).sum() > 1 or clear[kinds == k].all())
+    ]
+    names = np.full(len(kinds), UNCHANGED, dtype=f"U{len(UNCHANGED)}")
+    sizes = [int((kinds == k).sum()) for k in believed]
+    for number, i in enumerate(np.argsort([-size for size in sizes], kind="stable"), start=1):
+        names[kinds == believed[i]] = f"kind {number}"
+    # Where there are more ways to change than kinds, nodes near no change need not be unchanged.
+    rest = names == UNCHANGED
+    if _beats_no_change(by_node[rest], CLEARLY):
+        names[rest & clear] = OTHER
+    return names
+
+
+def _beats_no_change(gains: FloatArray, errors: float = 1.0) -> bool:
+    gain, error = advantage(np.zeros(len(gains)), gains)
+    return gain > errors * error
+
+
+def _clear_by_itself(gains: FloatArray, by_node: FloatArray) -> BoolArray:
+    """Nodes whose own gain is well above its spread over the folds."""
+    counted = np.isfinite(gains)
+    number = counted.sum(axis=0)
+    squares = np.where(counted, np.square(gains - by_node), 0.0).sum(axis=0)
+    error = np.sqrt(squares / np.maximum(number - 1, 1) / np.maximum(number, 1))
+    return np.asarray((number > 1) & (np.nan_to_num(by_node) > CLEARLY * error))

@@ -38,7 +38,8 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Profiles and coordinates of any coefficients, by a singular value decomposition.
 
-    Directions that the data hardly reach, by their part in the metric, are left out.
+    Directions that the data hardly reach, by their part in the metric, are left out. As in
+    `readable` the sum of the coordinates is positive.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatA
     kept = values > _SMALLEST_SHARE * values[-1]
     root = np.sqrt(values[kept])
     left, sizes, right = np.linalg.svd((theta @ vectors[:, kept]) * root, full_matrices=False)
-    return (vectors[:, kept] / root) @ right.T, left * sizes
+    signs = np.where((left * sizes).sum(axis=0) < 0, -1.0, 1.0)
+    return (vectors[:, kept] / root) @ (right.T * signs), left * (sizes * signs)
 
 
 def _varimax(coordinates: FloatArray) -> FloatArray:

@@ -121,8 +121,10 @@ def search(
         for k, axis in enumerate(axes):
             step = axis.stride if number == 0 else 1
             if number == 0 and axis.scanned:
-                points = [here, *(_moved(here, k, p - here[k]) for p in axis.scanned)]
-                here = min(points, key=lambda point: trial(point).loss)
+                points = {here, *(_moved(here, k, p - here[k]) for p in axis.scanned)}
+                here = max(points)
+                for point in sorted(points - {here}, reverse=True):
+                    here = point if improves(point, here, axis) else here
             for direction in (step, -step):
                 moved = False
                 while (there := _moved(here, k, direction))[k] in axis and improves(

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphratio._progress import ProgressBar
 from graphratio.estimators._profiles.axes import Axis
 from graphratio.estimators._profiles.data import FoldProblems, HeldOutData
 from graphratio.estimators._profiles.full_rank import FullRank, best_full_rank
 from graphratio.estimators._profiles.kinds import MOST_KINDS, group, number_of_kinds
 from graphratio.estimators._profiles.rotation import principal
-from graphratio.estimators._profiles.search import Point, Trial, advantage, node_means, search
+from graphratio.estimators._profiles.search import Point, Trial, advantage, search
 from graphratio.graph import Graph
 from graphratio.solvers.profiles import Profiles, rounds
 from graphratio.typing import FloatArray
@@ -24,6 +25,9 @@ from graphratio.typing import FloatArray
 # Rounds tried when their number is to be chosen, and those tried where the last was the best.
 MOST_ROUNDS = 3
 MORE_ROUNDS = 6
+
+# Points that a search usually looks at, by which progress is measured.
+USUAL_POINTS = 50
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Settings:
     Attributes
     ----------
     n_profiles : int
+        0 if none are shared: every node has a ratio of its own.
     graph_penalty, node_penalty : float
         As in `solvers.profiles`: lam and rho.
     bandwidth : float
@@ -44,6 +49,10 @@ class Settings:
     node_penalty: float
     bandwidth: float
     n_rounds: int
+
+
+# A candidate and its scores in the folds.
+Row = tuple[Settings, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +84,21 @@ class ProfileSelection:
     n_rounds : int or None
         Fixed, or chosen from 0 to `MOST_ROUNDS`, or further if the last is the best.
     adaptive : bool
+    bar : ProgressBar
+        Advanced with every point that is tried.
     """
 
     def __init__(
-        self, data: HeldOutData, axes: Sequence[Axis], n_rounds: int | None, *, adaptive: bool
+        self,
+        data: HeldOutData,
+        axes: Sequence[Axis],
+        n_rounds: int | None,
+        *,
+        adaptive: bool,
+        bar: ProgressBar,
     ) -> None:
         self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
+        self.bar = bar
         self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
 
     def choose(self, graph: Graph, *, or_full_rank: bool, without_graph: bool) -> Choice:
@@ -98,11 +116,30 @@ class ProfileSelection:
         if without_graph:
             best, tried = self._or_without_graph(best, tried)
         settings = self._settings(best, self._round(tried[best]))
-        full = None
+        rows = self._rows(tried)
+        chosen, full = settings, None
         if or_full_rank:
-            found = best_full_rank(self.data.at(settings.bandwidth), graph)
-            full = found if found.trial.loss < tried[best].loss else None
-        return Choice(settings, full, self._table(best, tried))
+            found = self._full_rank(settings.bandwidth, graph)
+            rows += _full_rank_rows(found, settings.bandwidth)
+            if found.trial.loss < tried[best].loss:
+                full = found
+                chosen = _unshared(found, settings.bandwidth)
+        return Choice(settings, full, _table(rows, chosen))
+
+    def choose_full_rank(self, graph: Graph) -> Choice:
+        """Let every node have a ratio of its own, at the best of all bandwidths."""
+        rows: list[Row] = []
+        found: dict[float, FullRank] = {}
+        for bandwidth in map(float, self.axes[3].values):
+            found[bandwidth] = self._full_rank(bandwidth, graph)
+            rows += _full_rank_rows(found[bandwidth], bandwidth)
+        best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
+        chosen = _unshared(found[best], best)
+        return Choice(chosen, found[best], _table(rows, chosen))
+
+    def _full_rank(self, bandwidth: float, graph: Graph) -> FullRank:
+        _, strength, ridge, _ = self.axes
+        return best_full_rank(self.data.at(bandwidth), graph, strength, ridge)
 
     def _or_without_graph(
         self, best: Point, tried: dict[Point, Trial]
@@ -129,9 +166,10 @@ class ProfileSelection:
     def kinds(
         self, choice: Settings, full_rank: FullRank | None, graph: Graph
     ) -> tuple[int, FloatArray]:
-        """How many kinds of change the held-out data tell apart, and every node's gain.
+        """How many kinds of change the held-out data tell apart, and the gains of every node.
 
-        The gain is the held-out loss of the ratio 1 minus that of the node's own.
+        The gain is the held-out loss of the ratio 1 minus that of the node's own, in every fold,
+        shape (n_folds, n_nodes).
         """
         own = []
         losses: list[list[FloatArray]] = [[] for _ in range(MOST_KINDS + 1)]
@@ -150,8 +188,8 @@ class ProfileSelection:
                 kinds, centres = group(coordinates, k)
                 theta = (centres[kinds] @ profiles.T)[:, np.newaxis]
                 losses[k].append(fold.losses(theta.astype(np.float32))[:, 0])
-        fitted, unchanged = (node_means(np.stack([part[i] for part in own])) for i in (0, 1))
-        return number_of_kinds([np.stack(found) for found in losses]), unchanged - fitted
+        gains = np.stack([unchanged - fitted for fitted, unchanged in own])
+        return number_of_kinds([np.stack(found) for found in losses]), gains
 
     def _settings(self, point: Point, n_rounds: int) -> Settings:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
@@ -176,29 +214,43 @@ class ProfileSelection:
                 path = path[-1:]
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)
+        # A search may go on for longer than is usual; the last step is the end of it.
+        self.bar.advance(int(self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1))
 
     def _round(self, trial: Trial) -> int:
         return trial.best_round if self.n_rounds is None else self.n_rounds
 
-    def _table(self, best: Point, tried: dict[Point, Trial]) -> dict[str, FloatArray]:
-        rows: list[Settings] = []
-        folds: list[FloatArray] = []
-        chosen = 0
-        for point, trial in tried.items():
-            if point == best:
-                chosen = len(rows) + trial.best_round
-            for number, scores in enumerate(-trial.by_fold):
-                done = number if self.n_rounds is None else self.n_rounds
-                rows.append(self._settings(point, done))
-                folds.append(scores)
-        names = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
-        results = {name: np.array([getattr(row, name) for row in rows]) for name in names}
-        scores = np.array(folds)
-        results["mean_score"] = scores.mean(axis=1)
-        results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}
-        order = np.argsort(-results["mean_score"], kind="stable")
-        ranked = np.concatenate([[chosen], order[order != chosen]])
-        results["rank"] = np.empty(len(rows), dtype=np.intp)
-        results["rank"][ranked] = np.arange(1, len(rows) + 1)
-        return results
+    def _rows(self, tried: dict[Point, Trial]) -> list[Row]:
+        """Every candidate that was tried, with its scores in the folds."""
+        return [
+            (self._settings(point, number if self.n_rounds is None else self.n_rounds), scores)
+            for point, trial in tried.items()
+            for number, scores in enumerate(-trial.by_fold)
+        ]
+
+
+def _unshared(full: FullRank, bandwidth: float) -> Settings:
+    return Settings(0, full.strength, full.ridge, bandwidth, 0)
+
+
+def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
+    """The same of ratios that share no profiles."""
+    return [
+        (Settings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
+        for (strength, ridge), trial in full.tried.items()
+    ]
+
+
+def _table(rows: list[Row], chosen: Settings) -> dict[str, FloatArray]:
+    names = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
+    results = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
+    scores = np.array([found for _, found in rows])
+    results["mean_score"] = scores.mean(axis=1)
+    results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}
+    order = np.argsort(-results["mean_score"], kind="stable")
+    first = [row for row, _ in rows].index(chosen)
+    ranked = np.concatenate([[first], order[order != first]])
+    results["rank"] = np.empty(len(rows), dtype=np.intp)
+    results["rank"][ranked] = np.arange(1, len(rows) + 1)
+    return results
