@@ -113,7 +113,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     >>> model = model.fit(scenario.samples, scenario.graph)
     >>> model.n_profiles_  # a cluster changes its shape, another its mean
     2
-    >>> sorted(set(model.kinds_))
+    >>> sorted(set(model.kinds_.tolist()))
     ['kind 1', 'kind 2', 'unchanged']
     """
 

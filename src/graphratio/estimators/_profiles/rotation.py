@@ -24,8 +24,8 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
     --------
     >>> mixed = np.array([[1.0, 1.1], [2.0, 2.1], [1.0, -1.1]])  # two kinds, half turned
     >>> _, turned = readable(np.eye(2), mixed)
-    >>> np.abs(turned).min(axis=1).round(1)
-    array([0. , 0. , 0.1])
+    >>> bool((np.abs(turned).min(axis=1) < 0.15).all())  # each uses one of them
+    True
     """
     rotation = _varimax(coordinates)
     turned = coordinates @ rotation
