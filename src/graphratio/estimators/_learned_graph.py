@@ -17,6 +17,10 @@ class LearnedGraphMixin:
     graph_learned_: Graph
     n_rounds_: int
 
+    @property
+    def _coupling(self) -> Graph:
+        return self.graph_learned_
+
     def cut_links(self, below: float = CUT) -> list[tuple[Label, Label]]:
         """Return the edges between nodes that behave too differently to learn from each other.
 

@@ -161,7 +161,7 @@ class NystromEstimator(NodeRatioEstimator):
             moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
         )
         self.solution_ = solve(objective, graph, solver, float(self.tol), max_iter)
-        return self._keep(samples, psi)
+        return self._keep(samples, psi, moments)
 
     def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
         """Features at the chosen bandwidth, and the moments of all nodes."""
@@ -170,16 +170,20 @@ class NystromEstimator(NodeRatioEstimator):
         psi = self.features_(samples.values)
         return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
 
-    def _keep(self, samples: NodeSamples, psi: FloatArray) -> Self:
+    def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
         """Take the coefficients from the solution, and the divergences they give."""
         self.coef_ = self.solution_.theta
-        kept = Directions.of(moments, psi.mean(axis=0))
-        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
-        self.__dict__.pop("_reach", None)
+        self._keep_directions(psi, moments)
         self.divergence_name_ = "Pearson"
         ratios = self._combine(psi, samples.node_index)
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
+
+    def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
+        """Keep what says how far the data of a node reach."""
+        kept = Directions.of(moments, psi.mean(axis=0))
+        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
+        self.__dict__.pop("_reach", None)
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)
@@ -223,12 +227,16 @@ class NystromEstimator(NodeRatioEstimator):
         return self.graph_
 
     @property
+    def _penalties(self) -> tuple[float, float]:
+        """Graph and node penalty in the units of GRULSIF."""
+        return self.graph_penalty_, self.node_penalty_
+
+    @property
     def _borrowing(self) -> Borrowing:
         return Borrowing(
             Directions(self.direction_weights_, self.direction_moments_),
             self._coupling,
-            self.graph_penalty_,
-            self.node_penalty_,
+            *self._penalties,
             self.sizes_,
         )
 

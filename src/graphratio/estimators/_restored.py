@@ -155,6 +155,7 @@ _NYSTROM: dict[str, _Rule] = {
 _PROFILES: dict[str, _Rule] = {
     "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
     "n_profiles_": lambda value, _: _is_count(value, low=1),
+    "shared_": lambda value, _: isinstance(value, bool),
     "profiles_": lambda value, fitted: _is_array(
         value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
     ),

@@ -218,7 +218,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.solution_ = solve(
             objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
         )
-        self._keep(samples, psi)
+        self._keep(samples, psi, moments)
 
 
 def default_graph_penalties(graph: Graph) -> FloatArray:

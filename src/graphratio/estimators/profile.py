@@ -14,7 +14,7 @@ from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators._profiles.axes import Axis, decades, listed
 from graphratio.estimators._profiles.data import MOST_PROFILES, HeldOutData
-from graphratio.estimators._profiles.full_rank import FullRank
+from graphratio.estimators._profiles.full_rank import FullRank, as_penalties
 from graphratio.estimators._profiles.kinds import group, named
 from graphratio.estimators._profiles.rotation import principal, readable
 from graphratio.estimators._profiles.selection import USUAL_POINTS, ProfileSelection, Settings
@@ -22,7 +22,7 @@ from graphratio.estimators.base import all_or_nothing
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
 from graphratio.model_selection import assign_folds
-from graphratio.moments import Moments
+from graphratio.moments import Moments, node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import Solution, solve
@@ -97,8 +97,11 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         Nodes grouped by kind of change: "unchanged", "kind 1", "kind 2", ... by their size, and
         "other" for nodes that clearly changed, but like none of the kinds.
     n_profiles_, n_rounds_ : int
+    shared_ : bool
+        Whether nodes share the profiles; otherwise every node has a ratio of its own, and the
+        profiles merely describe them.
     graph_learned_ : Graph
-        With the learned weights, of the same total; the given graph if not adaptive.
+        With the learned weights; the given graph if not adaptive.
     coef_, divergence_, dictionary_, bandwidth_, graph_penalty_, node_penalty_, cv_results_ :
         As in `GRULSIF`; `cv_results_` has the columns n_profiles and n_rounds too, where
         0 profiles stand for a ratio of its own at every node.
@@ -121,6 +124,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     coordinates_: FloatArray
     kinds_: np.ndarray
     n_profiles_: int
+    shared_: bool
 
     _fitted_names = (
         *NystromEstimator._fitted_names,
@@ -128,6 +132,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         "coordinates_",
         "kinds_",
         "n_profiles_",
+        "shared_",
         "n_rounds_",
         "graph_learned_",
     )
@@ -207,10 +212,10 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
                 )
                 settings, full_rank = self._choose(selection, axes)
                 bar.advance(bar.total - bar.done)
-            psi = self._fit_at(aligned, settings, full_rank)
+            psi, moments = self._fit_at(aligned, settings, full_rank)
             n_kinds, gains = selection.kinds(settings, full_rank, self._graph_used)
             self.kinds_ = named(group(self.coordinates_, n_kinds)[0], gains)
-            return self._keep(aligned, psi)
+            return self._keep(aligned, psi, moments)
 
     def profile_values(self, x: Any) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
@@ -287,8 +292,8 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
 
     def _fit_at(
         self, samples: NodeSamples, settings: Settings, full_rank: FullRank | None
-    ) -> FloatArray:
-        """Fit on all observations; returns their features."""
+    ) -> tuple[FloatArray, Moments]:
+        """Fit on all observations; returns their features and the moments of all nodes."""
         self.bandwidth_ = settings.bandwidth
         self.graph_penalty_ = settings.graph_penalty
         self.node_penalty_ = settings.node_penalty
@@ -314,11 +319,29 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
             if edges.weights.size and self.graph_penalty is None and not settings.graph_penalty:
                 self.notes_.append("the graph was not used: held-out data do not speak for it")
             elif self.adaptive and edges.weights.size:
-                share = path[-1].weights / path[-1].weights.sum()
-                total = self.graph_.adjacency.sum() / 2
-                self.graph_learned_ = with_weights(self.graph_, edges, share * total)
+                weights = path[-1].weights * self.graph_.mean_degree
+                self.graph_learned_ = with_weights(self.graph_, edges, weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
-        return psi
+        self.shared_ = full_rank is None
+        return psi, moments
+
+    @property
+    def _coupling(self) -> Graph:
+        return self.graph_learned_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
+
+    @property
+    def _penalties(self) -> tuple[float, float]:
+        graph = self.graph_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
+        strength, ridge = np.array([self.graph_penalty_]), np.array([self.node_penalty_])
+        lam, gam = as_penalties(graph, strength, ridge)
+        return float(lam[0]), float(gam[0])
+
+    def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
+        """Where profiles are shared, data of other nodes reach a node through its coordinates."""
+        if self.shared_:
+            psi = psi @ self.profiles_
+            moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+        super()._keep_directions(psi, moments)
 
     def _solution(
         self, problem: ProfileProblem, path: list[Profiles], settings: Settings

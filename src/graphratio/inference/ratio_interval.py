@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio import _frames
-from graphratio.estimators._nystrom import NystromEstimator
+from graphratio.estimators import GRULSIF, Pool
 from graphratio.exceptions import InputError
 from graphratio.inference._notebook import band_html
 from graphratio.moments import node_moments, segment_indicator
@@ -151,7 +151,7 @@ def expected_ratio_interval(
     0  0.0    0.5                 0.3                  0.7
     1  2.0    4.1                 3.1                  5.2
     """
-    if not isinstance(model, NystromEstimator) or not hasattr(model, "coef_"):
+    if not isinstance(model, GRULSIF | Pool) or not hasattr(model, "coef_"):
         raise InputError(
             f"{type(model).__name__} has no interval for its ratios",
             "Pass a fitted GRULSIF or Pool",
@@ -192,7 +192,7 @@ class Sandwich:
         In the model's order and scale.
     """
 
-    def __init__(self, model: NystromEstimator, data: NodeSamples) -> None:
+    def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = np.column_stack([data.n_reference, data.n_target])
