@@ -20,6 +20,7 @@ from graphratio.cli.output import (
     summary_object,
     write_results,
 )
+from graphratio.cli.output import most_changed, show_kinds, summary_object, write_results
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
@@ -98,6 +99,7 @@ def _show(
                 "change of mean speed": [f"{change[i]:+.0f}" for i in chosen],
             },
         )
+    show_kinds(screen, model, summary)
     chosen_settings = ", ".join(
         f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings_of(model).items()
     )

@@ -71,6 +71,23 @@ def show_summary(
     shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
     screen.table("Most changed nodes (divergence 0 means no change)", columns)
+    show_kinds(screen, model, summary)
+
+
+def show_kinds(screen: Screen, model: NodeRatioEstimator, summary: dict[str, Any]) -> None:
+    """Print the kinds of change and how many links were cut, if the model knows."""
+    if "kind" not in summary:
+        return
+    counts = _counts(summary["kind"])
+    said = ", ".join(f"{kind}: {number} nodes" for kind, number in counts.items())
+    cut = len(model.cut_links()) if hasattr(model, "cut_links") else 0
+    links = f" {cut} of {model.graph_.n_edges} links were cut." if cut else ""
+    screen.say(f"Kinds of change: {said}.{links}")
+
+
+def _counts(kinds: list[str]) -> dict[str, int]:
+    """How many nodes each kind has, by its name."""
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
 def summary_object(
@@ -82,6 +99,10 @@ def summary_object(
     notes: list[str],
 ) -> dict[str, Any]:
     """The same for machines."""
+    kinds = summary.get("kind")
+    found: dict[str, Any] = {} if kinds is None else {"kinds": _counts(kinds)}
+    if hasattr(model, "cut_links"):
+        found["cut_links"] = [list(ends) for ends in model.cut_links()]
     return {
         "command": command,
         "reference": problem.reference_name,
@@ -95,6 +116,7 @@ def summary_object(
         "most_changed": [
             {name: column[i] for name, column in summary.items()} for i in most_changed(summary)
         ],
+        **found,
         "notes": notes,
         "files": {name: str(path) for name, path in files.items()},
     }
