@@ -15,7 +15,7 @@ from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators._profiles.axes import Axis, decades, listed
 from graphratio.estimators._profiles.data import MOST_PROFILES, HeldOutData
 from graphratio.estimators._profiles.full_rank import FullRank, as_penalties
-from graphratio.estimators._profiles.kinds import group, named
+from graphratio.estimators._profiles.kinds import named
 from graphratio.estimators._profiles.rotation import principal, readable
 from graphratio.estimators._profiles.selection import USUAL_POINTS, ProfileSelection, Settings
 from graphratio.estimators.base import all_or_nothing
@@ -214,7 +214,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings, full_rank)
             n_kinds, gains = selection.kinds(settings, full_rank, self._graph_used)
-            self.kinds_ = named(group(self.coordinates_, n_kinds)[0], gains)
+            self.kinds_ = named(self.coordinates_, n_kinds, gains)
             return self._keep(aligned, psi, moments)
 
     def profile_values(self, x: Any) -> FloatArray:

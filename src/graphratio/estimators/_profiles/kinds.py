@@ -8,7 +8,8 @@ K           number of kinds besides "unchanged"
 K-means with one centre held at the origin. How many kinds there are is decided on held-out
 data: in every training fold the nodes are grouped, each gets the ratio of its kind, and the
 number grows as long as one kind more, or two, lower the held-out loss by a standard error. A
-kind whose ratio does not beat the ratio 1 on held-out data by a standard error is "unchanged".
+kind must beat the ratio 1 on held-out data, by a standard error and at most of its nodes;
+otherwise its nodes go to the nearest of the others or to "unchanged".
 Nodes near the origin that clearly beat it, together and each by itself, are "other": they
 changed, but like none of the kinds.
 """
@@ -25,6 +26,9 @@ from graphratio.typing import BoolArray, FloatArray, IntArray
 UNCHANGED = "unchanged"
 OTHER = "other"
 MOST_KINDS = 6
+
+# Share of the nodes of a kind that must be better off with it than with no change.
+MOST_NODES = 2 / 3
 
 # Standard errors by which nodes near "no change" must be better than it to count as changed.
 CLEARLY = 3.0
@@ -80,40 +84,58 @@ def number_of_kinds(losses: Sequence[FloatArray]) -> int:
     return chosen
 
 
-def named(kinds: IntArray, gains: FloatArray) -> np.ndarray:
+def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarray:
     """Names of the kinds of all nodes, the largest kind first.
 
     Parameters
     ----------
-    kinds : ndarray of shape (n_nodes,)
-        From `group`.
+    coordinates : ndarray of shape (n_nodes, r)
+    n_kinds : int
     gains : ndarray of shape (n_folds, n_nodes)
         Held-out loss of the ratio 1 minus that of the fitted one; NaN where unknown.
 
     Examples
     --------
+    >>> points = np.array([[0.1], [0.9], [1.0], [-1.0], [-1.1]])
     >>> gains = np.array([[0.0, 1.0, 1.1, 1.0, -1.0], [0.1, 0.9, 1.0, 1.0, -1.0]])
-    >>> named(np.array([0, 1, 1, 2, 2]), gains)
-    array(['unchanged', 'kind 1', 'kind 1', 'unchanged', 'unchanged'], dtype='<U9')
+    >>> named(points, 2, gains).tolist()
+    ['unchanged', 'kind 1', 'kind 1', 'unchanged', 'unchanged']
     """
     by_node = node_means(gains)
     clear = _clear_by_itself(gains, by_node)
-    believed = [
-        k
-        for k in range(1, kinds.max() + 1)
-        # A single node has no others to compare with.
-        if _beats_no_change(by_node[kinds == k])
-        and ((kinds == k).sum() > 1 or clear[kinds == k].all())
-    ]
+    kinds, centres = group(coordinates, n_kinds)
+    while doubted := [
+        k for k in range(1, len(centres)) if not _believed(kinds == k, by_node, clear)
+    ]:
+        # Its nodes may belong to a kind that is believed, so they are grouped once more.
+        worst = min(doubted, key=lambda k: float(np.nansum(by_node[kinds == k])))
+        centres = np.delete(centres, worst, axis=0)
+        kinds = _squared_distances(coordinates, centres).argmin(axis=1)
     names = np.full(len(kinds), UNCHANGED, dtype=f"U{len(UNCHANGED)}")
-    sizes = [int((kinds == k).sum()) for k in believed]
-    for number, i in enumerate(np.argsort([-size for size in sizes], kind="stable"), start=1):
-        names[kinds == believed[i]] = f"kind {number}"
+    sizes = np.bincount(kinds, minlength=len(centres))[1:]
+    for number, k in enumerate(np.argsort(-sizes, kind="stable"), start=1):
+        names[kinds == k + 1] = f"kind {number}"
     # Where there are more ways to change than kinds, nodes near no change need not be unchanged.
     rest = names == UNCHANGED
     if _beats_no_change(by_node[rest], CLEARLY):
         names[rest & clear] = OTHER
     return names
+
+
+def _doubted(kinds: IntArray, n_centres: int, by_node: FloatArray, clear: BoolArray) -> list[int]:
+    return [k for k in range(1, n_centres) if not _believed(kinds == k, by_node, clear)]
+
+
+def _believed(members: BoolArray, by_node: FloatArray, clear: BoolArray) -> bool:
+    """Whether a kind beats no change: on average, and at most of its nodes.
+
+    Strongly and weakly changed neighbours of unchanged nodes make for a group in between that
+    gains on average, although most of its nodes are unchanged.
+    """
+    gains = by_node[members & np.isfinite(by_node)]
+    if len(gains) == 1:
+        return bool(clear[members].any())  # No others to compare with.
+    return _beats_no_change(gains) and float((gains > 0).mean()) > MOST_NODES
 
 
 def _beats_no_change(gains: FloatArray, errors: float = 1.0) -> bool:
