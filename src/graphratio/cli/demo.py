@@ -17,10 +17,10 @@ from graphratio.cli.output import (
     REPLACED,
     most_changed,
     moved,
+    show_kinds,
     summary_object,
     write_results,
 )
-from graphratio.cli.output import most_changed, show_kinds, summary_object, write_results
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
