@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints bench-scale clean
+.PHONY: help demo test browser lint format bench bench-scale accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
@@ -21,6 +21,11 @@ help:
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
 	@echo "make calibration  measure false alarms and power of the tests, about half an hour"
 	@echo "make changepoints  measure change-point detection, about half an hour"
+	@echo "make intervals  measure bounds, intervals and verdicts on graphs, about half an hour"
+	@echo "make fuzz    20,000 hostile inputs for the command line, some minutes; goes on if stopped"
+	@echo "make dist    build wheel and sdist and try them in fresh environments"
+	@echo "make matrix  run the tests with the oldest and the newest NumPy, SciPy, scikit-learn"
+	@echo "make beyond  the preset against the plain fits and on bad graphs, an hour or more"
 	@echo "make clean   remove the virtual environment and caches"
 
 # Install the package with the extras $(1), into the virtual environment.
@@ -83,6 +88,9 @@ bench: $(READY)
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
 
+beyond: $(READY)
+	@$(SINGLE) $(BIN)/python studies/beyond.py
+
 accuracy: $(READY)
 	@$(SINGLE) $(BIN)/python studies/accuracy.py
 
@@ -103,5 +111,24 @@ calibration: $(READY)
 changepoints: $(READY)
 	@$(SINGLE) $(BIN)/python studies/changepoints.py
 
+intervals: $(READY)
+	@$(SINGLE) $(BIN)/python studies/intervals.py
+
+# Judged pieces are kept in the folder $(FUZZ); remove it to begin again.
+FUZZ   ?= graphratio-fuzz
+INPUTS ?= 20000
+
+fuzz: $(READY)
+	@$(SINGLE) $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --workers $(WORKERS) \
+	  --folder $(FUZZ) --output studies/fuzz.json
+
+NOX = $(BIN)/python -m nox --noxfile noxfile.py
+
+dist: $(READY)
+	@$(NOX) -s dist
+
+matrix: $(READY)
+	@$(SINGLE) $(NOX) -s matrix
+
 clean:
-	rm -rf $(VENV) graphratio-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -271,7 +271,7 @@ def main(processes: int = 2) -> None:
             rows += summarise(cell, np.stack(list(draws)))
             print(f"{cell.null}: {cell.name}", flush=True)
             write(HERE / "calibration.csv", rows)
-        work = [(name, seed) for name in SCENARIOS for seed in seeds(name, DRAWS, 2000)]
+        work = [(name, seed) for name in SCENARIOS for seed in seeds(name, DRAWS, 3000)]
         for found in pool.map(power_draw, *zip(*work, strict=True)):
             power += found
             write(HERE / "calibration_power.csv", power)

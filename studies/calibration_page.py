@@ -16,16 +16,17 @@ INTRODUCTION = """# Calibration
 
 `gr.two_sample_test` promises that unchanged nodes are rejected no more often than the level
 says. This page measures it, and what the neighbours gain in power. `make calibration` repeats
-it (about half an hour on two cores).
+it (about a quarter of an hour on two cores).
 
 ## What the test does
 
 **Node null** (`null="node"`): "this node did not change, whatever the others did". The labels
 reference and target of one node are permuted, everything else is held fixed. Nothing that the
 test learns depends on those labels: bandwidth, dictionary and features come from the pooled
-samples in an order that ignores the labels; the nodes are split into five groups, and penalties
-and the neighbours' prediction for a group come from fits in which all its observations are
-taken away. So the p-value is exact for an unchanged node next to changed ones.
+samples in an order that ignores the labels; the nodes are split into five groups, and the
+penalties for a group come from fits in which all its observations are taken away; the
+neighbours' prediction for a node comes from a fit without its observations and those of a few
+other nodes of its group. So the p-value is exact for an unchanged node next to changed ones.
 
 **Global null** (`null="global"`): "nothing changed anywhere". All nodes are permuted at once; the
 largest statistic over nodes, each on the scale of its own permutations, gives one p-value. The
@@ -39,9 +40,10 @@ observations depend on each other: neighbouring blocks are still dependent at th
 Observations in blocks that are too short still give too many false alarms, as the table shows.
 
 Holm's correction is valid under any dependence between the p-values of nodes.
-Benjamini-Hochberg is proven for independent or positively dependent p-values: those of one group
-are independent given the other groups, between groups the dependence is weak, and the share of
-false discoveries measured below is within its level. `correction="fdr-by"` needs no such argument.
+Benjamini-Hochberg is proven for independent or positively dependent p-values. Given the labels of
+all other nodes those of a node are independent of them, but the neighbours' prediction links the
+p-values of neighbours weakly; the share of false discoveries measured below is within its level.
+`correction="fdr-by"` needs no such argument.
 """
 
 

@@ -10,14 +10,36 @@ from typing import TYPE_CHECKING, Any
 
 from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
-from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
+from graphratio.estimators import (
+    GRULSIF,
+    KLIEP,
+    RULSIF,
+    ULSIF,
+    Pool,
+    ProfileGRULSIF,
+    load,
+    recommended,
+)
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
-    from graphratio.inference import GraphChangePointDetector, NodewiseTransfer, two_sample_test
-    from graphratio.plotting import plot_graph, plot_node, plot_selection
+    from graphratio.inference import (
+        GraphChangePointDetector,
+        NodewiseTransfer,
+        compare_graphs,
+        divergence_bounds,
+        expected_ratio_interval,
+        two_sample_test,
+    )
+    from graphratio.plotting import (
+        plot_graph,
+        plot_learned_graph,
+        plot_node,
+        plot_profiles,
+        plot_selection,
+    )
 
 __all__ = [
     "GRULSIF",
@@ -29,14 +51,21 @@ __all__ = [
     "NodeSamples",
     "NodewiseTransfer",
     "Pool",
+    "ProfileGRULSIF",
     "__version__",
+    "compare_graphs",
     "datasets",
+    "divergence_bounds",
     "exceptions",
+    "expected_ratio_interval",
     "experiments",
     "load",
     "plot_graph",
+    "plot_learned_graph",
     "plot_node",
+    "plot_profiles",
     "plot_selection",
+    "recommended",
     "theory",
     "two_sample_test",
 ]
@@ -46,8 +75,13 @@ _ON_USE = {
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
     "GraphChangePointDetector": "graphratio.inference",
+    "compare_graphs": "graphratio.inference",
+    "divergence_bounds": "graphratio.inference",
+    "expected_ratio_interval": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
+    "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
+    "plot_profiles": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
     "two_sample_test": "graphratio.inference",
 }

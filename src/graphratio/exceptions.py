@@ -64,6 +64,12 @@ def _sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text}."
 
 
+def _short(text: str, limit: int = 80) -> str:
+    """A text without its middle, if it is very long."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}...{text[-half:]}"
+
+
 def listing(items: Iterable[object], limit: int = 5) -> str:
     """Write out the first few of a collection and count the rest, for use in messages.
 
@@ -73,8 +79,10 @@ def listing(items: Iterable[object], limit: int = 5) -> str:
     "'a', 'b', 'c'"
     >>> listing(range(8), limit=3)
     '0, 1, 2 and 5 more'
+
+    Of an item that is very long, beginning and end are shown.
     """
-    shown = [repr(item) for item in items]
+    shown = [_short(repr(item)) for item in items]
     if len(shown) > limit:
         return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
     return ", ".join(shown)

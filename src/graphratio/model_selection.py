@@ -14,6 +14,7 @@ second moment. The final fit makes none of these economies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -164,11 +165,10 @@ def select(
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             features = NystromMap.build(kernel, dictionary, float(bandwidth), RANK_TOLERANCE)
-            data = _FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
+            data = FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
             if i == 0:
                 # The narrowest kernel has the most features.
                 check_cap(data.predicted_bytes(lam.size), max_memory, "the selection")
-            data.sum_moments()
             for r in range(n_folds):
                 train, held_out = data.split(r)
                 objective = GraphObjective.of(train, graph.laplacian, penalty_scale * lam, gam)
@@ -201,7 +201,7 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
     return folds
 
 
-class _FoldedData:
+class FoldedData:
     """Features and moments of one bandwidth, ready to be split by folds."""
 
     def __init__(
@@ -220,9 +220,10 @@ class _FoldedData:
         weights = mixing_weights(self._sizes(self.segment), alpha).ravel()[self.segment]
         _, self.psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
 
-    def sum_moments(self) -> None:
-        """Sum over all observations."""
-        self.total = MomentSums.of(self.psi, self._sizes(self.segment))
+    @cached_property
+    def total(self) -> MomentSums:
+        """Sums over all observations."""
+        return MomentSums.of(self.psi, self._sizes(self.segment))
 
     def predicted_bytes(self, n_pairs: int) -> int:
         """Memory of the selection: features, sums of all and of a fold, and iterates."""

@@ -49,6 +49,9 @@ class SecondMoment(Protocol):
     def mean(self, rough: bool = False) -> FloatArray:
         """Average over nodes, shape (m, m); `rough` allows a part of the rows to stand for all."""
 
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums over nodes of factor times A_v, shape (k, m, m) for factors (k, n_nodes)."""
+
     def astype(self, dtype: type[np.floating]) -> SecondMoment:
         """The same moments in another precision."""
 
@@ -85,6 +88,10 @@ class DenseSecond:
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block."""
         return np.asarray(self.blocks.mean(axis=0))
+
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums of the blocks, one matrix product, shape (k, m, m)."""
+        return _sums_of_blocks(self.blocks, factors)
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
         """The same blocks in another precision."""
@@ -135,6 +142,10 @@ class CompactSecond:
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block."""
         return np.asarray(self.blocks.mean(axis=0, dtype=np.float64))
+
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Sums of the blocks as they are kept, shape (k, m, m)."""
+        return _sums_of_blocks(self.blocks, factors)
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
         """The same blocks with products in the given precision."""
@@ -195,19 +206,28 @@ class FactoredSecond:
 
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block, without forming the blocks; if `rough`, from at most 16,384 rows."""
-        m = self.shape[1]
-        total = np.zeros((m, m), dtype=self.dtype)
         n_rows = sum(weights.size for _, _, weights in self.parts)
-        for _, psi, weights in self.parts:
-            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1)
-            if rough and n_rows > ROUGH_ROWS:
-                share = ROUGH_ROWS / n_rows
-                chosen = np.random.default_rng(0).random(len(flat)) < share
-                flat, scale = flat[chosen], scale[chosen] / share
-            for begin in range(0, len(flat), BLOCK_ROWS):
-                rows = slice(begin, begin + BLOCK_ROWS)
-                total += flat[rows].T @ (flat[rows] * scale[rows])
-        return total / self.n_nodes
+        share = ROUGH_ROWS / n_rows if rough and n_rows > ROUGH_ROWS else 1.0
+        even = np.full((1, self.n_nodes), 1 / self.n_nodes, dtype=self.dtype)
+        return np.asarray(self.combinations(even, share)[0])
+
+    def combinations(self, factors: FloatArray, share: float = 1.0) -> FloatArray:
+        """Sums of blocks that are never formed, shape (k, m, m).
+
+        With a share below 1 random rows stand for all.
+        """
+        m = self.shape[1]
+        totals = np.zeros((len(factors), m, m), dtype=self.dtype)
+        for nodes, psi, weights in self.parts:
+            flat = psi.reshape(-1, m)
+            kept = np.random.default_rng(0).random(len(flat)) < share if share < 1 else slice(None)
+            flat = flat[kept]
+            for total, factor in zip(totals, factors, strict=True):
+                scale = (weights * (factor[nodes, np.newaxis] / share)).reshape(-1, 1)[kept]
+                for begin in range(0, len(flat), BLOCK_ROWS):
+                    rows = slice(begin, begin + BLOCK_ROWS)
+                    total += flat[rows].T @ (flat[rows] * scale[rows])
+        return totals
 
     def astype(self, dtype: type[np.floating]) -> FactoredSecond:
         """The same features in another precision."""
@@ -216,3 +236,8 @@ class FactoredSecond:
             for nodes, psi, weights in self.parts
         ]
         return FactoredSecond(self.n_nodes, parts)
+
+
+def _sums_of_blocks(blocks: FloatArray, factors: FloatArray) -> FloatArray:
+    m = blocks.shape[1]
+    return np.asarray(factors @ blocks.reshape(-1, m * m)).reshape(-1, m, m)

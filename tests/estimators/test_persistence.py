@@ -258,7 +258,7 @@ class TestSaving:
             gr.load(path)
 
     def test_places_that_cannot_be_written(self, model, tmp_path):
-        with pytest.raises(InputError, match="is a directory"):
+        with pytest.raises(InputError, match="is a folder"):
             model.save(tmp_path)
         with pytest.raises(InputError, match="cannot write to"):
             model.save(tmp_path / "no" / "model")

@@ -15,6 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import graphratio as gr
 from graphratio.exceptions import DataWarning, InputError
 from graphratio.inference._evidence import shift_p_values
+from graphratio.inference._sharpness import USUAL
 
 NODES = [f"n{i}" for i in range(12)]
 QUICK = {"bandwidth": 1.0, "graph_penalty": 0.01, "node_penalty": 0.1}
@@ -55,7 +56,7 @@ class TestFit:
         assert model.sharpness_ >= 1
 
     def test_models_are_weighted_fits(self):
-        model = fitted()
+        model = fitted(own_share=0)
         reference, target, y, _, _ = problem()
         for node in NODES:
             own = LinearRegression().fit(
@@ -87,20 +88,39 @@ class TestFit:
         rng = np.random.default_rng(1)
         y = {v: x[:, 0] + 0.5 * rng.normal(size=len(x)) for v, x in reference.items()}
         model = gr.NodewiseTransfer(LinearRegression(), ratio(), random_state=0)
-        assert model.fit((reference, target), y, graph).sharpness_ <= 1
+        assert model.fit((reference, target), y, graph).sharpness_ <= USUAL
 
     def test_all_nodes_and_a_given_sharpness(self):
-        model = fitted(false_discovery=1, sharpness=1)
+        model = fitted(false_discovery=1, sharpness=1, own_share=0)
         assert model.is_reweighted_.all()
         reference, target, *_ = problem()
         raw = model.ratio_.importance_weights((reference, target))
         assert_allclose(model.weights_["n0"], raw["n0"], rtol=2e-3, atol=2e-3)
 
+    def test_weights_blend_the_joint_ratio_and_the_own_one(self):
+        joint, half, own = (
+            fitted(false_discovery=1, sharpness=1, own_share=share) for share in (0, 0.5, 1)
+        )
+        for node in NODES:
+            mean = np.sqrt(joint.weights_[node] * own.weights_[node])
+            # Not exactly: weights of almost zero are lifted before and after.
+            assert_allclose(half.weights_[node], mean / mean.mean(), rtol=1e-3)
+        reference, target, _, _, graph = problem()
+        alone = gr.RULSIF(random_state=0).fit((reference, target), graph)
+        raw = alone.importance_weights((reference, target))
+        correlation = [np.corrcoef(own.weights_[v], raw[v])[0, 1] for v in NODES[6:]]
+        assert min(correlation) > 0.9
+
+    def test_a_ratio_of_single_nodes_is_not_blended(self):
+        params = {"ratio": gr.RULSIF(n_centers=10, random_state=0), "sharpness": 1}
+        one, other = (fitted(own_share=share, **params) for share in (0, 0.5))
+        assert_array_equal(one.weights_.sample_weight, other.weights_.sample_weight)
+
     def test_order_of_nodes_and_lists(self):
         reference, target, y, _, graph = problem()
         order = NODES[::-1]
         samples = gr.NodeSamples.from_arrays(reference, target, nodes=order)
-        params = {"ratio": ratio(), "false_discovery": 1, "sharpness": 1}
+        params = {"ratio": ratio(), "false_discovery": 1, "sharpness": 1, "random_state": 0}
         by_label = gr.NodewiseTransfer(LinearRegression(), **params).fit(samples, y, graph)
         listed = [y[v] for v in order]
         by_place = gr.NodewiseTransfer(LinearRegression(), **params).fit(samples, listed, graph)
@@ -156,7 +176,7 @@ class TestModels:
         ],
     )
     def test_wrapped_estimators_get_the_weights(self, estimator):
-        one, other = (fitted(estimator, false_discovery=1, sharpness=s) for s in (0.0, 3.0))
+        one, other = (fitted(estimator, false_discovery=1, sharpness=s) for s in (0.0, 1.5))
         x = [[2.0]]
         assert one.predict(x, node="n9") != pytest.approx(other.predict(x, node="n9"), rel=1e-6)
 

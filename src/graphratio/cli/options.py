@@ -27,6 +27,7 @@ class Metric(StrEnum):
 class Estimator(StrEnum):
     """Estimators by their names on the command line."""
 
+    recommended = "recommended"
     grulsif = "grulsif"
     pool = "pool"
     rulsif = "rulsif"
@@ -303,11 +304,12 @@ class FitOptions(PrepareOptions):
     estimator: Annotated[
         Estimator,
         typer.Option(
-            help="grulsif estimates all nodes together; pool shares only the settings; rulsif, "
+            help="recommended finds kinds of change and learns which edges to trust; grulsif is "
+            "the paper's joint estimate of all nodes; pool shares only the settings; rulsif, "
             "ulsif and kliep take every node by itself.",
             rich_help_panel=_FIT,
         ),
-    ] = Estimator.grulsif
+    ] = Estimator.recommended
     alpha: Annotated[
         float,
         typer.Option(

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio.cli._console import Screen, plain
 from graphratio.cli.fitting import settings_of
@@ -95,7 +96,8 @@ def predict(
     fitted = load(model)
     table = _ratios(fitted, points, options)
     if options.output is not None:
-        table.to_csv(options.output, index=False)
+        with appearing(options.output) as rough:
+            table.to_csv(rough, index=False)
         screen.say(f"{len(table)} ratios: {options.output}")
     elif not options.json and not options.quiet:
         typer.echo(table.to_csv(index=False), nl=False)

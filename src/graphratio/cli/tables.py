@@ -138,12 +138,24 @@ class TableFile:
     def _read_parquet(self, columns: Sequence[str]) -> Any:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
         try:
-            return parquet.read_table(self.path, columns=list(columns)).to_pandas()
+            table = parquet.read_table(self.path, columns=list(columns))
+            # What pandas noted down would make a column that was its index one again.
+            frame = table.to_pandas(ignore_metadata=True)
         except MissingDependencyError:
             raise
         except Exception as error:
             # pyarrow raises its own errors, OSError and others for damaged files.
             raise self._not_parquet(error) from error
+        for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
+            # Further ones cannot even be written out.
+            times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
+            years = times.astype("datetime64[Y]").astype(int) + 1970
+            if ((years < 1) | (years > 9999)).any():
+                raise InputError(
+                    f"column {name!r} of {self.path} has times before the year 1 or after 9999",
+                    "Correct or remove them",
+                )
+        return frame
 
     def _not_utf8(self, error: UnicodeDecodeError) -> InputError:
         byte = error.object[error.start : error.start + 1].hex()

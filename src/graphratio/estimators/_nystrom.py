@@ -7,17 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._memory import FitPlan, check_cap, parse_memory, plan_fit, predict_input
+from graphratio._memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
 from graphratio.divergences import pearson_divergences
+from graphratio.estimators._borrowed_strength import BorrowingMixin
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.model_selection import Candidates, select, selection_size
-from graphratio.moments import mixing_weights, node_moments
+from graphratio.moments import Moments, mixing_weights, node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.patches import choose_patches, part_of_graph, part_of_samples
 from graphratio.samples import NodeSamples
@@ -33,7 +34,7 @@ _BLOCK = 2048
 _MANY_OBSERVATIONS = 2**16
 
 
-class NystromEstimator(NodeRatioEstimator):
+class NystromEstimator(BorrowingMixin):
     """Base of the estimators that share one dictionary among all nodes."""
 
     alpha: float
@@ -57,8 +58,6 @@ class NystromEstimator(NodeRatioEstimator):
     coef_: FloatArray
     features_: NystromMap
     bandwidth_: float
-    graph_penalty_: float
-    node_penalty_: float
     solution_: Solution
     cv_results_: dict[str, FloatArray] | None
 
@@ -73,6 +72,8 @@ class NystromEstimator(NodeRatioEstimator):
         "solution_",
         "cv_results_",
         "prior_ratio_",
+        "direction_weights_",
+        "direction_moments_",
     )
 
     @property
@@ -95,16 +96,25 @@ class NystromEstimator(NodeRatioEstimator):
         max_iter: int,
     ) -> Self:
         """Fit on aligned samples; more than one candidate of anything starts a selection."""
-        rng = as_generator(self.random_state)
-        kernel = get_kernel(self.kernel)
-        self._check_parameters()
         check_choice(solver, "solver", SOLVERS)
         check_integer(max_iter, "max_iter", low=1)
+        rng = as_generator(self.random_state)
+        widths = self._build_dictionary(samples, rng)
+        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        with suitable_threads(samples.n_observations, self.n_atoms_):
+            self._select(samples, graph, candidates, rng)
+            return self._solve_at(samples, graph, solver, max_iter)
+
+    def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
+        """Check the parameters, choose the atoms, and return the candidate bandwidths."""
+        kernel = get_kernel(self.kernel)
+        self._check_parameters()
+        self.prior_ratio_ = float(self.prior_ratio)
         cap = parse_memory(self.max_memory)
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
             # Before any work, where the size of the problem is known beforehand.
-            plan_fit(self.sizes_, self.max_atoms, samples.n_features, graph.n_edges, cap)
+            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = build_dictionary(
             self.dictionary,
@@ -116,20 +126,7 @@ class NystromEstimator(NodeRatioEstimator):
             max_atoms=self.max_atoms,
             random_state=rng,
         )
-        widths = positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
-        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
-        self.prior_ratio_ = float(self.prior_ratio)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
-            self._select(samples, graph, candidates, rng)
-            self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
-            if samples.n_observations > _MANY_OBSERVATIONS:
-                # Saves the solver two products with a rotation in every iteration.
-                segment = 2 * samples.node_index + samples.is_target
-                weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
-                self.features_ = self.features_.aligned(samples.values, weights)
-            m = self.features_.n_components
-            plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
-            return self._solve_at(samples, graph, solver, max_iter, plan)
+        return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
     def _select(
         self,
@@ -177,27 +174,56 @@ class NystromEstimator(NodeRatioEstimator):
         self.cv_results_ = chosen.results
         self.notes_ += chosen.notes
 
-    def _solve_at(
-        self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int, plan: FitPlan
-    ) -> Self:
+    def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
         """Fit at the settled hyperparameters, with features kept or computed block by block."""
+        self._build_features(samples)
         penalties = (self.graph_penalty_, self.node_penalty_)
         how = (graph, solver, float(self.tol), max_iter)
+        cap = parse_memory(self.max_memory)
+        m = self.n_components_
+        plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
         if plan.streamed:
             data = StreamedData(
                 self.features_, samples, self.sizes_, self.alpha_, self.prior_ratio_
             )
-            objective = GraphObjective.of(data.moments(plan), graph.laplacian, *penalties)
+            moments = data.moments(plan)
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
             self.solution_, fitted = solve_streamed(objective, data, *how)
             self.coef_ = self.solution_.theta
-            ratios = fitted + self.prior_ratio_
-        else:
-            psi = self.features_(samples.values)
-            moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
-            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
-            self.solution_ = solve(objective, *how)
-            self.coef_ = self.solution_.theta
-            ratios = self._combine(psi, samples.node_index)
+            some = samples.values[:: 1 + len(samples.values) // _BLOCK]
+            self._keep_directions(self.features_(some), moments)
+            return self._keep_divergences(fitted + self.prior_ratio_)
+        psi, moments = self._summed(samples)
+        objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+        self.solution_ = solve(objective, *how)
+        return self._keep(samples, psi, moments)
+
+    def _build_features(self, samples: NodeSamples) -> None:
+        """Set up the features at the chosen bandwidth."""
+        kernel = get_kernel(self.kernel)
+        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        if samples.n_observations > _MANY_OBSERVATIONS:
+            # Saves the solver two products with a rotation in every iteration.
+            segment = 2 * samples.node_index + samples.is_target
+            weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
+            self.features_ = self.features_.aligned(samples.values, weights)
+
+    def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        """Features of all observations at the chosen bandwidth, and the moments of all nodes."""
+        self._build_features(samples)
+        return self._summed(samples)
+
+    def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        psi = self.features_(samples.values)
+        return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
+        """Take the coefficients from the solution, and the divergences they give."""
+        self.coef_ = self.solution_.theta
+        self._keep_directions(psi, moments)
+        return self._keep_divergences(self._combine(psi, samples.node_index))
+
+    def _keep_divergences(self, ratios: FloatArray) -> Self:
         self.divergence_name_ = "Pearson"
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
@@ -237,16 +263,6 @@ class NystromEstimator(NodeRatioEstimator):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
-
-    def _summary(self) -> str:
-        chosen = "selected" if self.cv_results_ is not None else "given"
-        return (
-            f"{super()._summary()}\n"
-            f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
-            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
-            f"{self.n_atoms_} atoms, {self.n_components_} features\n"
-            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
-        )
 
 
 def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:

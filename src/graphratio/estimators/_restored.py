@@ -21,6 +21,10 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
     rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    if "graph_learned_" in fitted:
+        rules |= _LEARNED
+    if "profiles_" in fitted:
+        rules |= _PROFILES
     # Every other rule counts nodes and features by these two.
     first = ("graph_", "n_features_in_")
     for name in (*first, *(other for other in rules if other not in first)):
@@ -136,6 +140,35 @@ _NYSTROM: dict[str, _Rule] = {
     "graph_penalty_": lambda value, _: _is_number(value, low=0),
     "node_penalty_": lambda value, _: _is_number(value, low=0),
     "prior_ratio_": lambda value, _: _is_number(value),
+    "direction_weights_": lambda value, _: (
+        _is_array(value, "f", None) and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
+    "direction_moments_": lambda value, fitted: (
+        _is_array(value, "f", fitted["graph_"].n_nodes, len(fitted["direction_weights_"]))
+        and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, _: _are_scores(value),
+}
+
+# Those whose nodes share profiles; their graph penalty may be zero.
+_PROFILES: dict[str, _Rule] = {
+    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
+    "n_profiles_": lambda value, _: _is_count(value, low=1),
+    "shared_": lambda value, _: isinstance(value, bool),
+    "profiles_": lambda value, fitted: _is_array(
+        value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
+    ),
+    "coordinates_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
+    ),
+    "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+}
+
+# Those that can learn the weights of edges.
+_LEARNED: dict[str, _Rule] = {
+    "n_rounds_": lambda value, _: _is_count(value),
+    "graph_learned_": lambda value, fitted: (
+        isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes
+    ),
 }

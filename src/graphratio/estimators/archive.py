@@ -12,7 +12,6 @@ import errno
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from scipy import sparse
 
+from graphratio._files import appearing
 from graphratio._graph_input import coordinate_array
 from graphratio._version import __version__
 from graphratio.exceptions import FileFormatError, InputError
@@ -175,32 +175,15 @@ def without_generators(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    if target.is_dir():
-        raise InputError(f"{str(target)!r} is a directory", "Name a file in it")
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {str(target.parent)!r} ({error.strerror})", "Choose another place"
-        ) from error
-    try:
-        with (
-            os.fdopen(handle, "wb") as stream,
-            zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
-            archive.writestr("model.json", json.dumps(document, allow_nan=True))
-            for key, array in arrays.items():
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, array, allow_pickle=False)
-                archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
-        # mkstemp makes files that only their owner may read; give the usual permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with (
+        appearing(target) as rough,
+        zipfile.ZipFile(rough, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        archive.writestr("model.json", json.dumps(document, allow_nan=True))
+        for key, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
 
 
 def _as_path(path: Any) -> Path:

@@ -7,14 +7,30 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._threads import suitable_threads
+from graphratio.estimators._adaptive import choose_adaptive
+from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.estimators._profiles.data import HeldOutData
 from graphratio.estimators.base import all_or_nothing
 from graphratio.graph import Graph
-from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
+from graphratio.kernels import get_kernel
+from graphratio.model_selection import (
+    GRAPH_PENALTIES,
+    NODE_PENALTIES,
+    SELECTION_NODES,
+    assign_folds,
+)
+from graphratio.objectives import GraphObjective
+from graphratio.samples import NodeSamples
+from graphratio.solvers import solve
+from graphratio.solvers.adaptive import adaptive_rounds
+from graphratio.solvers.edges import Edges
 from graphratio.typing import FloatArray, RandomState
+from graphratio.validation import as_generator, check_integer
 
 
-class GRULSIF(NystromEstimator):
+class GRULSIF(LearnedGraphMixin, NystromEstimator):
     """Likelihood-ratios of all nodes of a graph, estimated together.
 
     The relative ratio = target / reference of node v,
@@ -66,6 +82,10 @@ class GRULSIF(NystromEstimator):
         error if even that is too much.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
+    adaptive : bool, default False
+        Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
+        again. How strongly and how often is chosen on held-out data. Solved by conjugate
+        gradients whatever `solver` says.
     progress : bool, default False
         Show a progress bar during the selection.
 
@@ -82,6 +102,10 @@ class GRULSIF(NystromEstimator):
         precision and to a tolerance that tells good candidates apart, not hopeless ones.
     solution_ : Solution
         With converged, n_iter, residual, history and the method used.
+    graph_learned_ : Graph
+        With the learned weights; the given graph if not adaptive.
+    n_rounds_ : int
+        How often edges were reweighted.
     nodes_ : tuple of labels
         In the order of the graph, as are all results.
     notes_ : list of str
@@ -105,6 +129,8 @@ class GRULSIF(NystromEstimator):
     array([0.8, 3.7])
     """
 
+    _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
+
     def __init__(
         self,
         alpha: float = 0.1,
@@ -125,6 +151,7 @@ class GRULSIF(NystromEstimator):
         selection_nodes: int | str | None = None,
         max_memory: int | str | None = None,
         random_state: RandomState = None,
+        adaptive: bool = False,
         progress: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -144,6 +171,7 @@ class GRULSIF(NystromEstimator):
         self.selection_nodes = selection_nodes
         self.max_memory = max_memory
         self.random_state = random_state
+        self.adaptive = adaptive
         self.progress = progress
 
     @all_or_nothing
@@ -157,7 +185,8 @@ class GRULSIF(NystromEstimator):
             Aligned with the samples by label. None means no edges: every node by itself.
         """
         aligned = self._prepare(samples, graph, borrow=True)
-        return self._fit_on(
+        self.graph_learned_, self.n_rounds_ = self.graph_, 0
+        self._fit_on(
             aligned,
             self.graph_,
             positive_candidates(
@@ -167,6 +196,47 @@ class GRULSIF(NystromEstimator):
             self.solver,
             self.max_iter,
         )
+        if self.adaptive and self.graph_.n_edges:
+            with suitable_threads(aligned.n_observations, self.n_atoms_):
+                self._learn_edges(aligned)
+        return self
+
+    def _learn_edges(self, samples: NodeSamples) -> None:
+        """Choose the strength and the rounds of the adaptive penalty, and fit again."""
+        rng = as_generator(self.random_state)
+        folds = assign_folds(samples, check_integer(self.cv, "cv", low=2), rng)
+        data = HeldOutData(
+            samples,
+            folds,
+            get_kernel(self.kernel),
+            self.dictionary_,
+            Edges.of(self.graph_),
+            self.alpha_,
+            self.prior_ratio_,
+        )
+        choice = choose_adaptive(
+            data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.node_penalty_
+        )
+        self.graph_penalty_, self.node_penalty_ = choice.graph_penalty, choice.node_penalty
+        self.n_rounds_ = choice.n_rounds
+        psi, moments = self._moments(samples)
+        path = adaptive_rounds(
+            moments,
+            self.graph_,
+            choice.graph_penalty,
+            choice.node_penalty,
+            choice.n_rounds,
+            float(self.tol),
+            self.max_iter,
+        )
+        self.graph_learned_ = path[-1].graph
+        objective = GraphObjective.of(
+            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.node_penalty_
+        )
+        self.solution_ = solve(
+            objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
+        )
+        self._keep(samples, psi, moments)
 
 
 def default_graph_penalties(graph: Graph) -> FloatArray:

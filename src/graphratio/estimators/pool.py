@@ -85,6 +85,10 @@ class Pool(NystromEstimator):
         self.random_state = random_state
         self.progress = progress
 
+    @property
+    def _coupling(self) -> Graph:
+        return Graph.empty(self.nodes_)
+
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratio of every node from its own samples.

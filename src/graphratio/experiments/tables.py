@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio.exceptions import InputError
 from graphratio.experiments.methods import METHODS
@@ -206,7 +207,8 @@ def write_tables(folder: str | Path, output: str | Path) -> list[Path]:
         ("divergences", divergence_table(results)),
     ):
         written.append(target / f"{name}.csv")
-        table.to_csv(written[-1], index=False, float_format="%.6g", lineterminator="\n")
+        with appearing(written[-1]) as rough:
+            table.to_csv(rough, index=False, float_format="%.6g", lineterminator="\n")
     return written
 
 

@@ -9,6 +9,9 @@ from graphratio.typing import IntArray
 
 N_GROUPS = 5
 
+# Parts of a group, for what is cheap enough to be learned once for every part.
+N_PARTS = 4
+
 # Rounds of exchanges that move neighbours into different groups.
 _ROUNDS = 60
 
@@ -46,3 +49,19 @@ def node_groups(graph: Graph, rng: np.random.Generator) -> IntArray:
         u, v = u[swap], v[swap]
         groups[u], groups[v] = groups[v], groups[u]
     return groups
+
+
+def group_parts(groups: IntArray, nodes: IntArray) -> list[IntArray]:
+    """Split the given nodes of every group into parts, each with nodes of one group only.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in group_parts(np.array([0, 1, 0, 1, 0]), np.array([0, 1, 2, 4]))]
+    [[0], [2], [4], [1]]
+    """
+    own = (nodes[groups[nodes] == group] for group in np.unique(groups[nodes]))
+    return [part for members in own for part in _split(members)]
+
+
+def _split(members: IntArray) -> list[IntArray]:
+    return np.array_split(members, min(N_PARTS, members.size))

@@ -9,8 +9,9 @@ permutations, and the node's coefficients are linear in b_v:
 
 where w_v is what the rest of the graph predicts for the node and C_v how firmly. For the joint
 fit both follow from eliminating the other nodes. Any w_v and C_v keep the test valid that do
-not depend on the labels of node v, and here they do not depend on those of its whole group:
-w_v is the fit with the group's observations taken away, C_v comes from the pooled samples.
+not depend on the labels of node v. Here the penalties do not depend on those of its whole group,
+w_v is the fit without the observations of v and a few more nodes of the group, and C_v comes from
+the pooled samples.
 
 Symbols
 -------
@@ -28,6 +29,7 @@ from scipy import sparse
 
 from graphratio._progress import ProgressBar
 from graphratio.graph import Graph
+from graphratio.inference._groups import group_parts
 from graphratio.inference._permutations import Units, UnitSums, chunks, node_labels
 from graphratio.inference._pooled import PooledFeatures, PooledSamples
 from graphratio.inference._statistics import NAMES, combined_count, exceedances, node_statistics
@@ -179,12 +181,11 @@ class _ConditionalFits:
         first = features.first(pooled)
         witness = np.zeros((n_nodes, m))
         conductance = np.zeros((n_nodes, m))
-        for group in np.unique(groups[nodes]):
-            lam, gam = penalties[group]
-            members = groups == group
-            predicted = _prediction(features, first, pooled, graph, members, lam, gam)
-            witness[members] = predicted[members]
-            conductance[members] = conductances(features.second, graph, lam, gam)[members]
+        for part in group_parts(groups, nodes):
+            lam, gam = penalties[groups[part[0]]]
+            predicted = _prediction(features, first, pooled, graph, part, lam, gam)
+            witness[part] = predicted[part]
+            conductance[part] = conductances(features.second, graph, lam, gam)[part]
         held, witness = conductance[nodes], witness[nodes]
         system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
         place = np.empty(n_nodes, dtype=np.intp)
@@ -206,12 +207,13 @@ def _prediction(
     first: FloatArray,
     pooled: PooledSamples,
     graph: Graph,
-    masked: BoolArray,
+    masked: IntArray,
     lam: float,
     gam: float,
 ) -> FloatArray:
     """Coefficients of all nodes when some have no data, shape (n_nodes, m)."""
-    known = pooled.complete & ~masked
+    known = pooled.complete.copy()
+    known[masked] = False
     moments = Moments(
         DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
         first * known[:, np.newaxis],

@@ -2,14 +2,15 @@
 
 Weights w^s: s = 0 ignores the shift (right for a model that is correct everywhere, since uneven
 weights only add variance), s = 1 takes the estimated ratio as it is, s > 1 undoes the shrinkage
-of an estimate that was regularised for all nodes, most of which may not have changed.
+of an estimate that was regularised for all nodes, most of which may not have changed. All
+estimates are shrunk somewhat, so the usual power is a little above 1.
 
 The error on the target is estimated without the ratio: every target observation counts its
 nearest reference observation, and the held-out error of that one stands for its own. Judging
 weights by themselves would favour s = 1 whatever the truth. The estimate is noisy, and in several
 dimensions too kind to small powers: the reference observation nearest to a remote target
-observation is less remote. So s = 1 stands unless another power is clearly better, by two
-standard errors over the reweighted nodes.
+observation is less remote. So the usual power stands unless another one is clearly better, by
+two standard errors over the reweighted nodes.
 """
 
 from __future__ import annotations
@@ -20,15 +21,14 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from graphratio.inference._own_weights import FLOOR
 from graphratio.typing import FloatArray
 
-CANDIDATES = (0.0, 1.0, 1.5, 2.0, 3.0)
+USUAL = 1.25
+CANDIDATES = (0.0, 1.0, USUAL, 1.5, 2.0, 3.0)
 
-# Standard errors by which another power must beat 1.
+# Standard errors by which another power must beat the usual one.
 CLEAR = 2.0
-
-# Smallest weight, relative to the mean, before the exponent: no class or direction vanishes.
-FLOOR = 1e-3
 
 
 def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
@@ -46,7 +46,7 @@ def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
 
 
 def choose(errors: FloatArray, candidates: Sequence[float]) -> float:
-    """The power nearest to 1, or the best of those that are clearly better over the nodes.
+    """The power nearest to the usual, or the best of those that are clearly better over the nodes.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def choose(errors: FloatArray, candidates: Sequence[float]) -> float:
     >>> choose(better[:1], [0.0, 1.0, 2.0])
     1.0
     """
-    usual = int(np.argmin(np.abs(np.asarray(candidates) - 1)))
+    usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))
     if len(errors) > 1:
         gain = errors[:, [usual]] - errors
         spread = gain.std(axis=0, ddof=1) / np.sqrt(len(errors))

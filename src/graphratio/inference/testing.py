@@ -50,7 +50,7 @@ def two_sample_test(
     of one node are permuted while everything else stays as it is, so that the p-value of an
     unchanged node is right whatever happened around it. All that is learned from the data, the
     bandwidth, the dictionary, the penalties, the neighbours' prediction, comes from pooled
-    samples without labels or from other groups of nodes.
+    samples without labels or from other nodes.
 
     Parameters
     ----------

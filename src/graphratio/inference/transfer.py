@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio import _frames
 from graphratio.estimators import GRULSIF
+from graphratio.estimators._nystrom import NystromEstimator
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.exceptions import DataWarning, InputError, OverlapWarning, listing
 from graphratio.graph import Graph
 from graphratio.inference._evidence import shift_p_values
 from graphratio.inference._labelled import pointwise_errors, read_labels, weight_parameter
+from graphratio.inference._own_weights import blended
 from graphratio.inference._sharpness import CANDIDATES, choose, sharpened, target_errors
 from graphratio.samples import NodeSamples, as_samples
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
@@ -41,10 +43,13 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     1. Evidence. A node is reweighted only if held-out observations show that its target differs
        from its reference: a test per node, with the false discovery rate over nodes at
        `false_discovery`. All other nodes get the plain model.
-    2. Strength. The weights are raised to one power for all reweighted nodes: 1, or one of 0 (no
-       reweighting), 1.5, 2 and 3 if it is clearly better, by two standard errors over nodes,
-       in the cross-validated error on target observations, each of which is represented by the
-       nearest labelled reference observation.
+    2. Own samples. The weights are the geometric mean of those by the joint ratio and those by
+       a ratio of the node alone (RULSIF): the first know better what changed, the second even
+       out by how much the very observations that are weighted differ from the target sample.
+    3. Strength. The weights are raised to one power for all reweighted nodes: 1.25, since
+       estimated ratios are shrunk, or one of 0 (no reweighting), 1, 1.5, 2 and 3 if it is
+       clearly better, by two standard errors over nodes, in the cross-validated error on target
+       observations, each of which is represented by the nearest labelled reference observation.
 
     Parameters
     ----------
@@ -56,10 +61,13 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         Weights by the relative ratio, or with False by the plain one.
     false_discovery : float in (0, 1], default 0.1
         Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
+    own_share : float in [0, 1], default 0.5
+        Exponent of the weights of the node alone, where `ratio` is one that couples nodes. 0
+        uses `ratio` as it is.
     sharpness : float >= 0, sequence of float, or None
         The power: a number is used as it is, a sequence gives the candidates.
     cv : int, default 5
-        Number of folds of both steps.
+        Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of the default ratio estimator, and of models whose own is None.
 
@@ -107,6 +115,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         *,
         relative: bool = True,
         false_discovery: float = 0.1,
+        own_share: float = 0.5,
         sharpness: Any = None,
         cv: int = 5,
         random_state: RandomState = None,
@@ -115,6 +124,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         self.ratio = ratio
         self.relative = relative
         self.false_discovery = false_discovery
+        self.own_share = own_share
         self.sharpness = sharpness
         self.cv = cv
         self.random_state = random_state
@@ -133,6 +143,9 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         """
         level = check_real(
             self.false_discovery, "false_discovery", low=0, high=1, include_high=True
+        )
+        share = check_real(
+            self.own_share, "own_share", low=0, high=1, include_low=True, include_high=True
         )
         n_folds = check_integer(self.cv, "cv", low=2)
         self._weight_name = weight_parameter(self.estimator)
@@ -155,6 +168,9 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             else np.full(len(self.nodes_), np.nan)
         )
         self.is_reweighted_ = _reweighted(self.p_values_, level, self.ratio_.graph_)
+        if isinstance(self.ratio_, NystromEstimator):
+            alpha, chosen = self.ratio_.alpha_, self.is_reweighted_
+            weights = blended(weights, aligned, chosen, alpha, share, rng)
         self.sharpness_ = self._choose_sharpness(aligned, labels, weights, n_folds, rng)
         self.weights_ = self._final(weights)
         self._fit_models(aligned, labels, rng)

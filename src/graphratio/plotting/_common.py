@@ -18,6 +18,9 @@ INK = "#222222"
 FAINT = "#9a9a9a"
 # Light for little, dark for much.
 SEQUENTIAL = "YlGnBu"
+# Light in the middle, for what can go either way.
+DIVERGING = "RdBu_r"
+KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 
 
 class FittedModel(Protocol):
@@ -55,3 +58,12 @@ def without_frame(ax: Any, *sides: str) -> None:
     """Take away sides of the frame."""
     for side in sides:
         ax.spines[side].set_visible(False)
+
+
+def most_of(ax: Any, low: FloatArray, high: FloatArray) -> None:
+    """Show where most of many intervals lie, so that a few wide ones do not hide the rest."""
+    ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
+    room = 0.5 * (ends[1] - ends[0])
+    shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
+    margin = 0.05 * (shown[1] - shown[0])
+    ax.set_ylim(shown[0] - margin, shown[1] + margin)

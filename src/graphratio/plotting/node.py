@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from graphratio.plotting._common import (
     REFERENCE_COLOUR,
     TARGET_COLOUR,
     FittedModel,
-    in_original_units,
     new_axes,
     without_frame,
 )
-from graphratio.samples import NodeSamples, as_samples
+from graphratio.plotting._features import evenly, feature_column, raw_samples, takes_logarithm
+from graphratio.samples import as_samples
 from graphratio.typing import FloatArray, Label
-from graphratio.validation import nearest_name
 
 _GRID_POINTS = 240
 _MOST_BINS = 50
@@ -83,20 +81,20 @@ def plot_node(
     """
     check_is_fitted(model, "divergence_")
     position = model.graph_.position(node)
-    column = _column(model, feature)
-    data = _raw(as_samples(samples), model)
+    column = feature_column(model, feature)
+    data = raw_samples(as_samples(samples), model)
     reference, target = data.reference(node), data.target(node)
     both = np.vstack([reference, target])
     if not len(both):
         raise InputError(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
-    logarithmic = _takes_logarithm(model, column)
-    grid = _range(both[:, column], _GRID_POINTS, logarithmic)
+    logarithmic = takes_logarithm(model, column)
+    grid = evenly(both[:, column], _GRID_POINTS, logarithmic)
     if ax is None:
         ax = new_axes((7.0, 4.8))
     upper = _upper_part(ax)
-    bins = _range(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+    bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
     _draw_histograms(
         ax,
         bins,
@@ -117,46 +115,6 @@ def plot_node(
     said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
     upper.set_title(f"{node}: {model.divergence_name_} divergence {said}", loc="left", fontsize=11)
     return ax
-
-
-def _column(model: FittedModel, feature: str | int | None) -> int:
-    names = [str(name) for name in model.feature_names_in_]
-    if feature is None:
-        return 0
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
-    if whole and 0 <= int(feature) < len(names):
-        return int(feature)
-    raise InputError(f"there is no feature {feature!r}", nearest_name(feature, names))
-
-
-def _raw(samples: NodeSamples, model: FittedModel) -> NodeSamples:
-    """Samples of the model's nodes in original units."""
-    if samples.n_features != model.n_features_in_:
-        raise InputError(
-            f"the samples have {samples.n_features} features, "
-            f"but the model was fitted with {model.n_features_in_}",
-            "Pass the same features in the same order as in fit",
-        )
-    values = in_original_units(samples.values, samples.scaling)
-    return replace(samples.aligned(model.nodes_), values=values, scaling=None)
-
-
-def _takes_logarithm(model: FittedModel, column: int) -> bool:
-    scaling = model.scaling_
-    return scaling is not None and scaling.log is not None and bool(scaling.log[column])
-
-
-def _range(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
-    """Evenly spaced values over the range of the data."""
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        margin = abs(low) * 0.05 or 0.5
-        low, high = low - margin, high + margin
-    return np.asarray(
-        np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
-    )
 
 
 def _n_bins(values: FloatArray) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def summarise(
             "come out changed, or unchanged, by chance."
         ),
         findings=[
-            Finding(int(i), names[i], f"{divergence[i]:.3f}", _what(samples, moments, int(i)))
+            Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
             for i in order
             if divergence[i] > 0
         ],
@@ -131,9 +132,11 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) 
     return text
 
 
-def _what(samples: NodeSamples, moments: Moments, node: int) -> str:
-    """The most notable change of a mean or spread, relative to the spread."""
-    mean, spread = moments.mean[node], moments.spread[node]
+def what_changed(samples: NodeSamples, moments: Moments, nodes: Any) -> str:
+    """The most notable change of a mean or spread at a node, or at several on average."""
+    several = (-1, 2, samples.n_features)
+    mean = np.nanmean(moments.mean[nodes].reshape(several), axis=0)
+    spread = np.nanmean(moments.spread[nodes].reshape(several), axis=0)
     typical = np.sqrt((spread**2).mean(axis=0))
     usable = np.where(typical > 0, typical, np.inf)
     in_mean = np.abs(mean[1] - mean[0]) / usable

@@ -153,6 +153,32 @@ const scatterBlock = (i) => {
     element("figure", { class: "scatter" }, element("div", { id: "scatter", class: "chart" }), ...cap)];
 };
 
+const restsOn = (i) => {
+  const borrowed = data.borrowed;
+  if (!borrowed) return [];
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const others = borrowed.largest[i].filter(([, share]) => share >= 0.01)
+    .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
+  const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";
+  return [element("p", { id: "rests-on" },
+    `This estimate rests on about ${number(borrowed.total[i], 2)} observations of both samples; ` +
+    `${percent(borrowed.own[i])} of them are the node’s own, the rest is borrowed through the graph.${rest}`)];
+};
+
+const heldOut = (i) => {
+  const held = data.held_out;
+  if (!held || held.loss[0][i] === null) return [];
+  const words = { helped: "Neighbours helped here.", hurt: "Neighbours hurt here.",
+    unclear: "Whether neighbours helped here is unclear." };
+  const rows = held.fits.map((fit, k) => element("tr", {}, element("td", {}, fit),
+    element("td", { class: "number" }, `${number(held.loss[k][i], 3)} ± ${number(held.half[k][i], 2)}`)));
+  return [element("table", { id: "held-out" },
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "fit"),
+      element("th", { scope: "col", class: "number" }, "loss on data left out"))),
+    element("tbody", {}, ...rows)),
+  element("p", { class: "quiet" }, `A lower loss is better. ${words[held.neighbours[i]]}`)];
+};
+
 const fillPanel = (i, onSelect) => {
   byId("panel-heading").textContent = fullName(i);
   const figures = panels.features.map((feature, j) => element("figure", {},
@@ -169,9 +195,10 @@ const fillPanel = (i, onSelect) => {
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),
     element("p", { class: "quiet" }, `Weighted to look like “${data.sides[1]}”, the observations of “${data.sides[0]}” are worth as many as the effective sample size says.`),
+    ...restsOn(i),
     numbersTable(i),
     element("p", { class: "quiet" }, featureCaption(i)),
-    ...figures, ...scatterBlock(i), ...neighbourList(i, onSelect));
+    ...figures, ...scatterBlock(i), ...heldOut(i), ...neighbourList(i, onSelect));
   drawPanel(i);
 };
 

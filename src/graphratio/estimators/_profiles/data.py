@@ -1,0 +1,76 @@
+"""Training and held-out moments of every fold, for one bandwidth at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio.divergences import moment_losses
+from graphratio.features import NystromMap
+from graphratio.kernels import Kernel
+from graphratio.model_selection import RANK_TOLERANCE, FoldedData
+from graphratio.moments import Moments
+from graphratio.samples import NodeSamples
+from graphratio.solvers.edges import Edges
+from graphratio.solvers.profiles import ProfileProblem, first_profiles
+from graphratio.typing import FloatArray, IntArray
+
+# Entries of the second moments of all folds that are kept between visits, 1 GB.
+LARGEST_KEPT = 2**28
+
+# More profiles than a search will ask for; all are found at once.
+MOST_PROFILES = 12
+
+
+class FoldProblems:
+    """One fold of one bandwidth: the problem on the others, and what is held out."""
+
+    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
+        self.train, self.held_out = train, held_out
+        self.problem = ProfileProblem.of(train, edges)
+        self._starts: dict[bool, FloatArray] = {}
+
+    def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
+        """Profiles to begin with, shape (m, n_profiles); see `first_profiles`."""
+        if smooth not in self._starts:
+            most = min(MOST_PROFILES, *self.train.first.shape)
+            self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
+        return self._starts[smooth][:, :n_profiles]
+
+    def losses(self, theta: FloatArray) -> FloatArray:
+        """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
+        return moment_losses(self.held_out, theta)
+
+
+class HeldOutData:
+    """Folds of all bandwidths; those of the last bandwidths visited are kept."""
+
+    def __init__(
+        self,
+        samples: NodeSamples,
+        folds: IntArray,
+        kernel: Kernel,
+        dictionary: FloatArray,
+        edges: Edges,
+        alpha: float,
+        prior_ratio: float,
+    ) -> None:
+        self.samples, self.folds, self.edges = samples, folds, edges
+        self.kernel, self.dictionary = kernel, dictionary
+        self.alpha, self.prior_ratio = alpha, prior_ratio
+        self.n_folds = int(folds.max()) + 1
+        self._kept: dict[float, list[FoldProblems]] = {}
+
+    def at(self, bandwidth: float) -> list[FoldProblems]:
+        """All folds of a bandwidth."""
+        if bandwidth in self._kept:
+            return self._kept[bandwidth]
+        features = NystromMap.build(self.kernel, self.dictionary, bandwidth, RANK_TOLERANCE)
+        data = FoldedData(
+            self.samples, self.folds, features, self.alpha, self.prior_ratio, np.float32
+        )
+        found = [FoldProblems(*data.split(r), self.edges) for r in range(self.n_folds)]
+        size = self.n_folds * found[0].train.second.shape[0] * found[0].train.second.shape[1] ** 2
+        while self._kept and (len(self._kept) + 1) * size > LARGEST_KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[bandwidth] = found
+        return found

@@ -1,0 +1,212 @@
+"""From an estimator to what is fitted on folds: dictionary, candidates, couplings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._threads import suitable_threads
+from graphratio.dictionary import build_dictionary
+from graphratio.estimators import GRULSIF, Pool
+from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.estimators.grulsif import default_graph_penalties
+from graphratio.exceptions import InputError
+from graphratio.graph import Graph
+from graphratio.inference._fits import Coupling, Fit, SharedFit
+from graphratio.inference._folded import Setting
+from graphratio.inference._held_out import HeldOut, held_out_ratios
+from graphratio.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.model_selection import NODE_PENALTIES, Candidates
+from graphratio.moments import segment_indicator
+from graphratio.samples import NodeSamples, as_samples
+from graphratio.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What all fits on folds have in common.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        In the order of the graphs.
+    template : GRULSIF or Pool
+        Its parameters say what is tried.
+    kernel : Kernel
+    dictionary : ndarray of shape (n_atoms, n_features)
+    bandwidths : ndarray of shape (n_bandwidths,)
+    """
+
+    samples: NodeSamples
+    template: NystromEstimator
+    kernel: Kernel
+    dictionary: FloatArray
+    bandwidths: FloatArray
+
+    @classmethod
+    def of(cls, template: Any, samples: NodeSamples, random_state: np.random.Generator) -> Plan:
+        """Read the parameters of an estimator, fitted or not.
+
+        The dictionary of a fitted one is used as it is.
+        """
+        if not isinstance(template, GRULSIF | Pool):
+            raise InputError(
+                f"a model of type {type(template).__name__} cannot be fitted on folds here",
+                "Pass a GRULSIF or a Pool",
+            )
+        kernel = get_kernel(template.kernel)
+        sigma = median_bandwidths(samples, kernel)
+        dictionary = getattr(template, "dictionary_", None)
+        if dictionary is None:
+            dictionary = build_dictionary(
+                template.dictionary,
+                samples,
+                kernel,
+                sigma,
+                node_coherence=template.node_coherence,
+                graph_coherence=template.graph_coherence,
+                max_atoms=template.max_atoms,
+                random_state=random_state,
+            )
+        widths = positive_candidates(template.bandwidth, "bandwidth", bandwidth_grid(sigma))
+        return cls(samples, template, kernel, dictionary, widths)
+
+    @property
+    def node_penalties(self) -> FloatArray:
+        """Candidates of the node penalty."""
+        return positive_candidates(
+            self.template.node_penalty, "node_penalty", np.array(NODE_PENALTIES)
+        )
+
+    def coupled(self, graph: Graph) -> Coupling:
+        """Neighbours in a graph together; without edges, or for Pool, every node by itself."""
+        if not graph.n_edges or isinstance(self.template, Pool):
+            return self.alone()
+        penalties = positive_candidates(
+            getattr(self.template, "graph_penalty", None),
+            "graph_penalty",
+            default_graph_penalties(graph),
+        )
+        return Coupling(graph, Candidates(self.bandwidths, penalties, self.node_penalties))
+
+    def alone(self) -> Coupling:
+        """Every node by itself, with penalties of its own scale."""
+        graph = Graph.empty(self.samples.nodes)
+        return Coupling(graph, self._without_graph())
+
+    def shared(self) -> SharedFit:
+        """One ratio for all nodes."""
+        return SharedFit(self._without_graph())
+
+    def _without_graph(self) -> Candidates:
+        return Candidates(self.bandwidths, np.ones(1), np.array(NODE_PENALTIES))
+
+    def run(
+        self,
+        fits: Mapping[str, Fit],
+        n_folds: int,
+        n_repeats: int,
+        random_state: np.random.Generator,
+        **options: bool,
+    ) -> dict[str, HeldOut]:
+        """Fit on folds; options as in `held_out_ratios`."""
+        template = self.template
+        setting = Setting(
+            self.kernel,
+            self.dictionary,
+            float(template.alpha),
+            float(template.prior_ratio),
+            n_folds,
+        )
+        with suitable_threads(self.samples.n_observations, len(self.dictionary)):
+            return held_out_ratios(
+                self.samples,
+                fits,
+                setting,
+                n_repeats=n_repeats,
+                random_state=random_state,
+                **options,
+            )
+
+
+def in_scale_of(template: Any, samples: Any) -> NodeSamples:
+    """Read samples, in the scale of a fitted model, or as they are for one not fitted yet."""
+    read = as_samples(samples)
+    fitted = hasattr(template, "coef_")
+    return read.scaled(template.scaling_) if fitted else read
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMeans:
+    """Sum of the means over both samples of every node, and how sure it is.
+
+    Attributes
+    ----------
+    mean, error : ndarray of shape (n_nodes,)
+        And its standard error. NaN with fewer than two observations in a sample.
+    third : ndarray of shape (n_nodes,)
+        Third central moment of the mean.
+    freedom : ndarray of shape (n_nodes,)
+        Degrees of freedom of the standard error (Welch and Satterthwaite).
+    """
+
+    mean: FloatArray
+    error: FloatArray
+    third: FloatArray
+    freedom: FloatArray
+
+    @classmethod
+    def of(cls, terms: FloatArray, sizes: IntArray) -> NodeMeans:
+        """From one term for each observation.
+
+        Parameters
+        ----------
+        terms : ndarray of shape (n_observations,)
+            By node, reference before target.
+        sizes : ndarray of shape (n_nodes, 2)
+
+        Examples
+        --------
+        >>> means = NodeMeans.of(np.array([1.0, 3.0, 2.0, 6.0]), np.array([[2, 2]]))
+        >>> float(means.mean[0]), float(means.error[0])
+        (6.0, 2.236...)
+        """
+        indicator = segment_indicator(sizes.ravel(), terms.dtype)
+        count = np.maximum(sizes.ravel(), 1)
+        left = np.maximum(count - 1, 1)
+        means = (indicator @ terms) / count
+        deviations = terms - np.repeat(means, sizes.ravel())
+        spread = (indicator @ deviations**2) / left / count
+        third = (indicator @ deviations**3) / count**3
+        known = (sizes > 1).all(axis=1)
+        parts = spread.reshape(sizes.shape)
+        variance = parts.sum(axis=1)
+        by_freedom = (parts**2 / left.reshape(sizes.shape)).sum(axis=1)
+        tiny = np.finfo(np.float64).tiny
+        freedom = np.where(by_freedom > tiny, variance**2 / np.maximum(by_freedom, tiny), 1e6)
+        return cls(
+            np.where(known, means.reshape(sizes.shape).sum(axis=1), np.nan),
+            np.where(known, np.sqrt(variance), np.nan),
+            third.reshape(sizes.shape).sum(axis=1),
+            freedom,
+        )
+
+
+def loss_terms(ratios: FloatArray, is_target: Any, alpha: float) -> FloatArray:
+    """What every observation adds to the loss of its node, averaged over repeats.
+
+    The loss 1/2 E_{p^alpha} f^2 - E_q f is the sum of two means: of (1 - alpha)/2 f^2 over the
+    reference and of alpha/2 f^2 - f over the target.
+
+    Parameters
+    ----------
+    ratios : ndarray of shape (n_repeats, n_observations)
+    is_target : ndarray of shape (n_observations,)
+    alpha : float
+    """
+    squares = 0.5 * ratios**2
+    terms = np.where(is_target, alpha * squares - ratios, (1 - alpha) * squares)
+    return np.asarray(terms.mean(axis=0))

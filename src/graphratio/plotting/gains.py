@@ -1,0 +1,64 @@
+"""What a graph gained at every node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphratio.plotting._common import (
+    FAINT,
+    INK,
+    REFERENCE_COLOUR,
+    TARGET_COLOUR,
+    most_of,
+    new_axes,
+    without_frame,
+)
+from graphratio.typing import FloatArray
+
+
+def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
+    """Draw gains of all nodes from smallest to largest, with intervals.
+
+    Parameters
+    ----------
+    gain, half_width : ndarray of shape (n_nodes,)
+        NaN where a node could not be judged; those are left out.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    if ax is None:
+        ax = new_axes((7.0, 3.5))
+    known = np.flatnonzero(np.isfinite(gain))
+    order = known[np.argsort(gain[known], kind="stable")]
+    place = np.arange(len(order))
+    kinds = [
+        ("hurt", TARGET_COLOUR, gain < -half_width),
+        ("unclear", FAINT, np.abs(gain) <= half_width),
+        ("helped", REFERENCE_COLOUR, gain > half_width),
+    ]
+    for label, colour, chosen in kinds:
+        at = chosen[order]
+        if at.any():
+            ax.errorbar(
+                place[at],
+                gain[order][at],
+                half_width[order][at],
+                fmt="o",
+                markersize=3,
+                linewidth=0.8,
+                color=colour,
+                label=f"{label} ({int(at.sum())})",
+            )
+    ax.axhline(0, color=INK, linewidth=0.8)
+    if len(order):
+        most_of(ax, (gain - half_width)[order], (gain + half_width)[order])
+    ax.set_xlabel("nodes, from smallest to largest gain")
+    ax.set_ylabel("lower held-out loss than alone")
+    without_frame(ax, "top", "right")
+    ax.legend(frameon=False, loc="upper left")
+    return ax

@@ -1,0 +1,158 @@
+"""Which graph fits, and did it help."""
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.datasets import make_scenario
+from graphratio.exceptions import InputError
+from graphratio.inference._comparison import ALONE, LEARNED, SHARED
+from graphratio.inference._paired import DISPERSION, Difference
+
+MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0)
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return make_scenario("Ia", n_nodes=60, n=60, random_state=4)
+
+
+def ring(n_nodes=60, step=17):
+    return gr.Graph.from_edges([(i, (i + step) % n_nodes) for i in range(n_nodes)])
+
+
+@pytest.fixture(scope="module")
+def found(scenario):
+    graphs = {"clusters": scenario.graph, "ring": ring(), "none": None}
+    return gr.compare_graphs(scenario.samples, graphs, model=MODEL, random_state=0)
+
+
+def test_names_the_better_graph(found):
+    assert found.best == "clusters"
+    assert found.ranking == ["clusters", "ring"]
+    assert "'clusters' fits the data best" in found.verdict
+    assert found.between("clusters", "ring").mean < 0
+
+
+def test_says_no_clear_difference_when_there_is_none(scenario):
+    graphs = {"one": ring(step=17), "other": ring(step=13)}
+    result = gr.compare_graphs(scenario.samples, graphs, model=MODEL, n_repeats=1, random_state=0)
+    assert result.best is None
+    assert "No clear difference between" in result.verdict
+
+
+def test_every_fit_has_losses_with_intervals(found):
+    table = found.to_frame()
+    for name in (ALONE, SHARED, "clusters", "ring"):
+        assert table[f"loss, {name}"].notna().all()
+        assert (table[f"half width, {name}"] > 0).all()
+    assert set(table["neighbors"]) <= {"helped", "hurt", "unclear"}
+    gain = table[f"loss, {ALONE}"] - table["loss, clusters"]
+    np.testing.assert_allclose(table["gain"], gain, atol=1e-12)
+    assert list(table["node"][table["neighbors"] == "helped"]) == found.helped()
+    assert list(table["node"][table["neighbors"] == "hurt"]) == found.hurt()
+    summary = found.summary().set_index("fit")
+    assert summary.loc["clusters", "minus_alone"] < 0
+    assert summary.loc[ALONE, "minus_alone"] == 0
+
+
+def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
+    """With hyperparameters fixed, against the estimator on the same folds."""
+    from graphratio.divergences import ratio_losses
+    from graphratio.inference._plan import Plan, loss_terms
+
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    rng = np.random.default_rng(0)
+    plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
+    part = plan.run({"fit": plan.coupled(scenario.graph)}, 3, 1, rng)["fit"]
+    data, folds = plan.samples, part.folds[0]
+    fitted = gr.GRULSIF(**{**model.get_params(), "dictionary": plan.dictionary})
+    expected = np.empty(data.n_observations)
+    for fold in range(3):
+        train = [
+            [
+                data.values[(data.node_index == v) & (data.is_target == side) & (folds != fold)]
+                for v in range(data.n_nodes)
+            ]
+            for side in (False, True)
+        ]
+        fitted.fit((train[0], train[1]), scenario.graph)
+        rows = np.flatnonzero(folds == fold)
+        values = fitted.predict(data.values[rows])
+        expected[rows] = values[np.arange(len(rows)), data.node_index[rows]]
+    np.testing.assert_allclose(part.ratios[0], expected, atol=0.02)
+    terms = loss_terms(part.ratios, data.is_target, 0.1)
+    sizes = np.column_stack([data.n_reference, data.n_target])
+    means = [terms[data.node_index == v] for v in range(data.n_nodes)]
+    losses = [part[:60].mean() + part[60:].mean() for part in means]
+    np.testing.assert_allclose(losses, ratio_losses(part.ratios[0], sizes, 0.1), atol=1e-12)
+
+
+def test_offers_a_learned_graph_when_there_is_none(scenario):
+    result = gr.compare_graphs(scenario.samples, model=MODEL, n_repeats=1, random_state=0)
+    assert set(result.losses) == {ALONE, SHARED, LEARNED}
+    assert result.losses[LEARNED].mean < result.losses[ALONE].mean
+    graph = result.learned_graph
+    # Most of its edges join nodes of the same kind of change.
+    rows, columns = graph.adjacency.nonzero()
+    kinds = np.where(scenario.changed, scenario.groups, "unchanged")
+    assert (kinds[rows] == kinds[columns]).mean() > 1.5 * np.mean(
+        kinds[:, np.newaxis] == kinds[np.newaxis]
+    )
+    assert "learned from the data" in result.verdict
+    gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1).fit(scenario.samples, graph)
+
+
+def test_difference_allows_for_dependence():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=50)
+    apart = Difference.of(first, np.zeros(50))
+    assert apart.error == pytest.approx(DISPERSION * first.std(ddof=1) / np.sqrt(50))
+    assert Difference.of(np.array([np.nan, 1.0]), np.zeros(2)).p_value == 1.0
+
+
+def test_reprs_and_picture(found):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    assert "held-out loss" in repr(found)
+    html = found._repr_html_()
+    assert "fits the data best" in html
+    assert html.count("<tr>") + html.count("<tr ") >= 7
+    ax = found.plot()
+    assert "nodes" in ax.get_xlabel()
+    mpl.pyplot.close(ax.figure)
+
+
+def test_labels_in_another_order_make_no_difference(scenario):
+    labels = [f"s{v}" for v in range(60)]
+    data = scenario.samples
+    samples = gr.NodeSamples.from_arrays(
+        {label: data.reference(v) for v, label in enumerate(labels)},
+        {label: data.target(v) for v, label in enumerate(labels)},
+    )
+    graph = gr.Graph.from_adjacency(scenario.graph.adjacency, nodes=labels)
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = gr.Graph.from_adjacency(
+        scenario.graph.adjacency[order][:, order], nodes=[labels[v] for v in order]
+    )
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    result = gr.compare_graphs(
+        samples, {"a": graph, "b": shuffled}, model=fixed, n_repeats=1, random_state=0
+    )
+    assert result.losses["a"].mean == pytest.approx(result.losses["b"].mean, abs=1e-5)
+    assert result.best is None
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ({}, "cannot be compared"),
+        ({"a": 3}, "'a' are not graphs"),
+        ({ALONE: None}, "used for other fits"),
+        ({"a": ring(60), "b": gr.Graph.empty(59)}, "'b' has other nodes"),
+    ],
+)
+def test_bad_input(scenario, graphs, message):
+    with pytest.raises(InputError, match=message):
+        gr.compare_graphs(scenario.samples, graphs)
