@@ -20,7 +20,7 @@ from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.model_selection import Candidates, select
+from graphratio.model_selection import Candidates, Selection, select
 from graphratio.moments import Moments, node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
@@ -130,11 +130,8 @@ class NystromEstimator(NodeRatioEstimator):
         rng: np.random.Generator,
     ) -> None:
         """Settle the hyperparameters, by cross-validation where there is a choice."""
-        self.cv_results_ = None
         if len(candidates) == 1:
-            self.bandwidth_ = float(candidates.bandwidth[0])
-            self.graph_penalty_ = float(candidates.graph_penalty[0])
-            self.node_penalty_ = float(candidates.node_penalty[0])
+            self._settle(candidates)
             return
         chosen = select(
             samples,
@@ -148,6 +145,17 @@ class NystromEstimator(NodeRatioEstimator):
             random_state=rng,
             progress=self.progress,
         )
+        self._take(chosen)
+
+    def _settle(self, candidates: Candidates) -> None:
+        """Take the only candidate there is."""
+        self.bandwidth_ = float(candidates.bandwidth[0])
+        self.graph_penalty_ = float(candidates.graph_penalty[0])
+        self.node_penalty_ = float(candidates.node_penalty[0])
+        self.cv_results_ = None
+
+    def _take(self, chosen: Selection) -> None:
+        """Take the outcome of a selection."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.node_penalty_ = chosen.node_penalty
