@@ -27,7 +27,7 @@ from graphratio.solvers.preconditioners import BlockJacobi, HalfSum, mean_field
 from graphratio.typing import FloatArray
 
 # Largest ratio of the eigenvalues that the polynomial takes care of, and how well it does.
-SPREAD = 40.0
+SPREAD = 150.0
 ACCURACY = 0.1
 
 # Coupling is taken to be at least this, so that the interval has a length.

@@ -19,7 +19,10 @@ from graphratio.graph import Graph
 from graphratio.solvers.bases import component_indicators, low_modes
 from graphratio.typing import BoolArray, FloatArray
 
-N_MODES = 16
+# Modes that are used: more on larger graphs, between these bounds.
+FEWEST_MODES = 8
+MOST_MODES = 48
+NODES_PER_MODE = 40
 
 # Up to this many nodes all modes are computed and the lowest taken.
 SMALL_GRAPH = 300
@@ -36,11 +39,12 @@ def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
     """
     if graph.n_edges == 0:
         return np.empty(0), np.empty((graph.n_nodes, 0))
+    count = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
     if graph.n_nodes <= SMALL_GRAPH:
         modes, vectors = graph.spectrum
     else:
-        modes, vectors = low_modes(graph, N_MODES, component_indicators(graph, N_MODES))
-    return modes[:N_MODES], vectors[:, :N_MODES]
+        modes, vectors = low_modes(graph, count, component_indicators(graph, count))
+    return modes[:count], vectors[:, :count]
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,8 +162,8 @@ def _bisect(graph: Graph, count: int) -> IntArray:
 
 def _metis(graph: Graph, count: int) -> IntArray:
     pymetis = import_optional("pymetis", "metis", "partitioning with METIS")
-    adjacency = graph.adjacency
-    _, owner = pymetis.part_graph(count, xadj=adjacency.indptr, adjncy=adjacency.indices)
+    edges = pymetis.CSRAdjacency(graph.adjacency.indptr, graph.adjacency.indices)
+    _, owner = pymetis.part_graph(count, adjacency=edges)
     owner = np.asarray(owner, dtype=np.intp)
     # A tiny graph can leave a part empty; numbers stay without gaps.
     used, owner = np.unique(owner, return_inverse=True)

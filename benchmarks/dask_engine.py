@@ -1,0 +1,126 @@
+"""Cost of the Dask engine: overhead per iteration, and growth with the size of the graph.
+
+Every iteration of conjugate gradients takes two steps. Their time is measured between the
+calls of the driver, with two worker processes on this machine, and beside it the time of the
+same steps with both partitions in this process, which is the computation without the engine.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import graphratio as gr
+from graphratio.engine import LocalEngine, Message
+
+# Grid graphs of these sides; observations per sample and node.
+SIDES = (16, 32, 64, 128)
+N_OBSERVATIONS = 10
+
+
+def grid(side: int) -> gr.Graph:
+    """Square grid of side * side nodes."""
+    place = np.arange(side * side).reshape(side, side)
+    across = np.column_stack([place[:, :-1].ravel(), place[:, 1:].ravel()])
+    down = np.column_stack([place[:-1].ravel(), place[1:].ravel()])
+    return gr.Graph.from_edges([tuple(edge) for edge in np.vstack([across, down]).tolist()])
+
+
+def samples_on(graph: gr.Graph, seed: int = 0) -> gr.NodeSamples:
+    """Two-dimensional samples, the target shifted in one half of the nodes."""
+    rng = np.random.default_rng(seed)
+    shape = (graph.n_nodes, N_OBSERVATIONS, 2)
+    shift = (np.arange(graph.n_nodes) < graph.n_nodes // 2)[:, np.newaxis, np.newaxis]
+    reference, target = rng.normal(size=shape), rng.normal(size=shape) + shift
+    return gr.NodeSamples.from_arrays(reference, target, nodes=graph.nodes)
+
+
+class Watch:
+    """Times and bytes of the iterations, from the messages of an engine."""
+
+    def __init__(self) -> None:
+        self.iterations: list[float] = []
+        self.bytes: list[int] = []
+        self.began: float | None = None
+
+    def __call__(self, message: Message) -> None:
+        """Follow the two steps of an iteration, direction and advance."""
+        if message.method == "conjugate.direction" and not message.outgoing:
+            if message.partition == 0:
+                self.began = time.perf_counter()
+                self.bytes.append(0)
+        elif not message.method.startswith("conjugate") or self.began is None:
+            return
+        if message.method in ("conjugate.direction", "conjugate.advance"):
+            self.bytes[-1] += payload_bytes(message.payload)
+        last = message.outgoing and message.partition == 1
+        if message.method == "conjugate.advance" and last:
+            self.iterations.append(time.perf_counter() - self.began)
+
+
+def payload_bytes(payload: Any) -> int:
+    """Bytes of the arrays in a message."""
+    if isinstance(payload, np.ndarray):
+        return payload.nbytes
+    if isinstance(payload, dict):
+        return sum(payload_bytes(value) for value in payload.values())
+    if isinstance(payload, tuple | list):
+        return sum(payload_bytes(value) for value in payload)
+    return 8 if isinstance(payload, float) else 0
+
+
+def watched(make: Callable[[Watch], Any], graph: gr.Graph, data: gr.NodeSamples) -> tuple:
+    """Fit at fixed hyperparameters on an engine; returns the model and what was seen."""
+    watch = Watch()
+    model = gr.GRULSIF(
+        bandwidth=1.0,
+        graph_penalty=1.0 / (graph.n_nodes * graph.mean_degree),
+        node_penalty=1e-3,
+        max_atoms=30,
+        tol=1e-8,
+        engine=make(watch),
+    ).fit(data, graph)
+    return model, watch
+
+
+def main() -> None:
+    """Print the tables."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        print("== engine: two partitions, on two local Dask workers and in this process")
+        print(
+            f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it local':>12} {'ms/it Dask':>11} "
+            f"{'overhead ms':>12} {'bytes/it':>9} {'boundary':>9} {'same':>5} {'GiB here':>9}"
+        )
+        for side in SIDES:
+            graph = grid(side)
+            data = samples_on(graph)
+            here, local = watched(lambda watch: LocalEngine(2, observe=watch), graph, data)
+            there, remote = watched(
+                lambda watch: gr.DaskEngine(client, 2, observe=watch), graph, data
+            )
+            # In this process the partitions take turns, on two workers they run side by side.
+            alone = 1e3 * float(np.median(local.iterations)) / 2
+            dask = 1e3 * float(np.median(remote.iterations))
+            rows = int(there.solution_.method.split(",")[-1].split()[0])
+            print(
+                f"{graph.n_nodes:7d} {there.n_components_:3d} {there.solution_.n_iter:10d} "
+                f"{alone:12.2f} {dask:11.2f} {dask - alone:12.2f} {remote.bytes[-1]:9d} "
+                f"{rows:9d} {np.array_equal(here.coef_, there.coef_)!s:>5} "
+                f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:9.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
