@@ -8,13 +8,14 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
+.PHONY: help demo test browser lint format bench bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
 	@echo "make test    install what is needed, check style, types and layers, run all tests"
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
+	@echo "make bench-dask  overhead and growth of the Dask engine, two minutes"
 	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
 	@echo "make paper   run the paper's evaluation, about an hour on two cores; goes on if stopped"
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
@@ -83,6 +84,9 @@ test: lint browser
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(SINGLE) $(BIN)/python benchmarks/run.py
+
+bench-dask: $(READY)
+	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
 
 beyond: $(READY)
 	@$(SINGLE) $(BIN)/python studies/beyond.py

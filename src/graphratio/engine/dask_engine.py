@@ -7,10 +7,12 @@ made again somewhere else: a worker that did not answer in time gets nothing mor
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graphratio._optional import import_optional
@@ -85,6 +87,8 @@ class DaskPartitions(PartitionedEngine):
     load_timeout : float
         Seconds that a longer call may take.
     observe : callable, optional
+    workers : collection of str, optional
+        Addresses of the workers that may be used.
     """
 
     def __init__(
@@ -95,9 +99,11 @@ class DaskPartitions(PartitionedEngine):
         timeout: float,
         load_timeout: float,
         observe: Callable[[Message], None] | None = None,
+        workers: Iterable[str] | None = None,
     ) -> None:
         super().__init__(len(plans), observe)
         self.client = client
+        self.workers = None if workers is None else set(workers)
         self.plans, self.sources = plans, sources
         self.timeout, self.load_timeout = timeout, load_timeout
         self.hosts: dict[int, Any] = {}
@@ -114,8 +120,10 @@ class DaskPartitions(PartitionedEngine):
             self.hosts.pop(p, None)
             self.address.pop(p, None)
         self._place(partitions)
-        futures = {p: self.hosts[p].build(self.plans[p], self.sources[p]) for p in partitions}
-        self._collect(futures, slow=True)
+        sends = {
+            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
+        }
+        self._collect(sends, slow=True)
 
     def _place(self, partitions: Sequence[int]) -> None:
         """Create an actor for every partition on the workers that have the fewest."""
@@ -141,42 +149,43 @@ class DaskPartitions(PartitionedEngine):
                 # An actor takes the current client for its own.
                 with self.client.as_current():
                     self.hosts[p] = future.result(timeout=max(deadline - time.monotonic(), 0.1))
-            except Exception as error:
-                self._shun(p, error)
+            except Exception:
+                # Whatever it is, it is not an error of ours: creating an actor runs no code.
+                self.shunned.add(self.address[p])
                 lost.append(p)
         if lost:
             raise WorkerLost(lost, "no actor could be created")
 
     def _usable(self) -> list[str]:
-        known: dict[str, Any] = self.client.scheduler_info()["workers"]
-        return sorted(set(known) - self.shunned)
+        known = set(self.client.scheduler_info()["workers"])
+        allowed = known if self.workers is None else known & self.workers
+        return sorted(allowed - self.shunned)
 
     def _deliver(self, partitions: Sequence[int], calls: Sequence[Call], slow: bool) -> list[Reply]:
-        futures, lost = {}, []
-        for p, call in zip(partitions, calls, strict=True):
-            try:
-                futures[p] = self.hosts[p].call(call.method, call.inbox, call.arguments)
-            except (KeyError, RuntimeError):
-                lost.append(p)
-        replies = self._collect(futures, slow, lost)
+        sends = {
+            p: partial(self._send, p, "call", call.method, call.inbox, call.arguments)
+            for p, call in zip(partitions, calls, strict=True)
+        }
+        replies = self._collect(sends, slow)
         return [replies[p] for p in partitions]
 
-    def _collect(
-        self, futures: dict[int, Any], slow: bool, lost: Sequence[int] = ()
-    ) -> dict[int, Any]:
-        """Wait for answers until the deadline; what does not come is lost."""
-        deadline = time.monotonic() + (self.load_timeout if slow else self.timeout)
-        missing = list(lost)
-        reason = "the worker is gone"
+    def _send(self, p: int, method: str, *arguments: Any) -> Any:
+        if p not in self.hosts:
+            raise ConnectionError("the partition has no worker")
+        return getattr(self.hosts[p], method)(*arguments)
+
+    def _collect(self, sends: Mapping[int, Callable[[], Any]], slow: bool) -> dict[int, Any]:
+        """Send, and wait for answers until the deadline; what does not come is lost."""
+        answers = self._answers(sends, self.load_timeout if slow else self.timeout)
+        missing, reason = [], "the worker has nothing of it"
         replies: dict[int, Any] = {}
-        for p, future in futures.items():
-            try:
-                kind, value = self._wait(p, future, deadline, slow)
-            except Exception as error:
-                self._shun(p, error)
+        for p, answer in answers.items():
+            if isinstance(answer, Exception):
+                self.shunned.add(self.address.get(p, ""))
                 missing.append(p)
-                reason = _words(error)
+                reason = _words(answer)
                 continue
+            kind, value = answer
             if kind == "empty":
                 missing.append(p)
             elif kind == "refused":
@@ -187,26 +196,40 @@ class DaskPartitions(PartitionedEngine):
                 replies[p] = value
         if missing:
             # Whoever shares a worker with a lost partition is lost as well.
-            gone = {self.address.get(p) for p in missing}
+            gone = {self.address[p] for p in missing if p in self.address}
             missing += [p for p, address in self.address.items() if address in gone]
             raise WorkerLost(sorted(set(missing)), reason)
         return replies
 
-    def _wait(self, p: int, future: Any, deadline: float, slow: bool) -> Any:
-        while True:
+    def _answers(self, sends: Mapping[int, Callable[[], Any]], allowed: float) -> dict[int, Any]:
+        """What came back for every partition: an answer, or the exception in its place."""
+        tasks: dict[int, asyncio.Task[Any]] = {}
+        waiting = [*sends]
+        given_up: dict[int, Exception] = {}
+        deadline = time.monotonic() + allowed
+
+        async def wait(seconds: float) -> None:
+            # All in one visit to the event loop, since a visit costs as much as a message.
+            for p, send in sends.items():
+                if p not in tasks:
+                    tasks[p] = asyncio.ensure_future(_answer(send))
+            await asyncio.wait([tasks[p] for p in waiting], timeout=seconds)
+
+        while waiting:
             left = deadline - time.monotonic()
-            if future.done():
-                return future.result(timeout=max(left, 1.0))
-            if left <= 0:
-                allowed = self.load_timeout if slow else self.timeout
-                raise TimeoutError(f"no answer within {allowed:g} s")
-            if not slow:
-                return future.result(timeout=left)
-            try:
-                return future.result(timeout=min(left, LOOK_EVERY))
-            except TimeoutError:
-                if not future.done():
+            self.client.sync(wait, max(min(left, LOOK_EVERY), 0.0))
+            waiting = [p for p in waiting if not tasks[p].done()]
+            for p in waiting:
+                try:
+                    if left <= 0:
+                        raise TimeoutError(f"no answer within {allowed:g} s")
                     self._look(p)
+                except OSError as error:
+                    given_up[p] = error
+            waiting = [p for p in waiting if p not in given_up]
+        for p in given_up:
+            self.client.loop.add_callback(tasks[p].cancel)
+        return {p: given_up.get(p) or tasks[p].result() for p in sends}
 
     def _look(self, p: int) -> None:
         """Raise if the worker of a partition is gone or has been silent for too long."""
@@ -216,11 +239,6 @@ class DaskPartitions(PartitionedEngine):
         silent = time.time() - float(worker["last_seen"])
         if silent > self.timeout:
             raise TimeoutError(f"no sign of life for {silent:.0f} s")
-
-    def _shun(self, p: int, error: Exception) -> None:
-        address = self.address.get(p)
-        if address is not None:
-            self.shunned.add(address)
 
 
 class DaskEngine(EngineSettings):
@@ -255,6 +273,8 @@ class DaskEngine(EngineSettings):
         File that the copies are also written to, in NumPy's format.
     start : array of shape (n_nodes, 1, m), or path of a checkpoint, optional
         Where the final solve starts: the checkpoint of an `EngineError`, or its file.
+    workers : collection of str, optional
+        Addresses of the workers to use. Default all that the scheduler knows.
     observe : callable, optional
         Called with every `Message` that crosses the border of a partition.
 
@@ -281,6 +301,7 @@ class DaskEngine(EngineSettings):
         checkpoint_every: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         start: FloatArray | str | os.PathLike[str] | None = None,
+        workers: Iterable[str] | None = None,
         observe: Callable[[Message], None] | None = None,
     ) -> None:
         self._distributed = import_optional("distributed", "dask", "DaskEngine")
@@ -301,6 +322,7 @@ class DaskEngine(EngineSettings):
         self.client = client
         self.timeout = check_real(timeout, "timeout", low=0)
         self.load_timeout = check_real(load_timeout, "load_timeout", low=0)
+        self.workers = None if workers is None else list(workers)
         self.observe = observe
         if loader is not None:
             _check_pickle(loader)
@@ -321,7 +343,13 @@ class DaskEngine(EngineSettings):
     def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> DaskPartitions:
         """Connect; the partitions are still empty."""
         return DaskPartitions(
-            self._connect(), plans, sources, self.timeout, self.load_timeout, self.observe
+            self._connect(),
+            plans,
+            sources,
+            self.timeout,
+            self.load_timeout,
+            self.observe,
+            self.workers,
         )
 
     def _connect(self) -> Any:
@@ -355,6 +383,14 @@ def _check_pickle(loader: Callable[[list[Label]], Any]) -> None:
             f"the loader {loader!r} cannot be sent to workers ({type(error).__name__}: {error})",
             "Let it open files and connections itself when it is called, and not hold open ones",
         ) from error
+
+
+async def _answer(send: Callable[[], Any]) -> Any:
+    """Wait for an answer; whatever goes wrong with the connection is a value."""
+    try:
+        return await send()
+    except Exception as error:
+        return error
 
 
 def _words(error: Exception) -> str:
