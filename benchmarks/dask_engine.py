@@ -7,7 +7,6 @@ same steps with both partitions in this process, which is the computation withou
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 import graphratio as gr
 from graphratio.engine import LocalEngine, Message
+from graphratio.engine.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
 
 # Grid graphs of these sides; observations per sample and node.
 SIDES = (16, 32, 64, 128)
@@ -42,7 +42,8 @@ def samples_on(graph: gr.Graph, seed: int = 0) -> gr.NodeSamples:
 class Watch:
     """Times and bytes of the iterations, from the messages of an engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
         self.iterations: list[float] = []
         self.bytes: list[int] = []
         self.began: float | None = None
@@ -51,7 +52,7 @@ class Watch:
         """Follow the two steps of an iteration, direction and advance."""
         if message.method == "conjugate.direction" and not message.outgoing:
             if message.partition == 0:
-                self.began = time.perf_counter()
+                self.began = self.clock()
                 self.bytes.append(0)
         elif not message.method.startswith("conjugate") or self.began is None:
             return
@@ -59,7 +60,7 @@ class Watch:
             self.bytes[-1] += payload_bytes(message.payload)
         last = message.outgoing and message.partition == 1
         if message.method == "conjugate.advance" and last:
-            self.iterations.append(time.perf_counter() - self.began)
+            self.iterations.append(self.clock() - self.began)
 
 
 def payload_bytes(payload: Any) -> int:
@@ -73,9 +74,14 @@ def payload_bytes(payload: Any) -> int:
     return 8 if isinstance(payload, float) else 0
 
 
-def watched(make: Callable[[Watch], Any], graph: gr.Graph, data: gr.NodeSamples) -> tuple:
+def watched(
+    make: Callable[[Watch], Any],
+    graph: gr.Graph,
+    data: gr.NodeSamples,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[gr.GRULSIF, Watch]:
     """Fit at fixed hyperparameters on an engine; returns the model and what was seen."""
-    watch = Watch()
+    watch = Watch(clock)
     model = gr.GRULSIF(
         bandwidth=1.0,
         graph_penalty=1.0 / (graph.n_nodes * graph.mean_degree),
@@ -87,22 +93,53 @@ def watched(make: Callable[[Watch], Any], graph: gr.Graph, data: gr.NodeSamples)
     return model, watch
 
 
-def main() -> None:
-    """Print the tables."""
+def boundary_of(model: gr.GRULSIF) -> int:
+    """Boundary rows, as the solution reports them."""
+    return int(model.solution_.method.split(",")[-1].split()[0])
+
+
+def growth() -> None:
+    """Processor time and bytes of an iteration, partitions in this process."""
+    print("== growth with the graph: two partitions in this process, processor time")
+    print(
+        f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it':>8} {'us/it/node':>11} "
+        f"{'bytes/it':>9} {'by the model':>13}"
+    )
+    for side in SIDES:
+        graph = grid(side)
+        model, seen = watched(
+            lambda watch: LocalEngine(2, observe=watch),
+            graph,
+            samples_on(graph),
+            time.process_time,
+        )
+        m = model.n_components_
+        modes = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
+        predicted = 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5))
+        milliseconds = 1e3 * float(np.median(seen.iterations))
+        print(
+            f"{graph.n_nodes:7d} {m:3d} {model.solution_.n_iter:10d} {milliseconds:8.2f} "
+            f"{1e3 * milliseconds / graph.n_nodes:11.2f} {seen.bytes[-1]:9d} {predicted:13d}",
+            flush=True,
+        )
+
+
+def overhead() -> None:
+    """Wall time of an iteration on two local workers, beside the same work in this process."""
     from distributed import Client, LocalCluster
 
+    print("== overhead: two partitions on two local Dask workers and in this process, wall time")
+    print(
+        f"{'nodes':>7} {'m':>3} {'ms/it local / 2':>15} {'ms/it Dask':>11} {'fastest':>8} "
+        f"{'overhead ms':>12} {'same bits':>10}"
+    )
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
         ) as cluster,
         Client(cluster) as client,
     ):
-        print("== engine: two partitions, on two local Dask workers and in this process")
-        print(
-            f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it local':>12} {'ms/it Dask':>11} "
-            f"{'overhead ms':>12} {'bytes/it':>9} {'boundary':>9} {'same':>5} {'GiB here':>9}"
-        )
-        for side in SIDES:
+        for side in SIDES[:3]:
             graph = grid(side)
             data = samples_on(graph)
             here, local = watched(lambda watch: LocalEngine(2, observe=watch), graph, data)
@@ -112,14 +149,18 @@ def main() -> None:
             # In this process the partitions take turns, on two workers they run side by side.
             alone = 1e3 * float(np.median(local.iterations)) / 2
             dask = 1e3 * float(np.median(remote.iterations))
-            rows = int(there.solution_.method.split(",")[-1].split()[0])
             print(
-                f"{graph.n_nodes:7d} {there.n_components_:3d} {there.solution_.n_iter:10d} "
-                f"{alone:12.2f} {dask:11.2f} {dask - alone:12.2f} {remote.bytes[-1]:9d} "
-                f"{rows:9d} {np.array_equal(here.coef_, there.coef_)!s:>5} "
-                f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:9.2f}",
+                f"{graph.n_nodes:7d} {there.n_components_:3d} {alone:15.2f} {dask:11.2f} "
+                f"{1e3 * min(remote.iterations):8.2f} {dask - alone:12.2f} "
+                f"{np.array_equal(here.coef_, there.coef_)!s:>10}",
                 flush=True,
             )
+
+
+def main() -> None:
+    """Print both tables."""
+    growth()
+    overhead()
 
 
 if __name__ == "__main__":

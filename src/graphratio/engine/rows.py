@@ -8,6 +8,7 @@ V           low modes of the graph at own nodes, shape (n_own, k)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -15,11 +16,14 @@ import numpy as np
 from graphratio.engine.chebyshev import LocalBasis, local_inverse
 from graphratio.engine.partition import Plan
 from graphratio.engine.protocol import Mail, Reply
-from graphratio.moments import Moments
+from graphratio.moments import FactoredSecond, Moments, SecondMoment
 from graphratio.objectives import GraphObjective
 from graphratio.solvers.bases import pick
 from graphratio.solvers.cbcgd import curvatures
-from graphratio.typing import BoolArray, FloatArray
+from graphratio.typing import BoolArray, FloatArray, IntArray
+
+# Blocks of second moments that are formed at a time.
+BLOCKS_AT_ONCE = 256
 
 
 class SystemRows:
@@ -67,10 +71,12 @@ class SystemRows:
 
     def coarse_blocks(self) -> FloatArray:
         """Own part of V_k' A V_k for every low mode k, shape (k, m, m)."""
-        blocks = self.second.dense().astype(np.float64)
-        weights = np.square(self.plan.modes)
-        m = blocks.shape[1]
-        return np.asarray((weights.T @ blocks.reshape(len(blocks), -1)).reshape(-1, m, m))
+        squares = np.square(self.plan.modes)
+        m = self.second.shape[1]
+        total = np.zeros((squares.shape[1], m * m))
+        for nodes, blocks in _some_blocks(self.second):
+            total += squares[nodes].T @ blocks.reshape(len(blocks), -1).astype(np.float64)
+        return total.reshape(-1, m, m)
 
 
 class ConjugateRows:
@@ -221,6 +227,21 @@ class DescentRows:
     def coefficients(self, inbox: Mail) -> Reply:
         """Rows of the coefficients, shape (n_own, 1, m)."""
         return Reply(self.theta[:, np.newaxis])
+
+
+def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Nodes and their blocks, a few at a time: all at once may not fit beside the features."""
+    if not isinstance(second, FactoredSecond):
+        blocks = second.dense()
+        for begin in range(0, len(blocks), BLOCKS_AT_ONCE):
+            some = np.arange(begin, min(begin + BLOCKS_AT_ONCE, len(blocks)))
+            yield some, blocks[some]
+        return
+    for nodes, psi, weights in second.parts:
+        for begin in range(0, len(nodes), BLOCKS_AT_ONCE):
+            rows = slice(begin, begin + BLOCKS_AT_ONCE)
+            scaled = psi[rows] * weights[rows, :, np.newaxis]
+            yield nodes[rows], scaled.transpose(0, 2, 1) @ psi[rows]
 
 
 def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
