@@ -3,6 +3,8 @@
 Every iteration of conjugate gradients takes two steps. Their time is measured between the
 calls of the driver, with two worker processes on this machine, and beside it the time of the
 same steps with both partitions in this process, which is the computation without the engine.
+Bytes that travel and bytes that the partitions hold are compared with the cost model of
+docs/dask.md.
 """
 
 from __future__ import annotations
@@ -16,10 +18,18 @@ import numpy as np
 import graphratio as gr
 from graphratio.engine import LocalEngine, Message
 from graphratio.engine.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
+from graphratio.engine.local import LocalPartitions
 
-# Grid graphs of these sides; observations per sample and node.
+# Grid graphs of these sides; observations per sample and node; features of an observation.
 SIDES = (16, 32, 64, 128)
 N_OBSERVATIONS = 10
+DIMENSION = 2
+
+# Arrays of the size of the coefficients that a partition holds: iterates and preconditioner.
+ITERATES = 10
+
+# The overhead per iteration that the engine is to stay below, in milliseconds.
+TARGET = 15.0
 
 
 def grid(side: int) -> gr.Graph:
@@ -31,12 +41,41 @@ def grid(side: int) -> gr.Graph:
 
 
 def samples_on(graph: gr.Graph, seed: int = 0) -> gr.NodeSamples:
-    """Two-dimensional samples, the target shifted in one half of the nodes."""
+    """Normal samples, the target shifted in one half of the nodes."""
     rng = np.random.default_rng(seed)
-    shape = (graph.n_nodes, N_OBSERVATIONS, 2)
+    shape = (graph.n_nodes, N_OBSERVATIONS, DIMENSION)
     shift = (np.arange(graph.n_nodes) < graph.n_nodes // 2)[:, np.newaxis, np.newaxis]
     reference, target = rng.normal(size=shape), rng.normal(size=shape) + shift
     return gr.NodeSamples.from_arrays(reference, target, nodes=graph.nodes)
+
+
+class KeptEngine(LocalEngine):
+    """An engine in this process whose partitions can be looked at afterwards."""
+
+    opened: LocalPartitions
+
+    def open(self, plans: Any, sources: Any) -> LocalPartitions:
+        """Keep what is opened."""
+        self.opened = super().open(plans, sources)
+        return self.opened
+
+
+def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
+    """Bytes of all arrays that an object holds, each memory counted once."""
+    seen = set() if seen is None else seen
+    if isinstance(thing, np.ndarray):
+        while isinstance(thing.base, np.ndarray):
+            thing = thing.base
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, dict):
+        return sum(held_bytes(value, seen) for value in thing.values())
+    if isinstance(thing, tuple | list):
+        return sum(held_bytes(value, seen) for value in thing)
+    return held_bytes(vars(thing), seen) if hasattr(thing, "__dict__") else 0
 
 
 class Watch:
@@ -103,23 +142,27 @@ def growth() -> None:
     print("== growth with the graph: two partitions in this process, processor time")
     print(
         f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it':>8} {'us/it/node':>11} "
-        f"{'bytes/it':>9} {'by the model':>13}"
+        f"{'bytes/it':>9} {'by the model':>13} {'MB held':>8} {'by the model':>13}"
     )
     for side in SIDES:
         graph = grid(side)
-        model, seen = watched(
-            lambda watch: LocalEngine(2, observe=watch),
-            graph,
-            samples_on(graph),
-            time.process_time,
-        )
-        m = model.n_components_
+        engines: list[KeptEngine] = []
+
+        def make(watch: Watch, kept: list[KeptEngine] = engines) -> KeptEngine:
+            kept.append(KeptEngine(2, observe=watch))
+            return kept[0]
+
+        model, seen = watched(make, graph, samples_on(graph), time.process_time)
+        m, n = model.n_components_, 2 * N_OBSERVATIONS
         modes = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
-        predicted = 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5))
+        travel = 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5))
+        memory = 8 * graph.n_nodes * (n * (DIMENSION + m) + m * min(m, n) + ITERATES * m + modes)
         milliseconds = 1e3 * float(np.median(seen.iterations))
+        held = sum(held_bytes(part) for part in engines[0].opened.parts.values())
         print(
             f"{graph.n_nodes:7d} {m:3d} {model.solution_.n_iter:10d} {milliseconds:8.2f} "
-            f"{1e3 * milliseconds / graph.n_nodes:11.2f} {seen.bytes[-1]:9d} {predicted:13d}",
+            f"{1e3 * milliseconds / graph.n_nodes:11.2f} {seen.bytes[-1]:9d} {travel:13d} "
+            f"{1e-6 * held:8.2f} {1e-6 * memory:13.2f}",
             flush=True,
         )
 
@@ -131,11 +174,11 @@ def overhead() -> None:
     print("== overhead: two partitions on two local Dask workers and in this process, wall time")
     print(
         f"{'nodes':>7} {'m':>3} {'ms/it local / 2':>15} {'ms/it Dask':>11} {'fastest':>8} "
-        f"{'overhead ms':>12} {'same bits':>10}"
+        f"{'overhead ms':>12} {'same bits':>10}   (target: at most {TARGET:g} ms)"
     )
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -7,6 +7,8 @@ import numpy as np
 import graphratio as gr
 from graphratio.engine import LocalEngine, WorkerLost
 from graphratio.engine.local import LocalPartitions
+from graphratio.features import NystromMap
+from graphratio.kernels import Kernel
 
 FIXED = dict(bandwidth=1.2, graph_penalty=0.05, node_penalty=0.05, random_state=0)
 
@@ -26,11 +28,33 @@ def ring(n_nodes: int = 12, n_features: int = 2, seed: int = 0):
     return gr.NodeSamples.from_arrays(reference, target), graph
 
 
+# What may be in a message beside arrays: no data hides in these.
+PLAIN = (bool, int, float, str, type, np.number, np.random.Generator, Kernel)
+
+
+def arrays_in(payload):
+    """All arrays of a message, however deep."""
+    if isinstance(payload, np.ndarray):
+        yield payload
+    elif isinstance(payload, dict):
+        for value in payload.values():
+            yield from arrays_in(value)
+    elif isinstance(payload, tuple | list):
+        for value in payload:
+            yield from arrays_in(value)
+    elif isinstance(payload, NystromMap):
+        yield from (payload.pivots, payload.transform)
+    elif payload is not None and not isinstance(payload, PLAIN):
+        # Samples and plans are for building partitions only.
+        raise AssertionError(f"a message has something of type {type(payload).__name__}")
+
+
 class FaultyPartitions(LocalPartitions):
     """Partitions that are lost at given calls.
 
-    `losses` maps the number of a delivery to the partitions lost in it, `bad_rebuilds` the
-    number of a rebuild. The others have done their part of the step when the loss shows.
+    `losses` maps the number of a delivery, or a method to mean every delivery of it, to the
+    partitions lost in it, `bad_rebuilds` the number of a rebuild. In a delivery the others have
+    done their part when the loss shows, in a rebuild nobody has been made.
     """
 
     def __init__(self, plans, sources, losses, bad_rebuilds, log):
@@ -43,15 +67,13 @@ class FaultyPartitions(LocalPartitions):
         for p in self.bad_rebuilds.get(number, ()):
             self.parts.pop(p, None)
         if number in self.bad_rebuilds:
-            lost = self.bad_rebuilds[number]
-            super()._make([p for p in partitions if p not in lost])
-            raise WorkerLost(lost, "injected while rebuilding")
+            raise WorkerLost(self.bad_rebuilds[number], "injected while rebuilding")
         super()._make(partitions)
 
     def _deliver(self, partitions, calls, slow):
         number, self.n_delivered = self.n_delivered, self.n_delivered + 1
         self.log.append(calls[0].method)
-        lost = self.losses.get(number, ())
+        lost = self.losses.get(number, self.losses.get(calls[0].method, ()))
         if not lost:
             return super()._deliver(partitions, calls, slow)
         for p in lost:

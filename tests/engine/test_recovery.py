@@ -71,6 +71,20 @@ def test_a_loss_during_selection_changes_nothing(data):
         assert_allclose(model.coef_, expected.coef_, atol=1e-5)
 
 
+def test_iterations_that_were_lost_do_not_count(data, monkeypatch):
+    """A solve that begins again from nothing may take as many iterations as any other."""
+    monkeypatch.setattr("graphratio.estimators._partitioned.SOLVE_ITERATIONS", 9)
+    plain = FaultyEngine()
+    expected = gr.GRULSIF(**SELECTED, engine=plain).fit(*data)
+    first = plain.log.index("held_out_loss")
+    solve = plain.log[:first].count("conjugate.advance")
+    assert solve > 4
+    engine = FaultyEngine(losses={first - 2: (0,)})
+    model = gr.GRULSIF(**SELECTED, engine=engine).fit(*data)
+    assert_array_equal(model.cv_results_["mean_score"], expected.cv_results_["mean_score"])
+    assert_allclose(model.coef_, expected.coef_, atol=1e-5)
+
+
 def test_two_at_once_and_one_during_recovery(data, whole):
     for losses, bad in [
         ({12: (0, 2)}, {}),
@@ -141,6 +155,15 @@ class TestGivingUp:
     def test_no_retries(self, data):
         with pytest.raises(EngineError, match="0 recoveries"):
             gr.GRULSIF(**FIXED, engine=FaultyEngine(losses={8: (0,)}, retries=0)).fit(*data)
+
+    @pytest.mark.parametrize("method", ["held_out_loss", "conjugate.refresh", "divergences"])
+    def test_a_call_that_always_fails_ends(self, data, method):
+        """What succeeds before it, again and again, is no progress."""
+        engine = FaultyEngine(losses={method: (1,)}, retries=2)
+        settings = SELECTED if method == "held_out_loss" else FIXED
+        with pytest.raises(EngineError, match="2 recoveries in a row did not help"):
+            gr.GRULSIF(**settings, engine=engine).fit(*data)
+        assert engine.log.count(method) == 3
 
     def test_progress_resets_the_count(self, data, whole):
         """Four losses, each after a new copy, with two retries."""

@@ -2,28 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.engine.problems import FIXED, ring
+from tests.engine.problems import FIXED, arrays_in, ring
 
 import graphratio as gr
 from graphratio.engine import LocalEngine
-from graphratio.engine.partition import Plan
-from graphratio.features import NystromMap
-
-
-def arrays_in(payload):
-    """All arrays of a message, however deep."""
-    if isinstance(payload, np.ndarray):
-        yield payload
-    elif isinstance(payload, dict):
-        for value in payload.values():
-            yield from arrays_in(value)
-    elif isinstance(payload, tuple | list):
-        for value in payload:
-            yield from arrays_in(value)
-    elif isinstance(payload, NystromMap):
-        yield from (payload.pivots, payload.transform)
-    elif isinstance(payload, gr.NodeSamples | Plan):
-        raise AssertionError("samples and plans are for building partitions only")
 
 
 def bytes_of(message):

@@ -102,7 +102,7 @@ def solve_conjugate(
     """
     n = len(problem.lam)
     progress = Progress(np.zeros(n, dtype=np.intp), np.full(n, np.inf))
-    fleet.saved = start
+    fleet.begin(start)
     norm, coarse = 1.0, None
     for name, patience in _plan(problem, max_iter):
         if coarse is None or name != progress.preconditioner:
@@ -163,14 +163,19 @@ class _Run:
         self.fleet, self.engine = fleet, fleet.engine
         self.coarse, self.progress, self.norm = coarse, progress, norm
         self.tol, self.every, self.exact = tol, every, exact
+        self.first = progress.n_iter.copy()
 
     def __call__(self, limit: int) -> None:
         """Iterate until all candidates have converged or one has made `limit` iterations."""
+        if self.fleet.saved is None:
+            # Nothing is left of iterations that a loss has cut short, so they do not count.
+            self.progress.n_iter[:] = self.first
+            del self.progress.history[self.first.max() :]
         place(self.engine, "conjugate", self.fleet.saved)
         self._iterate(limit)
         if not self.exact:
             return
-        self.fleet.save(self.engine.gather("conjugate.coefficients"))
+        self._copy()
         self.engine.step("conjugate.refresh")
         squares, _, _ = self.engine.step("conjugate.restart")
         self.progress.relative = np.sqrt(squares) / self.norm
@@ -201,8 +206,12 @@ class _Run:
             progress.history.append(progress.relative.copy())
             since_copy += 1
             if self.every is not None and since_copy == self.every:
-                self.fleet.save(engine.gather("conjugate.coefficients"))
+                self._copy()
                 since_copy = 0
+
+    def _copy(self) -> None:
+        parts = self.engine.gather("conjugate.coefficients")
+        self.fleet.save(parts, int(self.progress.n_iter.max()))
 
 
 def place(engine: Engine, part: str, theta: list[FloatArray] | None) -> None:

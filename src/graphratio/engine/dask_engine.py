@@ -1,244 +1,22 @@
-"""Partitions as actors on Dask workers.
-
-One actor holds one partition. The driver talks to the workers directly; every call has a
-deadline. Whatever goes wrong between driver and worker counts as a lost partition, which is
-made again somewhere else: a worker that did not answer in time gets nothing more in this fit.
-"""
+"""The Dask engine as its users create it: which cluster, which partitions, which patience."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from graphratio._optional import import_optional
-from graphratio._threads import single_thread
+from graphratio.engine.actors import DaskPartitions
+from graphratio.engine.lifesigns import LifeSigns
 from graphratio.engine.partition import Plan
-from graphratio.engine.protocol import (
-    Call,
-    Mail,
-    Message,
-    PartitionedEngine,
-    PartitionFailed,
-    Reply,
-    WorkerLost,
-)
+from graphratio.engine.protocol import Message
 from graphratio.engine.settings import EngineSettings
-from graphratio.engine.worker import Partition, Source
-from graphratio.exceptions import EngineError, GraphRatioError, InputError
+from graphratio.engine.worker import Source
+from graphratio.exceptions import EngineError, InputError
 from graphratio.graph import Graph
 from graphratio.typing import FloatArray, Label
 from graphratio.validation import check_real
-
-# How often a worker is asked for signs of life while a long call runs, in seconds.
-LOOK_EVERY = 1.0
-
-
-class PartitionHost:
-    """The actor: a partition, and errors turned into values.
-
-    Errors of the partition travel as values, so that every exception that reaches the driver
-    otherwise is one of the connection.
-    """
-
-    def __init__(self) -> None:
-        self.partition: Partition | None = None
-
-    def build(self, plan: Plan, source: Source) -> tuple[str, Any]:
-        """Make the partition and load its data."""
-        return self._guarded(lambda: self._build(plan, source))
-
-    def call(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> tuple[str, Any]:
-        """Run a method of the partition."""
-        if self.partition is None:
-            # An actor that Dask restarted by itself has nothing of what the lost one had.
-            return "empty", None
-        partition = self.partition
-        return self._guarded(lambda: partition.run(method, inbox, arguments))
-
-    def _build(self, plan: Plan, source: Source) -> None:
-        self.partition = Partition(plan, source)
-
-    def _guarded(self, work: Callable[[], Any]) -> tuple[str, Any]:
-        try:
-            with single_thread():
-                return "done", work()
-        except GraphRatioError as error:
-            return "refused", error
-        except Exception:
-            return "failed", traceback.format_exc()
-
-
-class DaskPartitions(PartitionedEngine):
-    """Partitions of one fit on the workers of a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Closed with the engine.
-    plans : sequence of Plan
-    sources : sequence of NodeSamples or callable
-    timeout : float
-        Seconds without an answer to a step, or without a sign of life during a longer call.
-    load_timeout : float
-        Seconds that a longer call may take.
-    observe : callable, optional
-    workers : collection of str, optional
-        Addresses of the workers that may be used.
-    """
-
-    def __init__(
-        self,
-        client: Any,
-        plans: Sequence[Plan],
-        sources: Sequence[Source],
-        timeout: float,
-        load_timeout: float,
-        observe: Callable[[Message], None] | None = None,
-        workers: Iterable[str] | None = None,
-    ) -> None:
-        super().__init__(len(plans), observe)
-        self.client = client
-        self.workers = None if workers is None else set(workers)
-        self.plans, self.sources = plans, sources
-        self.timeout, self.load_timeout = timeout, load_timeout
-        self.hosts: dict[int, Any] = {}
-        self.address: dict[int, str] = {}
-        self.shunned: set[str] = set()
-
-    def close(self) -> None:
-        """Release the actors and disconnect."""
-        self.hosts.clear()
-        self.client.close()
-
-    def _make(self, partitions: Sequence[int]) -> None:
-        for p in partitions:
-            self.hosts.pop(p, None)
-            self.address.pop(p, None)
-        self._place(partitions)
-        sends = {
-            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
-        }
-        self._collect(sends, slow=True)
-
-    def _place(self, partitions: Sequence[int]) -> None:
-        """Create an actor for every partition on the workers that have the fewest."""
-        futures = {}
-        deadline = time.monotonic() + self.timeout
-        while not (workers := self._usable()):
-            if time.monotonic() > deadline:
-                raise WorkerLost(partitions, "no worker is left")
-            time.sleep(0.1)
-        load = dict.fromkeys(workers, 0)
-        for address in self.address.values():
-            load[address] = load.get(address, 0) + 1
-        for p in partitions:
-            address = min(workers, key=lambda worker: load[worker])
-            load[address] += 1
-            self.address[p] = address
-            futures[p] = self.client.submit(
-                PartitionHost, actor=True, workers=[address], allow_other_workers=False, pure=False
-            )
-        lost = []
-        for p, future in futures.items():
-            try:
-                # An actor takes the current client for its own.
-                with self.client.as_current():
-                    self.hosts[p] = future.result(timeout=max(deadline - time.monotonic(), 0.1))
-            except Exception:
-                # Whatever it is, it is not an error of ours: creating an actor runs no code.
-                self.shunned.add(self.address[p])
-                lost.append(p)
-        if lost:
-            raise WorkerLost(lost, "no actor could be created")
-
-    def _usable(self) -> list[str]:
-        known = set(self.client.scheduler_info()["workers"])
-        allowed = known if self.workers is None else known & self.workers
-        return sorted(allowed - self.shunned)
-
-    def _deliver(self, partitions: Sequence[int], calls: Sequence[Call], slow: bool) -> list[Reply]:
-        sends = {
-            p: partial(self._send, p, "call", call.method, call.inbox, call.arguments)
-            for p, call in zip(partitions, calls, strict=True)
-        }
-        replies = self._collect(sends, slow)
-        return [replies[p] for p in partitions]
-
-    def _send(self, p: int, method: str, *arguments: Any) -> Any:
-        if p not in self.hosts:
-            raise ConnectionError("the partition has no worker")
-        return getattr(self.hosts[p], method)(*arguments)
-
-    def _collect(self, sends: Mapping[int, Callable[[], Any]], slow: bool) -> dict[int, Any]:
-        """Send, and wait for answers until the deadline; what does not come is lost."""
-        answers = self._answers(sends, self.load_timeout if slow else self.timeout)
-        missing, reason = [], "the worker has nothing of it"
-        replies: dict[int, Any] = {}
-        for p, answer in answers.items():
-            if isinstance(answer, Exception):
-                self.shunned.add(self.address.get(p, ""))
-                missing.append(p)
-                reason = _words(answer)
-                continue
-            kind, value = answer
-            if kind == "empty":
-                missing.append(p)
-            elif kind == "refused":
-                raise value
-            elif kind == "failed":
-                raise PartitionFailed(f"partition {p} failed:\n{value}", "Please report this")
-            else:
-                replies[p] = value
-        if missing:
-            # Whoever shares a worker with a lost partition is lost as well.
-            gone = {self.address[p] for p in missing if p in self.address}
-            missing += [p for p, address in self.address.items() if address in gone]
-            raise WorkerLost(sorted(set(missing)), reason)
-        return replies
-
-    def _answers(self, sends: Mapping[int, Callable[[], Any]], allowed: float) -> dict[int, Any]:
-        """What came back for every partition: an answer, or the exception in its place."""
-        tasks: dict[int, asyncio.Task[Any]] = {}
-        waiting = [*sends]
-        given_up: dict[int, Exception] = {}
-        deadline = time.monotonic() + allowed
-
-        async def wait(seconds: float) -> None:
-            # All in one visit to the event loop, since a visit costs as much as a message.
-            for p, send in sends.items():
-                if p not in tasks:
-                    tasks[p] = asyncio.ensure_future(_answer(send))
-            await asyncio.wait([tasks[p] for p in waiting], timeout=seconds)
-
-        while waiting:
-            left = deadline - time.monotonic()
-            self.client.sync(wait, max(min(left, LOOK_EVERY), 0.0))
-            waiting = [p for p in waiting if not tasks[p].done()]
-            for p in waiting:
-                try:
-                    if left <= 0:
-                        raise TimeoutError(f"no answer within {allowed:g} s")
-                    self._look(p)
-                except OSError as error:
-                    given_up[p] = error
-            waiting = [p for p in waiting if p not in given_up]
-        for p in given_up:
-            self.client.loop.add_callback(tasks[p].cancel)
-        return {p: given_up.get(p) or tasks[p].result() for p in sends}
-
-    def _look(self, p: int) -> None:
-        """Raise if the worker of a partition is gone or has been silent for too long."""
-        worker = self.client.scheduler_info()["workers"].get(self.address[p])
-        if worker is None:
-            raise ConnectionError("the scheduler has lost the worker")
-        silent = time.time() - float(worker["last_seen"])
-        if silent > self.timeout:
-            raise TimeoutError(f"no sign of life for {silent:.0f} s")
 
 
 class DaskEngine(EngineSettings):
@@ -261,8 +39,8 @@ class DaskEngine(EngineSettings):
     partitioner : {"bisection", "metis"}
         How the graph is split when a number is given; METIS needs the package pymetis.
     timeout : float, default 60
-        Seconds without an answer in an iteration, or without a sign of life in longer calls,
-        after which a worker counts as lost. Larger than the time of an iteration.
+        Seconds without a sign of life after which a worker counts as lost. One that is alive
+        may take ten times as long for a step of an iteration.
     load_timeout : float, default 3600
         Seconds that loading or computing features and moments may take.
     retries : int, default 3
@@ -333,7 +111,9 @@ class DaskEngine(EngineSettings):
             return self.partitions
         client = self._connect()
         try:
-            count = len(client.scheduler_info()["workers"])
+            signs = LifeSigns(client, self.timeout)
+            client.sync(signs.look)
+            count = len(signs.stamps)
         finally:
             client.close()
         if not count:
@@ -383,16 +163,3 @@ def _check_pickle(loader: Callable[[list[Label]], Any]) -> None:
             f"the loader {loader!r} cannot be sent to workers ({type(error).__name__}: {error})",
             "Let it open files and connections itself when it is called, and not hold open ones",
         ) from error
-
-
-async def _answer(send: Callable[[], Any]) -> Any:
-    """Wait for an answer; whatever goes wrong with the connection is a value."""
-    try:
-        return await send()
-    except Exception as error:
-        return error
-
-
-def _words(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -50,7 +50,7 @@ def solve_descent(
     """
     norm, _ = set_problem(fleet, problem, "cbcgd", "none")
     progress = Progress(np.zeros(1, dtype=np.intp), np.full(1, np.inf), preconditioner="none")
-    fleet.saved = start
+    fleet.begin(start)
 
     def cycles() -> bool:
         place(fleet.engine, "descent", fleet.saved)
@@ -70,7 +70,8 @@ def solve_descent(
                 # From zero the first relative change is undefined; all zero is the solution.
                 met = change == 0
             if met or progress.n_iter[0] % every == 0 or progress.n_iter[0] == max_iter:
-                fleet.save(fleet.engine.gather("descent.coefficients"))
+                parts = fleet.engine.gather("descent.coefficients")
+                fleet.save(parts, int(progress.n_iter[0]))
         place(fleet.engine, "conjugate", fleet.saved)
         squares, _, _ = fleet.engine.step("conjugate.restart")
         progress.relative = np.sqrt(squares) / norm

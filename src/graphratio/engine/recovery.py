@@ -30,7 +30,8 @@ class Fleet:
     engine : Engine
         With no partition made yet.
     retries : int
-        Recoveries in a row without progress that are attempted.
+        Recoveries in a row without progress that are attempted. Progress is a copy of the
+        coefficients after further iterations, or a whole piece of work done.
     checkpoint : Path, optional
         File to keep copies of the coefficients in.
 
@@ -48,15 +49,18 @@ class Fleet:
         self.n_recoveries = 0
         self.saved: list[FloatArray] | None = None
         self.nodes: Sequence[Any] = ()
-        self._in_a_row = 0
+        self._in_a_row = self._depth = 0
+        self._furthest = -1
         self._setup: list[tuple[str, PerPart, dict[str, Any]]] = []
 
     def start(self) -> None:
         """Make all partitions."""
+        everyone = range(self.engine.n_partitions)
         try:
-            self.engine.rebuild(range(self.engine.n_partitions))
+            self.engine.rebuild(everyone)
         except WorkerLost as loss:
-            self._recover(loss)
+            # The others may not have been made either when one was lost.
+            self._recover(WorkerLost(everyone, loss.reason))
 
     def setup(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
         """Run a call that a partition made anew needs too; it replaces earlier ones of the name.
@@ -76,20 +80,34 @@ class Fleet:
         return self.attempt(lambda: self.engine.gather(method, per_part, **shared))
 
     def attempt(self, work: Callable[[], Result]) -> Result:
-        """Run work, again from its beginning after every loss."""
-        while True:
-            try:
-                result = work()
-            except WorkerLost as loss:
-                self._recover(loss)
-            else:
-                self._in_a_row = 0
-                return result
+        """Run work, again from its beginning after every loss.
 
-    def save(self, parts: list[FloatArray]) -> None:
-        """Keep a copy of the coefficients; having one is progress."""
+        Having done all of it is progress; parts of it that are attempts themselves are not,
+        since whatever fails after them would repeat them for ever.
+        """
+        self._depth += 1
+        try:
+            while True:
+                try:
+                    result = work()
+                except WorkerLost as loss:
+                    self._recover(loss)
+                else:
+                    if self._depth == 1:
+                        self._in_a_row = 0
+                    return result
+        finally:
+            self._depth -= 1
+
+    def begin(self, parts: list[FloatArray] | None) -> None:
+        """Begin a solve from coefficients, None for zero."""
+        self.saved, self._furthest = parts, -1
+
+    def save(self, parts: list[FloatArray], n_iter: int) -> None:
+        """Keep a copy of the coefficients; one after more iterations than ever is progress."""
         self.saved = parts
-        self._in_a_row = 0
+        if n_iter > self._furthest:
+            self._furthest, self._in_a_row = n_iter, 0
         if self.checkpoint is not None:
             write_checkpoint(self.checkpoint, self.whole(parts))
 
