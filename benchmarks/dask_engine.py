@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,31 @@ from graphratio.engine import LocalEngine, Message
 from graphratio.engine.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
 from graphratio.engine.local import LocalPartitions
 
-# Grid graphs of these sides; observations per sample and node; features of an observation.
-SIDES = (16, 32, 64, 128)
-N_OBSERVATIONS = 10
-DIMENSION = 2
+
+@dataclass(frozen=True)
+class Case:
+    """A grid graph of `side` squared nodes, and the sizes of what is at a node.
+
+    Attributes
+    ----------
+    side : int
+    n_observations : int
+        Per sample.
+    dimension : int
+        Of an observation.
+    n_atoms : int
+        At the most.
+    """
+
+    side: int
+    n_observations: int = 10
+    dimension: int = 2
+    n_atoms: int = 30
+
+
+# Growing graphs, and the nodes of the example in docs/dask.md.
+SMALL = (Case(16), Case(32), Case(64))
+CASES = (*SMALL, Case(128), Case(48, 25, 4, 100))
 
 # Arrays of the size of the coefficients that a partition holds: iterates and preconditioner.
 ITERATES = 10
@@ -40,10 +62,10 @@ def grid(side: int) -> gr.Graph:
     return gr.Graph.from_edges([tuple(edge) for edge in np.vstack([across, down]).tolist()])
 
 
-def samples_on(graph: gr.Graph, seed: int = 0) -> gr.NodeSamples:
+def samples_on(graph: gr.Graph, case: Case, seed: int = 0) -> gr.NodeSamples:
     """Normal samples, the target shifted in one half of the nodes."""
     rng = np.random.default_rng(seed)
-    shape = (graph.n_nodes, N_OBSERVATIONS, DIMENSION)
+    shape = (graph.n_nodes, case.n_observations, case.dimension)
     shift = (np.arange(graph.n_nodes) < graph.n_nodes // 2)[:, np.newaxis, np.newaxis]
     reference, target = rng.normal(size=shape), rng.normal(size=shape) + shift
     return gr.NodeSamples.from_arrays(reference, target, nodes=graph.nodes)
@@ -114,21 +136,19 @@ def payload_bytes(payload: Any) -> int:
 
 
 def watched(
-    make: Callable[[Watch], Any],
-    graph: gr.Graph,
-    data: gr.NodeSamples,
-    clock: Callable[[], float] = time.perf_counter,
+    make: Callable[[Watch], Any], case: Case, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[gr.GRULSIF, Watch]:
     """Fit at fixed hyperparameters on an engine; returns the model and what was seen."""
     watch = Watch(clock)
+    graph = grid(case.side)
     model = gr.GRULSIF(
-        bandwidth=1.0,
+        bandwidth=np.sqrt(0.5 * case.dimension),
         graph_penalty=1.0 / (graph.n_nodes * graph.mean_degree),
         node_penalty=1e-3,
-        max_atoms=30,
+        max_atoms=case.n_atoms,
         tol=1e-8,
         engine=make(watch),
-    ).fit(data, graph)
+    ).fit(samples_on(graph, case), graph)
     return model, watch
 
 
@@ -144,19 +164,19 @@ def growth() -> None:
         f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it':>8} {'us/it/node':>11} "
         f"{'bytes/it':>9} {'by the model':>13} {'MB held':>8} {'by the model':>13}"
     )
-    for side in SIDES:
-        graph = grid(side)
+    for case in CASES:
         engines: list[KeptEngine] = []
 
         def make(watch: Watch, kept: list[KeptEngine] = engines) -> KeptEngine:
             kept.append(KeptEngine(2, observe=watch))
             return kept[0]
 
-        model, seen = watched(make, graph, samples_on(graph), time.process_time)
-        m, n = model.n_components_, 2 * N_OBSERVATIONS
+        model, seen = watched(make, case, time.process_time)
+        graph, m, n = model.graph_, model.n_components_, 2 * case.n_observations
         modes = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
         travel = 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5))
-        memory = 8 * graph.n_nodes * (n * (DIMENSION + m) + m * min(m, n) + ITERATES * m + modes)
+        per_node = n * (case.dimension + m) + m * min(m, n) + ITERATES * m + modes
+        memory = 8 * graph.n_nodes * per_node
         milliseconds = 1e3 * float(np.median(seen.iterations))
         held = sum(held_bytes(part) for part in engines[0].opened.parts.values())
         print(
@@ -182,18 +202,14 @@ def overhead() -> None:
         ) as cluster,
         Client(cluster) as client,
     ):
-        for side in SIDES[:3]:
-            graph = grid(side)
-            data = samples_on(graph)
-            here, local = watched(lambda watch: LocalEngine(2, observe=watch), graph, data)
-            there, remote = watched(
-                lambda watch: gr.DaskEngine(client, 2, observe=watch), graph, data
-            )
+        for case in SMALL:
+            here, local = watched(lambda watch: LocalEngine(2, observe=watch), case)
+            there, remote = watched(lambda watch: gr.DaskEngine(client, 2, observe=watch), case)
             # In this process the partitions take turns, on two workers they run side by side.
             alone = 1e3 * float(np.median(local.iterations)) / 2
             dask = 1e3 * float(np.median(remote.iterations))
             print(
-                f"{graph.n_nodes:7d} {there.n_components_:3d} {alone:15.2f} {dask:11.2f} "
+                f"{case.side**2:7d} {there.n_components_:3d} {alone:15.2f} {dask:11.2f} "
                 f"{1e3 * min(remote.iterations):8.2f} {dask - alone:12.2f} "
                 f"{np.array_equal(here.coef_, there.coef_)!s:>10}",
                 flush=True,

@@ -223,7 +223,7 @@ class DaskPartitions(PartitionedEngine):
                 replies[p] = value
         if missing:
             # Whoever shares a worker with a lost partition is lost as well.
-            gone = {self.address[p] for p in missing}
+            gone = {self.address[p] for p in missing if p in self.address}
             missing |= {p for p, address in self.address.items() if address in gone}
             raise WorkerLost(sorted(missing), reason)
         return replies
