@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import graphratio as gr
+from graphratio.directions import Leading
 from graphratio.engine import LocalEngine, WorkerLost
 from graphratio.engine.local import LocalPartitions
 from graphratio.features import NystromMap
@@ -44,6 +45,8 @@ def arrays_in(payload):
             yield from arrays_in(value)
     elif isinstance(payload, NystromMap):
         yield from (payload.pivots, payload.transform)
+    elif isinstance(payload, Leading):
+        yield from (payload.vectors, payload.weights)
     elif payload is not None and not isinstance(payload, PLAIN):
         # Samples and plans are for building partitions only.
         raise AssertionError(f"a message has something of type {type(payload).__name__}")

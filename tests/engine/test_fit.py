@@ -148,6 +148,7 @@ def test_a_node_without_samples_borrows():
     parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(4)).fit(thin, whole)
     assert_allclose(parted.coef_, one.coef_, atol=1e-7)
     assert_allclose(parted.divergence_, one.divergence_, atol=1e-7)
+    assert_allclose(parted.effective_sizes(), one.effective_sizes(), rtol=1e-9)
     assert parted.notes_ == one.notes_
 
 
@@ -188,7 +189,11 @@ class TestLoader:
         x = np.random.default_rng(1).normal(size=(5, 2))
         assert_allclose(model.predict(x), one.predict(x), atol=1e-4)
         assert_allclose(model.divergence(samples), model.divergence_, atol=1e-12)
-        assert list(model.to_frame()["node"]) == list(whole.nodes)
+        frame, expected = model.to_frame(), one.to_frame()
+        assert list(frame["node"]) == list(whole.nodes)
+        assert list(frame.columns) == list(expected.columns)
+        assert_allclose(model.effective_sizes(), one.effective_sizes(), rtol=1e-9)
+        assert_allclose(frame["borrowed_share"], expected["borrowed_share"], rtol=1e-9)
         assert model.score(samples) == pytest.approx(one.score(samples), abs=1e-4)
         model.save(tmp_path / "model")
         again = gr.load(tmp_path / "model")

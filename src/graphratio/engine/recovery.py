@@ -7,14 +7,13 @@ copy of the coefficients, from which conjugate gradients and block descent start
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from graphratio._files import appearing
 from graphratio.engine.protocol import Call, Engine, PerPart, WorkerLost
 from graphratio.exceptions import EngineError
 from graphratio.typing import FloatArray
@@ -109,7 +108,8 @@ class Fleet:
         if n_iter > self._furthest:
             self._furthest, self._in_a_row = n_iter, 0
         if self.checkpoint is not None:
-            write_checkpoint(self.checkpoint, self.whole(parts))
+            with appearing(self.checkpoint) as rough, rough.open("wb") as stream:
+                np.save(stream, self.whole(parts), allow_pickle=False)
 
     def whole(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Rows of all partitions in the order of the graph."""
@@ -163,15 +163,3 @@ class Fleet:
             "pass start=error.checkpoint to the engine to go on from there",
             None if self.saved is None else self.solution(),
         )
-
-
-def write_checkpoint(path: Path, theta: FloatArray) -> None:
-    """Write coefficients to a file that appears only when it is complete."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.save(stream, theta, allow_pickle=False)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

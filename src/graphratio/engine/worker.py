@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphratio.dictionary import node_filter
+from graphratio.directions import Leading
 from graphratio.divergences import moment_losses, pearson_divergences
 from graphratio.engine.partition import Plan
 from graphratio.engine.protocol import Mail, Reply
@@ -197,6 +198,15 @@ class Partition:
         theta: FloatArray = self.conjugate.coefficients({}).value
         losses = moment_losses(self.held_out, theta)[self.held_out.complete]
         return Reply((losses.sum(axis=0, dtype=np.float64), len(losses)))
+
+    def feature_sums(self, inbox: Mail) -> Reply:
+        """Sum of the second moments of own nodes, and of the features before the rotation."""
+        second = len(self.sizes) * self.moments.second.mean().astype(np.float64)
+        return Reply((second, self.psi.sum(axis=0, dtype=np.float64)))
+
+    def direction_moments(self, inbox: Mail, leading: Leading) -> Reply:
+        """What own nodes say about the leading directions, shape (n_own, n_directions)."""
+        return Reply(leading.moments(self.moments.second))
 
     def divergences(
         self, inbox: Mail, features: NystromMap, theta: FloatArray, alpha: float, prior_ratio: float

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio import _frames
 from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
+from graphratio.directions import Directions
 from graphratio.divergences import pearson_divergences
-from graphratio.estimators._borrowed import Borrowing, Directions
+from graphratio.estimators._borrowed import Borrowing
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.features import NystromMap

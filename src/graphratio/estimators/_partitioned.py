@@ -8,10 +8,12 @@ import numpy as np
 
 from graphratio._progress import ProgressBar
 from graphratio.dictionary import limited
+from graphratio.directions import Leading
 from graphratio.engine import EngineSettings
 from graphratio.engine.atoms import coherence_dictionary
 from graphratio.engine.conjugate import solve_conjugate
 from graphratio.engine.descent import solve_descent
+from graphratio.engine.protocol import ordered_sum
 from graphratio.engine.scores import assign_folds, fold_scores, rotate_features
 from graphratio.engine.session import Session, open_session
 from graphratio.estimators._nystrom import positive_candidates
@@ -217,6 +219,7 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
     model.solution_ = solution.warn_unless_converged(
         bound, "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
     )
+    _keep_directions(model, session, rotation)
     model.divergence_name_ = "Pearson"
     parts = fleet.ask(
         "divergences",
@@ -226,3 +229,15 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         prior_ratio=model.prior_ratio_,
     )
     model.divergence_ = fleet.whole(parts)
+
+
+def _keep_directions(model: GRULSIF, session: Session, rotation: FloatArray) -> None:
+    """Keep what tells later how far data reach, see `_borrowed`."""
+    fleet, sizes = session.fleet, session.sizes
+    second, features = ordered_sum(fleet.ask("feature_sums"))
+    n_complete = max(int(has_both(sizes).sum()), 1)
+    # The partitions have their moments in rotated features, and so are the directions.
+    leading = Leading.of(second / n_complete, features @ rotation / sizes.sum())
+    model.direction_weights_ = leading.weights
+    model.direction_moments_ = fleet.whole(fleet.ask("direction_moments", leading=leading))
+    model.__dict__.pop("_reach", None)
