@@ -12,6 +12,7 @@ import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 from numpy.testing import assert_allclose, assert_array_equal
 from tests.engine.problems import FIXED, arrays_in, ring
 
@@ -35,20 +36,22 @@ STRUCK = set()
 def cluster():
     # Workers are killed on purpose; what Dask has to say about it is of no interest.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    # A cluster drops workers that need longer than this to be started again.
-    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
-    # Port 0 for any that is free, since other clusters may run on this machine.
-    any_port = "127.0.0.1:0"
-    with (
-        patient,
-        LocalCluster(
+    settings = {
+        # A cluster drops workers that need longer than this to be started again.
+        "distributed.deploy.lost-worker-timeout": "1h",
+        # Workers are forked from a process that has imported everything, which takes seconds.
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    with dask.config.set(settings):
+        get_mp_context().set_forkserver_preload(["distributed", "graphratio.engine.actors"])
+        with LocalCluster(
             n_workers=N_WORKERS,
             threads_per_worker=1,
-            dashboard_address=any_port,
+            # Any port that is free, since other clusters may run on this machine.
+            dashboard_address="127.0.0.1:0",
             memory_limit=0,
-        ) as running_cluster,
-    ):
-        yield running_cluster
+        ) as running_cluster:
+            yield running_cluster
 
 
 @pytest.fixture
