@@ -198,6 +198,8 @@ class TestLoader:
         model.save(tmp_path / "model")
         again = gr.load(tmp_path / "model")
         assert again.engine is None
+        assert model.graph_learned_ is model.graph_
+        assert model.n_rounds_ == 0
         assert_array_equal(again.predict(x), model.predict(x))
         assert clone(model).engine is model.engine
 
@@ -252,6 +254,7 @@ def test_standardised_samples_keep_their_scaling():
     ("change", "message"),
     [
         ({"solver": "direct"}, "needs the whole system in one place"),
+        ({"adaptive": True}, "learns the edges in one process"),
         ({"dictionary": "uniform"}, "needs all observations in one place"),
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),

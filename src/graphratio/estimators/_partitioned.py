@@ -71,6 +71,11 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
         raise InputError(
             'solver="direct" needs the whole system in one place', 'Use "pcg" with an engine'
         )
+    if model.adaptive:
+        raise InputError(
+            "adaptive=True learns the edges in one process",
+            "Leave out adaptive or engine; with an engine, pass a graph with learned weights",
+        )
     if isinstance(model.dictionary, str) and model.dictionary != "coherence":
         raise InputError(
             f"dictionary={model.dictionary!r} needs all observations in one place",
@@ -97,7 +102,8 @@ def _keep(model: GRULSIF, session: Session) -> None:
     complete = has_both(session.sizes)
     check_borrowing(complete, session.graph)
     model.nodes_ = session.graph.nodes
-    model.graph_ = session.graph
+    model.graph_ = model.graph_learned_ = session.graph
+    model.n_rounds_ = 0
     model.n_features_in_ = len(session.feature_names)
     model.feature_names_in_ = np.array(session.feature_names, dtype=object)
     model.scaling_ = session.scaling
