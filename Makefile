@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench bench-scale accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
+.PHONY: help demo test browser lint format bench bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
 	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, about an hour, 8 GiB"
+	@echo "make bench-dask  overhead and growth of the Dask engine, two minutes"
 	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
 	@echo "make paper   run the paper's evaluation, about an hour on two cores; goes on if stopped"
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
@@ -87,6 +88,10 @@ bench: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
+
+bench-dask: $(READY)
+	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
 
 beyond: $(READY)
 	@$(SINGLE) $(BIN)/python studies/beyond.py

@@ -8,6 +8,7 @@ import graphratio as gr
 
 def test_public_names():
     assert sorted(gr.__all__) == [
+        "DaskEngine",
         "GRULSIF",
         "Graph",
         "GraphChangePointDetector",

@@ -25,6 +25,7 @@ from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
+    from graphratio.engine import DaskEngine
     from graphratio.inference import (
         GraphChangePointDetector,
         NodewiseTransfer,
@@ -46,6 +47,7 @@ __all__ = [
     "KLIEP",
     "RULSIF",
     "ULSIF",
+    "DaskEngine",
     "Graph",
     "GraphChangePointDetector",
     "NodeSamples",
@@ -72,6 +74,7 @@ __all__ = [
 
 # Where names live that are looked up only when used, since most programs need none of them.
 _ON_USE = {
+    "DaskEngine": "graphratio.engine",
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
     "GraphChangePointDetector": "graphratio.inference",

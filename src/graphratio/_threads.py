@@ -35,6 +35,11 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
     """
     if n_observations * n_atoms > LARGE_PROBLEM:
         return nullcontext()
+    return single_thread()
+
+
+def single_thread() -> AbstractContextManager[Any]:
+    """Context in which products use one thread, so that sums come in one order."""
     limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limit
 

@@ -103,8 +103,15 @@ def build_dictionary(
             atoms = samples.values[np.sort(first)]
         else:
             atoms = _fixed_number(strategy, samples, max_atoms or DEFAULT_ATOMS, rng)
+    return limited(atoms, kernel, float(np.median(sigma)), max_atoms)
+
+
+def limited(
+    atoms: FloatArray, kernel: Kernel, bandwidth: float, max_atoms: int | None
+) -> FloatArray:
+    """At most `max_atoms` of the atoms, the most distinct ones; more than fit is an error."""
     if max_atoms is not None and len(atoms) > max_atoms:
-        atoms = atoms[_most_distinct(atoms, kernel, float(np.median(sigma)), max_atoms)]
+        atoms = atoms[_most_distinct(atoms, kernel, bandwidth, max_atoms)]
     if len(atoms) > LARGEST_DICTIONARY:
         raise InputError(
             f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
@@ -28,7 +29,7 @@ class GraphRatioError(Exception):
         self.remedy = remedy.rstrip(".") if remedy else None
         super().__init__(" ".join(_sentence(part) for part in (self.problem, self.remedy) if part))
 
-    def __reduce__(self) -> tuple[type[GraphRatioError], tuple[str, str | None]]:
+    def __reduce__(self) -> tuple[type[GraphRatioError], tuple[Any, ...]]:
         return type(self), (self.problem, self.remedy)
 
 
@@ -42,6 +43,23 @@ class FileFormatError(GraphRatioError, ValueError):
 
 class MissingDependencyError(GraphRatioError, ImportError):
     """An optional package is needed for what was asked."""
+
+
+class EngineError(GraphRatioError, RuntimeError):
+    """Work on partitions could not be finished.
+
+    Attributes
+    ----------
+    checkpoint : ndarray of shape (n_nodes, n_candidates, m), or None
+        The last copy of the coefficients of the solve that was under way.
+    """
+
+    def __init__(self, problem: str, remedy: str | None = None, checkpoint: Any = None) -> None:
+        super().__init__(problem, remedy)
+        self.checkpoint = checkpoint
+
+    def __reduce__(self) -> tuple[type[EngineError], tuple[Any, ...]]:
+        return type(self), (self.problem, self.remedy, self.checkpoint)
 
 
 class GraphRatioWarning(UserWarning):

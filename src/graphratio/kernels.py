@@ -145,6 +145,11 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     >>> median_bandwidths(samples, get_kernel("gaussian"))
     array([2., 4.])
     """
+    return fill_unknown(node_medians(samples, kernel))
+
+
+def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
+    """Median distances as in `median_bandwidths`, NaN where a node's own samples give none."""
     starts, sizes = samples.offsets[:-1], np.diff(samples.offsets)
     sigma = _medians(samples.values, starts[0::2], sizes[0::2], kernel)
     lacking = np.flatnonzero(np.isnan(sigma))
@@ -152,9 +157,19 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
         sigma[lacking] = _medians(
             samples.values, starts[1::2][lacking], sizes[1::2][lacking], kernel
         )
-    known = sigma[~np.isnan(sigma)]
-    sigma[np.isnan(sigma)] = np.median(known) if known.size else 1.0
     return sigma
+
+
+def fill_unknown(sigma: FloatArray) -> FloatArray:
+    """Put the median of the known bandwidths where one is NaN, and 1 if none is known.
+
+    Examples
+    --------
+    >>> fill_unknown(np.array([1.0, np.nan, 3.0]))
+    array([1., 2., 3.])
+    """
+    known = sigma[~np.isnan(sigma)]
+    return np.where(np.isnan(sigma), np.median(known) if known.size else 1.0, sigma)
 
 
 def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kernel) -> FloatArray:

@@ -388,13 +388,21 @@ def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSam
                 "out of samples and graph, or use GRULSIF, which lets them borrow from neighbours",
             )
         return aligned
+    check_borrowing(aligned.complete, graph)
+    return aligned
+
+
+def check_borrowing(complete: BoolArray, graph: Graph) -> None:
+    """Refuse nodes that lack a sample and are connected to no node that has both.
+
+    `complete` is True at nodes with both samples, in the order of the graph.
+    """
     helped = np.zeros(graph.n_components, dtype=bool)
-    helped[graph.components[aligned.complete]] = True
-    alone = ~aligned.complete & ~helped[graph.components]
+    helped[graph.components[complete]] = True
+    alone = ~complete & ~helped[graph.components]
     if alone.any():
         raise InputError(
             "nodes without reference or target observations, and with no connection to a node "
             f"that has both: {listing([graph.nodes[i] for i in np.flatnonzero(alone)])}",
             "Connect them in the graph, add observations, or leave them out of samples and graph",
         )
-    return aligned

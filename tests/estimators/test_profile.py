@@ -146,7 +146,7 @@ def test_held_out_data_do_not_enter_what_is_learned(monkeypatch):
     model = gr.ProfileGRULSIF(dictionary=atoms, **settings)
     model.fit((list(reference), list(target)))
     samples = gr.NodeSamples.from_arrays(list(reference), list(target))
-    from graphratio.model_selection import assign_folds
+    from graphratio.folds import assign_folds
     from graphratio.validation import as_generator
 
     folds = assign_folds(samples, 5, as_generator(0))

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio import _frames
-from graphratio.estimators._borrowed import Borrowing, Directions
+from graphratio.directions import Directions
+from graphratio.estimators._borrowed import Borrowing
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.graph import Graph
 from graphratio.moments import Moments

@@ -17,7 +17,7 @@ from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.model_selection import Candidates, select, selection_size
+from graphratio.model_selection import Candidates, Selection, select, selection_size
 from graphratio.moments import Moments, mixing_weights, node_moments
 from graphratio.objectives import GraphObjective
 from graphratio.patches import choose_patches, part_of_graph, part_of_samples
@@ -136,11 +136,8 @@ class NystromEstimator(BorrowingMixin):
         rng: np.random.Generator,
     ) -> None:
         """Settle the hyperparameters, by cross-validation where there is a choice."""
-        self.cv_results_ = None
         if len(candidates) == 1:
-            self.bandwidth_ = float(candidates.bandwidth[0])
-            self.graph_penalty_ = float(candidates.graph_penalty[0])
-            self.node_penalty_ = float(candidates.node_penalty[0])
+            self._settle(candidates)
             return
         n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
         # The data term carries 1 / N, so the same balance on a part has a larger penalty.
@@ -168,6 +165,17 @@ class NystromEstimator(BorrowingMixin):
             max_memory=parse_memory(self.max_memory),
             penalty_scale=scale,
         )
+        self._take(chosen)
+
+    def _settle(self, candidates: Candidates) -> None:
+        """Take the only candidate there is."""
+        self.bandwidth_ = float(candidates.bandwidth[0])
+        self.graph_penalty_ = float(candidates.graph_penalty[0])
+        self.node_penalty_ = float(candidates.node_penalty[0])
+        self.cv_results_ = None
+
+    def _take(self, chosen: Selection) -> None:
+        """Take the outcome of a selection."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.node_penalty_ = chosen.node_penalty

@@ -24,6 +24,7 @@ from scipy import sparse
 from graphratio._files import appearing
 from graphratio._graph_input import coordinate_array
 from graphratio._version import __version__
+from graphratio.engine.settings import EngineSettings
 from graphratio.exceptions import FileFormatError, InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
@@ -168,10 +169,14 @@ class Format:
         return document
 
 
-def without_generators(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out generators: they have been advanced and cannot be repeated; None instead."""
-    generators = (np.random.Generator, np.random.RandomState)
-    return {name: None if isinstance(v, generators) else v for name, v in values.items()}
+def lasting(values: dict[str, Any]) -> dict[str, Any]:
+    """What a file can hold of parameters.
+
+    A generator has been advanced and cannot be repeated, and an engine is a place and not a
+    property of the model: None stands for them.
+    """
+    passing = (np.random.Generator, np.random.RandomState, EngineSettings)
+    return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 
 
 def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

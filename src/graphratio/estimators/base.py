@@ -22,7 +22,7 @@ from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
 from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples, Scaling, align, as_samples
-from graphratio.typing import FloatArray, IntArray, Label
+from graphratio.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.validation import as_points, check_real
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
@@ -113,7 +113,7 @@ class NodeRatioEstimator(BaseEstimator):
         self.scaling_ = aligned.scaling
         self.sizes_ = np.column_stack([aligned.n_reference, aligned.n_target])
         self.backend_ = aligned.backend
-        self.notes_ = _data_notes(aligned, graph) if borrow else []
+        self.notes_ = data_notes(aligned.complete, graph) if borrow else []
         return aligned
 
     def _finish(self, samples: NodeSamples) -> Self:
@@ -305,7 +305,7 @@ def _sizes(samples: NodeSamples) -> IntArray:
     return np.column_stack([samples.n_reference, samples.n_target])
 
 
-def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
+def data_notes(complete: BoolArray, graph: Graph) -> list[str]:
     """What a reader of the results should know about the data."""
     notes = []
     if not graph.n_edges and graph.n_nodes > 1:
@@ -315,7 +315,7 @@ def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
     joined = graph.n_components - len(graph.isolated)
     if joined > 1:
         notes.append(f"the graph has {joined} components besides isolated nodes")
-    lacking = [samples.nodes[i] for i in np.flatnonzero(~samples.complete)]
+    lacking = [graph.nodes[i] for i in np.flatnonzero(~complete)]
     if lacking:
         notes.append(
             "nodes without reference or target observations borrow their ratio from "

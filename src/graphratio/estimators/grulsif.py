@@ -13,14 +13,10 @@ from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators._profiles.data import HeldOutData
 from graphratio.estimators.base import all_or_nothing
+from graphratio.folds import assign_folds
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
-from graphratio.model_selection import (
-    GRAPH_PENALTIES,
-    NODE_PENALTIES,
-    SELECTION_NODES,
-    assign_folds,
-)
+from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import solve
@@ -88,6 +84,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         gradients whatever `solver` says.
     progress : bool, default False
         Show a progress bar during the selection.
+    engine : DaskEngine, optional
+        Where to run: partitions of the graph on Dask workers. Default this process.
 
     Attributes
     ----------
@@ -153,6 +151,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         random_state: RandomState = None,
         adaptive: bool = False,
         progress: bool = False,
+        engine: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -173,6 +172,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.random_state = random_state
         self.adaptive = adaptive
         self.progress = progress
+        self.engine = engine
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -181,18 +181,24 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
+            None if the engine has a loader, which then brings the samples of all nodes of the
+            graph.
         graph : Graph
             Aligned with the samples by label. None means no edges: every node by itself.
         """
+        if self.engine is not None:
+            # Imported on use: the engine is not needed for anything else.
+            from graphratio.estimators._partitioned import fit_partitioned
+
+            fit_partitioned(self, samples, graph)
+            return self
         aligned = self._prepare(samples, graph, borrow=True)
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(
             aligned,
             self.graph_,
-            positive_candidates(
-                self.graph_penalty, "graph_penalty", default_graph_penalties(self.graph_)
-            ),
-            positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
+            self._graph_penalties(),
+            self._node_penalties(),
             self.solver,
             self.max_iter,
         )
@@ -237,6 +243,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
         )
         self._keep(samples, psi, moments)
+
+    def _graph_penalties(self) -> FloatArray:
+        default = default_graph_penalties(self.graph_)
+        return positive_candidates(self.graph_penalty, "graph_penalty", default)
+
+    def _node_penalties(self) -> FloatArray:
+        return positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
 
 
 def default_graph_penalties(graph: Graph) -> FloatArray:

@@ -7,11 +7,11 @@ Abar, U, w  mean of the A_v over nodes, its eigenvectors and eigenvalues
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from graphratio.objectives import GraphObjective
-from graphratio.solvers.bases import Basis
 from graphratio.solvers.stacks import Linear, Selection
 from graphratio.typing import FloatArray
 
@@ -20,7 +20,14 @@ from graphratio.typing import FloatArray
 DIAGONAL_TOLERANCE = 0.3
 
 
-def mean_field(objective: GraphObjective, basis: Basis) -> Linear:
+class MeanFieldBasis(Protocol):
+    """Coordinates in which the mean field can be solved."""
+
+    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
+        """Approximate inverse of w + lam (lap + gam I), where w has shape (m,)."""
+
+
+def mean_field(objective: GraphObjective, basis: MeanFieldBasis) -> Linear:
     """Replace every A_v by their mean: (I (x) Abar + N lam (lap + gam I) (x) I)^{-1}.
 
     A Kronecker structure, diagonal in the eigenvectors of the Laplacian and of Abar.

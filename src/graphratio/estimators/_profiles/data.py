@@ -7,7 +7,7 @@ import numpy as np
 from graphratio.divergences import moment_losses
 from graphratio.features import NystromMap
 from graphratio.kernels import Kernel
-from graphratio.model_selection import RANK_TOLERANCE, FoldedData
+from graphratio.model_selection import RANK_TOLERANCE, folded_data
 from graphratio.moments import Moments
 from graphratio.samples import NodeSamples
 from graphratio.solvers.edges import Edges
@@ -65,7 +65,7 @@ class HeldOutData:
         if bandwidth in self._kept:
             return self._kept[bandwidth]
         features = NystromMap.build(self.kernel, self.dictionary, bandwidth, RANK_TOLERANCE)
-        data = FoldedData(
+        data = folded_data(
             self.samples, self.folds, features, self.alpha, self.prior_ratio, np.float32
         )
         found = [FoldProblems(*data.split(r), self.edges) for r in range(self.n_folds)]
