@@ -113,7 +113,14 @@ class Plan:
         **options: bool,
     ) -> dict[str, HeldOut]:
         """Fit on folds; options as in `held_out_ratios`."""
-        template = self.template
+        template, data = self.template, self.samples
+        fewest = np.minimum(data.n_reference, data.n_target)
+        if fewest.max() < n_folds:
+            raise InputError(
+                f"no node has {n_folds} observations in both samples, so that they cannot be "
+                f"split into {n_folds} folds",
+                "Collect more observations per node, or pass a smaller n_folds (3 or more)",
+            )
         setting = Setting(
             self.kernel,
             self.dictionary,
