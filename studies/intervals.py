@@ -53,14 +53,15 @@ def fresh_divergences(scenario: Scenario, functions: list, n: int, seed: int) ->
         nodes = np.flatnonzero(scenario.groups == group)
         x = scenario.sample_reference(int(nodes[0]), n, random_state=2 * seed)
         y = scenario.sample_target(int(nodes[0]), n, random_state=2 * seed + 1)
-        for features, theta in functions:
-            at_x, at_y = (
-                np.clip(1 + features(points) @ theta[nodes].T.astype(float), 0, 1 / ALPHA)
-                for points in (x, y)
-            )
-            loss = (1 - ALPHA) / 2 * (at_x**2).mean(axis=0)
-            loss += (ALPHA / 2 * at_y**2 - at_y).mean(axis=0)
-            result[nodes] -= (loss + 0.5) / len(functions)
+        # Folds that chose the same bandwidth share their features.
+        for features in {id(features): features for features, _ in functions}.values():
+            psi_x, psi_y = features(x), features(y)
+            for theta in [theta for other, theta in functions if other is features]:
+                coefficients = theta[nodes].T.astype(float)
+                at_x, at_y = (np.clip(1 + p @ coefficients, 0, 1 / ALPHA) for p in (psi_x, psi_y))
+                loss = (1 - ALPHA) / 2 * (at_x**2).mean(axis=0)
+                loss += (ALPHA / 2 * at_y**2 - at_y).mean(axis=0)
+                result[nodes] -= (loss + 0.5) / len(functions)
     return result
 
 
