@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
 NAMES = ("Ia", "Ib", "IIa", "IIb")
 ALPHA = 0.1
-BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 100, 100
+BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 60, 100
 # Nodes of each group that are looked at in a draw.
 RATIO_NODES = 4
 FIRST_BOUND, FIRST_GRAPH = 60_000, 70_000
