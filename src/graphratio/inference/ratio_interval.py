@@ -159,6 +159,8 @@ def expected_ratio_interval(
     confidence = check_real(confidence, "confidence", low=0, high=1)
     data = model._align(samples)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)
+    if not len(points):
+        raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
     terms = Sandwich(model, data).terms(model.features_(scaled), model.graph_.position(node))
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))

@@ -19,6 +19,8 @@ from graphratio.typing import FloatArray
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_NODES = 2_000
+# The same for nodes times the cube of the atoms, what fits of each node alone cost at the most.
+MOST_WORK = 1.5e9
 # A learned graph is offered up to this many.
 MOST_LEARNED = 500
 # Fewer observations than this in a sample cannot be split into folds sensibly.
@@ -71,6 +73,8 @@ def graph_help(
     most = MOST_NODES if edges else MOST_LEARNED
     joint = isinstance(model, GRULSIF | ProfileGRULSIF)
     if not joint or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+        return None
+    if samples.n_nodes * float(len(model.dictionary_)) ** 3 > MOST_WORK:
         return None
     found = compare_graphs(
         model._align(samples),
