@@ -8,13 +8,14 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
+.PHONY: help demo test browser lint format bench bench-check accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
 	@echo "make test    install what is needed, check style, types and layers, run all tests"
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
+	@echo "make bench-check  measure again and fail where a ratio fell below the stored one"
 	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
 	@echo "make paper   run the paper's evaluation, about an hour on two cores; goes on if stopped"
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
@@ -82,7 +83,10 @@ test: lint browser
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
-	@$(SINGLE) $(BIN)/python benchmarks/run.py
+	@$(SINGLE) $(BIN)/python benchmarks/run.py $(BENCH)
+
+bench-check:
+	@$(MAKE) --no-print-directory bench BENCH=--check
 
 beyond: $(READY)
 	@$(SINGLE) $(BIN)/python studies/beyond.py
