@@ -53,8 +53,9 @@ MODULES = {
     "experiments": "Cell Grid METHODS PAPER_METHODS PROFILES RunReport divergence_table "
     "draw_figures error_table factor_table load_results order_table run run_cell theory_curve "
     "write_tables",
-    "inference": "ChangeEvent GraphChangePointDetector NodewiseTransfer Region TwoSampleResult "
-    "two_sample_test",
+    "inference": "ChangeEvent DivergenceBounds ExpectedRatioInterval GraphChangePointDetector "
+    "GraphComparison NodewiseTransfer Region TwoSampleResult compare_graphs divergence_bounds "
+    "expected_ratio_interval two_sample_test",
     "report": "node_summary time_text write_changes write_report",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",
