@@ -107,3 +107,12 @@ def test_the_page_is_made_of_the_results(stored):
 def test_the_machine_has_no_name(stored):
     text = json.dumps(stored)
     assert not re.search(r"/(home|root|tmp|work|usr)/", text)
+
+
+def test_claims_about_speed_are_measured(stored):
+    from claims import CLAIMS, number, pages
+
+    text = " ".join(pages().values())
+    for claim in CLAIMS:
+        assert claim.words in text
+        assert claim.low <= number(stored, claim) <= claim.high, claim

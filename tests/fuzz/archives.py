@@ -150,7 +150,13 @@ def _array(members: dict[str, bytes], rng: random.Random) -> None:
     elif kind == "pickle":
         new = np.array([{"a": 1}], dtype=object)
     buffer = io.BytesIO()
-    np.save(buffer, new, allow_pickle=True)
+    if rng.random() < 0.1:
+        # A header that asks for more memory than there is.
+        header = {"descr": old.dtype.str, "fortran_order": False, "shape": (2**35,)}
+        np.lib.format.write_array_header_1_0(buffer, header)
+        buffer.write(old.tobytes())
+    else:
+        np.save(buffer, new, allow_pickle=True)
     members[name] = buffer.getvalue()
     document = _document(members)
     arrays = _declared(document)
