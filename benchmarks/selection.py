@@ -36,7 +36,7 @@ def gram_products(scenario: Scenario, model: gr.GRULSIF) -> Work:
     return lambda: [left @ right for left, right in stacks]
 
 
-def piece(rounds: int = 5) -> Piece:
+def piece(rounds: int = 7) -> Piece:
     found = Piece(
         "Full selection beside the products that cannot be avoided",
         "500 fits on 100 nodes; `times` is the selection over the bare Gram products of the same "

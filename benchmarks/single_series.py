@@ -62,7 +62,7 @@ def right(kind: str, found: list[int]) -> bool:
     return len(found) == 1 and abs(found[0] - CHANGE) <= NEAR
 
 
-def piece(rounds: int = 3) -> Piece:
+def piece(rounds: int = 7) -> Piece:
     found = Piece(
         "Single series: change-points against ruptures",
         f"{N_TIMES} observations, both with a chance of {LEVEL:.0%} of a false alarm from "
