@@ -53,18 +53,22 @@ class Kernel:
         >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
         array([[1.   , 0.135]])
         """
-        if self.metric == "cityblock":
-            values = cdist(x, y, "cityblock")
-            values *= -1.0 / bandwidth
-        else:
-            values = squared_distances(x, y)
-            scale = -0.5 / bandwidth / bandwidth
-            if np.isfinite(scale):
-                values *= scale
+        # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+        bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
+        # Beyond the largest number the kernel is zero, as it should be.
+        with np.errstate(over="ignore"):
+            if self.metric == "cityblock":
+                values = cdist(x, y, "cityblock")
+                values *= -1.0 / bandwidth
             else:
-                # The square of a very small bandwidth underflows: divide twice instead.
-                values /= -2 * bandwidth
-                values /= bandwidth
+                values = squared_distances(x, y)
+                scale = -0.5 / bandwidth / bandwidth
+                if np.isfinite(scale):
+                    values *= scale
+                else:
+                    # The square of a very small bandwidth underflows: divide twice instead.
+                    values /= -2 * bandwidth
+                    values /= bandwidth
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:

@@ -231,6 +231,23 @@ def test_single_node_and_constant_data():
     assert set(model.kinds_) == {"unchanged"}
 
 
+@pytest.mark.parametrize("seed", [0, 7, 8, 30, 31, 40])
+def test_very_few_observations(seed):
+    """Where profiles depend on each other, and folds lack nodes: finite results all the same."""
+    rng = np.random.default_rng(seed)
+    n_nodes, n_features = rng.integers(2, 5), rng.integers(1, 4)
+    sizes = rng.integers(1, 5, size=(2, n_nodes))
+    reference, target = ([rng.normal(size=(n, n_features)) for n in side] for side in sizes)
+    for graph in (gr.Graph.empty(n_nodes), path_graph(n_nodes)):
+        model = gr.recommended(random_state=0).fit((reference, target), graph)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.divergence_).all()
+
+
+def path_graph(n_nodes):
+    return gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)], nodes=range(n_nodes))
+
+
 def test_preset_takes_overrides():
     model = gr.recommended(0.2, 7, n_profiles=1, adaptive=False)
     assert (model.alpha, model.random_state, model.n_profiles) == (0.2, 7, 1)

@@ -17,7 +17,7 @@ import numpy as np
 import graphratio as gr
 
 NODES = ("s0", "s1", "s2")
-ESTIMATORS = ("GRULSIF", "Pool", "RULSIF", "ULSIF", "KLIEP", "detector")
+ESTIMATORS = ("GRULSIF", "ProfileGRULSIF", "Pool", "RULSIF", "ULSIF", "KLIEP", "detector")
 # What may stand in a document in place of any value.
 _VALUES: list[Any] = [
     None, True, -1, 0, 1, 2**70, 1e308, -0.0, float("nan"), float("inf"), "", "x", "gaussian", [],
@@ -150,7 +150,13 @@ def _array(members: dict[str, bytes], rng: random.Random) -> None:
     elif kind == "pickle":
         new = np.array([{"a": 1}], dtype=object)
     buffer = io.BytesIO()
-    np.save(buffer, new, allow_pickle=True)
+    if rng.random() < 0.1:
+        # A header that asks for more memory than there is.
+        header = {"descr": old.dtype.str, "fortran_order": False, "shape": (2**35,)}
+        np.lib.format.write_array_header_1_0(buffer, header)
+        buffer.write(old.tobytes())
+    else:
+        np.save(buffer, new, allow_pickle=True)
     members[name] = buffer.getvalue()
     document = _document(members)
     arrays = _declared(document)

@@ -137,9 +137,9 @@ def _graph(files: dict[str, bytes], rows: tables.Rows, rng: random.Random) -> li
 
 def _fitting(rng: random.Random) -> list[str]:
     arguments: list[str] = []
-    if rng.random() < 0.7:
+    if rng.random() < 0.85:
         # The quick ones more often.
-        (name,) = rng.choices(["rulsif", "ulsif", "pool", "kliep"], [8, 4, 2, 1])
+        (name,) = rng.choices(["rulsif", "ulsif", "pool", "grulsif", "kliep"], [8, 4, 2, 2, 1])
         arguments += ["--estimator", name]
     if rng.random() < 0.2:
         arguments += ["--alpha", rng.choice(["0", "0.5", "0.999999", "1e-300", "1e-9", "nan"])]
@@ -151,7 +151,7 @@ def _fitting(rng: random.Random) -> list[str]:
 
 
 def _on_model(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[str]]:
-    (name,) = rng.choices(archives.ESTIMATORS, [4, 2, 4, 2, 2, 1])
+    (name,) = rng.choices(archives.ESTIMATORS, [4, 3, 2, 4, 2, 2, 1])
     content = archives.saved(name) if rng.random() < 0.2 else archives.spoiled(name, rng)
     if rng.random() < 0.15:
         content = tables.damage(content, rng)

@@ -238,7 +238,9 @@ class NystromEstimator(BorrowingMixin):
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)
-        check_real(self.prior_ratio, "prior_ratio", low=0, include_low=True)
+        check_real(
+            self.prior_ratio, "prior_ratio", low=0, high=1e6, include_low=True, include_high=True
+        )
         for name in ("node_coherence", "graph_coherence"):
             check_real(getattr(self, name), name, low=0, high=1, include_high=True)
         if self.max_atoms is not None:

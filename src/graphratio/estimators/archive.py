@@ -187,7 +187,7 @@ def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.
         archive.writestr("model.json", json.dumps(document, allow_nan=True))
         for key, array in arrays.items():
             buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
             archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
 
 
@@ -211,10 +211,14 @@ def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) ->
     if not n_bytes <= member.file_size <= n_bytes + 4096:
         raise ValueError(f"array {key} does not have the declared size")
     with archive.open(member) as stream:
+        # NumPy takes the memory that the header asks for before it reads the data.
+        np.lib.format.read_magic(stream)
+        found_shape, _, found_dtype = np.lib.format.read_array_header_1_0(stream)
+        if found_shape != shape or found_dtype != dtype:
+            raise ValueError(f"array {key} is not as declared")
+    with archive.open(member) as stream:
         array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read()
-    if array.shape != shape or array.dtype != dtype:
-        raise ValueError(f"array {key} is not as declared")
     return array
 
 

@@ -12,7 +12,7 @@ from graphratio._progress import ProgressBar
 from graphratio._threads import suitable_threads
 from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
-from graphratio.estimators._profiles.axes import Axis, decades, listed
+from graphratio.estimators._profiles.axes import Axis, decades, listed, moderate
 from graphratio.estimators._profiles.data import MOST_PROFILES, HeldOutData
 from graphratio.estimators._profiles.full_rank import FullRank, as_penalties
 from graphratio.estimators._profiles.kinds import named
@@ -20,6 +20,7 @@ from graphratio.estimators._profiles.rotation import principal, readable
 from graphratio.estimators._profiles.selection import USUAL_POINTS, ProfileSelection, Settings
 from graphratio.estimators.base import all_or_nothing
 from graphratio.folds import assign_folds
+from graphratio.exceptions import InputError
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
 from graphratio.moments import Moments, node_moments
@@ -239,22 +240,31 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return np.isscalar(self.graph_penalty) and self.graph_penalty == 0
 
     @property
+    def _full_rank(self) -> bool:
+        return np.isscalar(self.n_profiles) and self.n_profiles == 0
+
+    @property
     def _graph_used(self) -> Graph:
         return Graph.empty(self.graph_.nodes) if self._graph_off else self.graph_
 
     def _axes(self, widths: FloatArray) -> list[Axis]:
         """Where the search may go: profiles, graph penalty, node penalty, bandwidth."""
         most = max(1, min(MOST_PROFILES, self.graph_.n_nodes, self.n_atoms_))
-        if self.n_profiles is None or self.n_profiles == 0:
+        if self.n_profiles is None or self._full_rank:
             # One more profile must be worth it by a standard error; it has to be explained too.
             ranks = Axis(np.arange(1.0, most + 1), min(1, most - 1), reluctance=(0.0, 1.0))
         else:
             listing = np.atleast_1d(np.asarray(self.n_profiles, dtype=object))
+            if not listing.size:
+                raise InputError(
+                    f"n_profiles={self.n_profiles!r} has no candidates",
+                    "Pass None to select it, a number to fix it, or a sequence of candidates",
+                )
             counts = {min(check_integer(k, "n_profiles", low=1), most) for k in listing}
             ranks = listed(np.array(sorted(counts), dtype=np.float64))
         if self.graph_penalty is not None and not self._graph_off:
             given = positive_candidates(self.graph_penalty, "graph_penalty", np.zeros(0))
-            strength = listed(given)
+            strength = listed(moderate(given, "graph_penalty"))
         if not self._graph_used.n_edges:
             strength = listed(np.zeros(1))
         elif self.graph_penalty is None:
@@ -266,7 +276,8 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         if self.node_penalty is None:
             ridge = decades(-8, 2, start=1e-4)
         else:
-            ridge = listed(positive_candidates(self.node_penalty, "node_penalty", np.zeros(0)))
+            given = positive_candidates(self.node_penalty, "node_penalty", np.zeros(0))
+            ridge = listed(moderate(given, "node_penalty"))
         # Held-out losses are flat in the bandwidth: a better one must be so clearly.
         return [ranks, strength, ridge, listed(widths, reluctance=(1.0, 1.0))]
 
@@ -274,7 +285,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         self, selection: ProfileSelection, axes: list[Axis]
     ) -> tuple[Settings, FullRank | None]:
         self.cv_results_ = None
-        if self.n_profiles == 0:
+        if self._full_rank:
             choice = selection.choose_full_rank(self._graph_used)
             self.cv_results_ = choice.results
             return choice.settings, choice.full_rank

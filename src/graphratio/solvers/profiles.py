@@ -211,7 +211,7 @@ def fit_coordinates(
     """
     blocks, rhs = _node_systems(problem, profiles, ridge)
     if not graph_penalty or not len(weights):
-        return np.asarray(np.linalg.solve(blocks, rhs[:, :, np.newaxis])[:, :, 0])
+        return _solve_blocks(blocks, rhs)
     strengths = graph_penalty * weights
     if rhs.size <= SMALL_SYSTEM:
         solved = _dense_coordinates(blocks, problem.edges.dense_laplacian(strengths), rhs)
@@ -239,6 +239,10 @@ def _node_systems(
     tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
     blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
     blocks += ridge * (profiles.T @ profiles)
+    # Directions that are rounding and nothing else must not blow up the coordinates.
+    each = np.arange(blocks.shape[1])
+    trace = np.trace(blocks, axis1=1, axis2=2)[:, np.newaxis]
+    blocks[:, each, each] += np.finfo(blocks.dtype).eps * trace / len(each)
     return blocks, (first @ profiles).astype(problem.dtype, copy=False)
 
 
@@ -252,15 +256,34 @@ def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray
     return _positive_solve(matrix.reshape(n_nodes * r, -1), rhs.ravel()).reshape(n_nodes, r)
 
 
+def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Solve the system of every node by itself; of a singular one, the smallest solution."""
+    right = rhs[:, :, np.newaxis]
+    try:
+        return np.asarray(np.linalg.solve(blocks, right)[:, :, 0])
+    except np.linalg.LinAlgError:
+        return _smallest_solution(blocks, right)[:, :, 0]
+
+
+def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Of a singular system the solution of least norm; what is rounding counts as zero."""
+    values, vectors = np.linalg.eigh(matrix)
+    precision = np.finfo(np.float32)
+    floor = np.maximum(precision.eps * values[..., -1:], precision.tiny / precision.eps)
+    inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
+    projected = np.swapaxes(vectors, -1, -2) @ rhs
+    return np.asarray(vectors @ (inverse[..., np.newaxis] * projected)).astype(rhs.dtype)
+
+
 def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a positive definite system in double precision; the matrix is overwritten.
+    """Solve a positive definite system in double precision; of a singular one, the smallest.
 
     The LAPACK routine itself, since these are thousands of small systems.
     """
-    # A symmetric matrix in C order is the same in Fortran order, which LAPACK takes in place.
-    _, solved, info = linalg.lapack.dposv(matrix.T, rhs.astype(np.float64), overwrite_a=1, lower=1)
+    # A symmetric matrix in C order is the same in Fortran order.
+    _, solved, info = linalg.lapack.dposv(matrix.T, rhs.astype(np.float64), lower=1)
     if info:
-        raise np.linalg.LinAlgError("the system of the profiles is not positive definite")
+        solved = _smallest_solution(matrix, rhs.astype(np.float64)[:, np.newaxis])
     return np.asarray(solved).reshape(rhs.shape)
 
 
@@ -331,5 +354,16 @@ def orthonormal(
 def _metric_root(problem: ProfileProblem, profiles: FloatArray) -> FloatArray:
     """Lower triangular L with L L' = B' M B."""
     gram = (profiles.T @ problem.metric @ profiles).astype(np.float64)
-    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram) + np.finfo(np.float64).tiny
-    return np.asarray(np.linalg.cholesky(gram))
+    precision = np.finfo(problem.dtype)
+    if not np.trace(gram) > precision.tiny / precision.eps:
+        # Folds without a node that has both samples: there is nothing to scale by.
+        return np.eye(len(gram))
+    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
+    try:
+        return np.asarray(np.linalg.cholesky(gram))
+    except np.linalg.LinAlgError:
+        # Profiles that depend on each other, as on very few observations: in the precision of
+        # the problem, directions below its rounding errors are noise of either sign.
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        lifted = (vectors * np.maximum(values, precision.eps * values[-1])) @ vectors.T
+        return np.asarray(np.linalg.cholesky(lifted))

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphratio.exceptions import InputError
 from graphratio.typing import FloatArray
+
+# Penalties outside of these are no choice that anybody makes.
+_SMALLEST, _LARGEST = 1e-12, 1e12
 
 # Positions per factor of ten.
 PER_DECADE = 2
@@ -81,3 +85,21 @@ def listed(
     """
     begin = (len(values) - 1) // 2 if start is None else int(np.argmin(np.abs(values - start)))
     return Axis(values, begin, reluctance=reluctance, given=True)
+
+
+def moderate(penalties: FloatArray, name: str) -> FloatArray:
+    """Refuse penalties whose products with each other or with moments leave single precision.
+
+    Examples
+    --------
+    >>> moderate(np.array([0.1, 1e-300]), "node_penalty")
+    Traceback (most recent call last):
+        ...
+    graphratio.exceptions.InputError: node_penalty=[0.1, 1e-300] is not between 1e-12 and 1e+12...
+    """
+    if penalties.min() < _SMALLEST or penalties.max() > _LARGEST:
+        raise InputError(
+            f"{name}={penalties.tolist()} is not between {_SMALLEST:g} and {_LARGEST:g}",
+            "Pass None to select it",
+        )
+    return penalties
