@@ -5,8 +5,10 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
@@ -380,3 +382,27 @@ def test_plotting_is_imported_on_use():
 def test_unknown_names_are_still_errors():
     with pytest.raises(AttributeError, match="no attribute 'plot_everything'"):
         gr.plot_everything
+
+
+def test_node_along_a_category():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "site": np.repeat(["a", "b"], 120),
+            "period": np.tile(["before", "after"], 120),
+            "pm25": rng.normal(size=240),
+            "sky": rng.choice(["clear", "rain", "snow"], 240),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, "site", "period", "before", "after", ["pm25"], categorical="sky"
+    )
+    model = gr.Pool(bandwidth=1.5, node_penalty=0.1).fit(samples.standardized())
+    ax = gr.plot_node(model, samples, "a", feature="sky")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clear", "rain", "snow"]
+    own = next(line for line in ax.figure.axes[-1].lines if line.get_label() == "a")
+    # The number is at its median, the level as drawn.
+    middle = np.median(table.loc[table["site"] == "a", "pm25"])
+    at = pd.DataFrame({"pm25": middle, "sky": ["clear", "rain", "snow"]})
+    assert_allclose(own.get_ydata()[::2], model.predict(at, node="a"))
+    assert gr.plot_node(model, samples, "a").get_xlabel().startswith("pm25")

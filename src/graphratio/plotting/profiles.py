@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._optional import import_optional
 from graphratio.plotting._common import DIVERGING, FAINT, INK, FittedModel, without_frame
-from graphratio.plotting._features import evenly, feature_column, raw_samples, takes_logarithm
+from graphratio.plotting.columns import evenly, feature_column, raw_samples, takes_logarithm
 from graphratio.plotting.map import begin_map, finish_map, node_size
 from graphratio.samples import NodeSamples, as_samples
 from graphratio.typing import FloatArray
