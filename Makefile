@@ -8,11 +8,12 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
+.PHONY: help demo docs test browser lint format bench accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
 	@echo "make test    install what is needed, check style, types and layers, run all tests"
+	@echo "make docs    build this documentation as a site, in docs/_build/html"
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
 	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
@@ -49,18 +50,31 @@ $(RUNS): pyproject.toml
 demo: $(RUNS)
 	@$(BIN)/graphratio demo
 
+# The site: pages and gallery are built, warnings are errors, and every link inside is followed.
+DOCUMENTED := $(VENV)/.documented
+
+$(DOCUMENTED): pyproject.toml
+	$(call install,docs)
+
+docs: $(DOCUMENTED)
+	@echo "== pages and gallery (sphinx)"
+	@$(SINGLE) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@echo "== links inside the site"
+	@$(BIN)/python docs/_ext/check_links.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 lint: $(READY)
 	@echo "== style (ruff)"
-	@$(BIN)/ruff check src tests benchmarks studies
-	@$(BIN)/ruff format --check src tests benchmarks studies
+	@$(BIN)/ruff check src tests benchmarks studies docs examples
+	@$(BIN)/ruff format --check src tests benchmarks studies docs examples
 	@echo "== types (mypy --strict)"
 	@$(BIN)/mypy
 	@echo "== layers (import-linter)"
 	@$(BIN)/lint-imports --no-cache
 
 format: $(READY)
-	@$(BIN)/ruff check --fix src tests benchmarks studies
-	@$(BIN)/ruff format src tests benchmarks studies
+	@$(BIN)/ruff check --fix src tests benchmarks studies docs examples
+	@$(BIN)/ruff format src tests benchmarks studies docs examples
 
 # The browser tests use an installed Chromium; as root with apt, it is installed once.
 BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -127,4 +141,4 @@ matrix: $(READY)
 	@$(SINGLE) $(NOX) -s matrix
 
 clean:
-	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
