@@ -63,18 +63,21 @@ docs: $(DOCUMENTED)
 	@$(BIN)/python docs/_ext/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# What ruff looks at.
+CHECKED := src tests benchmarks studies examples docs/conf.py docs/_ext docs/pictures
+
 lint: $(READY)
 	@echo "== style (ruff)"
-	@$(BIN)/ruff check src tests benchmarks studies docs examples
-	@$(BIN)/ruff format --check src tests benchmarks studies docs examples
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
 	@echo "== types (mypy --strict)"
 	@$(BIN)/mypy
 	@echo "== layers (import-linter)"
 	@$(BIN)/lint-imports --no-cache
 
 format: $(READY)
-	@$(BIN)/ruff check --fix src tests benchmarks studies docs examples
-	@$(BIN)/ruff format src tests benchmarks studies docs examples
+	@$(BIN)/ruff check --fix $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
 
 # The browser tests use an installed Chromium; as root with apt, it is installed once.
 BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome
