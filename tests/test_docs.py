@@ -75,7 +75,8 @@ def test_every_page_is_in_a_table_of_contents():
         ):
             for line in "".join(block).splitlines():
                 if line.strip() and not line.strip().startswith(":"):
-                    listed.add((page.parent / line.strip()).relative_to(DOCS).as_posix())
+                    found = (page.parent / line.strip()).resolve()
+                    listed.add(found.relative_to(DOCS).as_posix())
     names = {path.relative_to(DOCS).with_suffix("").as_posix() for path in pages}
     assert names - listed == {"index"}
     assert listed - names == {"gallery/index"}
