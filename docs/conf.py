@@ -34,6 +34,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py.md5"]
 nitpicky = True
+default_role = "code"  # single backquotes in docstrings
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 
@@ -62,6 +63,9 @@ sphinx_gallery_conf = {
     "nested_sections": False,
     "image_scrapers": ("matplotlib",),
     "parallel": 2,
+    "write_computation_times": False,
+    "ignore_repr_types": r"matplotlib|numpy",
+    "thumbnail_size": (480, 300),
 }
 # Examples are run with warnings as errors, as the tests are.
 warnings.filterwarnings("error", module="graphratio")

@@ -10,6 +10,8 @@ samples, the flights of winter and those of summer, and is joined to its five ne
 # %%
 # The two samples of an airport
 # -----------------------------
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -17,7 +19,7 @@ import graphratio as gr
 
 data = gr.datasets.load_flights()
 print(data)
-print(data.description)
+print(textwrap.fill(data.description, 80))
 
 # %%
 # Some airports have thousands of flights and some little more than a hundred. At most 200 of each

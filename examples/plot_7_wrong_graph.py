@@ -8,6 +8,8 @@ neighbours along the coast; the other has the same number of edges between stati
 """
 
 # %%
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +38,7 @@ graphs = {
 # Every candidate is fitted on the same folds and judged on observations, and on whole stations,
 # that were left out. Two fits without a graph are always in the comparison.
 found = gr.compare_graphs(samples, graphs, random_state=0)
-print(found.verdict)
+print(textwrap.fill(found.verdict, 80))
 
 # %%
 found.summary()

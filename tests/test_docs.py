@@ -66,7 +66,6 @@ def test_every_page_is_in_a_table_of_contents():
         path
         for path in pages
         if not {"_build", "_templates", "generated", "gallery"} & {*path.parts}
-        and path.stem != "sg_execution_times"
     ]
     for page in pages:
         text = page.read_text(encoding="utf-8")

@@ -33,15 +33,15 @@ def truth(x):
 
 chosen = int(np.flatnonzero(changed)[np.argsort(model.divergence_[changed])[changed.sum() // 2]])
 fig, (left, middle, right) = plt.subplots(
-    1, 3, figsize=(13, 4.3), width_ratios=(1.25, 1, 1), layout="constrained"
+    1, 3, figsize=(11, 3.7), width_ratios=(1.25, 1, 1), layout="constrained"
 )
 for a, b in zip(*graph.adjacency.nonzero(), strict=True):
     if a < b:
         left.plot(*places[[a, b]].T, color="0.85", linewidth=0.8, zorder=0)
 points = left.scatter(
-    *places.T, c=model.divergence_, cmap="YlGnBu", s=70, vmin=0, edgecolors="0.6", linewidths=0.5
+    *places.T, c=model.divergence_, cmap="YlGnBu", s=50, vmin=0, edgecolors="0.6", linewidths=0.5
 )
-left.scatter(*places[test.rejected].T, s=130, facecolors="none", edgecolors=INK, linewidths=1.3)
+left.scatter(*places[test.rejected].T, s=95, facecolors="none", edgecolors=INK, linewidths=1.3)
 left.annotate(
     "this one",
     places[chosen],
@@ -50,7 +50,7 @@ left.annotate(
     arrowprops={"arrowstyle": "-", "color": INK},
 )
 fig.colorbar(points, ax=left, shrink=0.7, pad=0.02, label="how much it changed")
-left.set_title("Which sensors changed? (ringed: more than chance)", loc="left", fontsize=11)
+left.set_title("Which changed? (ringed: more than chance)", loc="left", fontsize=11)
 left.set_aspect("equal")
 left.set_axis_off()
 
@@ -60,10 +60,10 @@ for sample, colour, name in ((reference, BEFORE, "before"), (target, AFTER, "aft
     middle.hist(
         sample[chosen, :, 0], bins, color=colour, histtype="step", linewidth=1.4, label=name
     )
-middle.set_title(f"Its data: {n} readings before and after", loc="left", fontsize=11)
+middle.set_title(f"Its data: {n} readings each", loc="left", fontsize=11)
 middle.set_xlabel("reading")
 middle.set_yticks([])
-middle.set_ylim(0, 15)
+middle.set_ylim(0, 9.5)
 middle.legend(frameon=False, loc="upper left", ncols=2)
 
 x = np.linspace(-3, 3, 300)
