@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from graphratio.encoding import Encoding
 from graphratio.exceptions import InputError
 from graphratio.plotting._common import FittedModel, in_original_units
 from graphratio.samples import NodeSamples
@@ -68,6 +69,34 @@ def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
     return np.asarray(
         np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
     )
+
+
+def axis_of(
+    values: FloatArray, levels: tuple[str, ...], count: int, logarithmic: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Where a curve along a column is drawn, and what the column is there.
+
+    Levels have both their ends, so that a curve is level over each of them.
+
+    Examples
+    --------
+    >>> axis_of(np.array([0.0, 1.0]), ("a", "b"), 9, False)
+    (array([-0.5,  0.5,  0.5,  1.5]), array([0., 0., 1., 1.]))
+    """
+    if not levels:
+        grid = evenly(values, count, logarithmic)
+        return grid, grid
+    edges = np.arange(len(levels) + 1) - 0.5
+    return np.repeat(edges, 2)[1:-1], np.repeat(np.arange(edges[-1]), 2)
+
+
+def points_along(
+    encoding: Encoding | None, centre: FloatArray, column: int, along: FloatArray
+) -> FloatArray:
+    """Points with one column varied and the others at a centre, as a model takes them."""
+    points = np.tile(centre, (len(along), 1))
+    points[:, column] = along
+    return points if encoding is None else encoding.expand(points)
 
 
 def in_columns(samples: NodeSamples) -> NodeSamples:

@@ -18,10 +18,12 @@ from graphratio.plotting._common import (
     without_frame,
 )
 from graphratio.plotting.columns import (
+    axis_of,
     columns_of,
     evenly,
     feature_column,
     in_columns,
+    points_along,
     raw_samples,
     takes_logarithm,
     typical_values,
@@ -100,14 +102,11 @@ def plot_node(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
     logarithmic = takes_logarithm(model, column)
+    grid, along = axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
     if levels[column]:
-        bins: FloatArray = np.arange(len(levels[column]) + 1) - 0.5
-        # Both ends of every level, so that its ratio is a level line.
-        grid, along = np.repeat(bins, 2)[1:-1], np.repeat(np.arange(bins[-1]), 2)
-        low, high = bins[0], bins[-1]
+        bins, low, high = np.unique(grid), grid[0], grid[-1]
     else:
         bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
-        grid = along = evenly(both[:, column], _GRID_POINTS, logarithmic)
         low, high = np.quantile(both[:, column], _USUAL)
     if ax is None:
         ax = new_axes((7.0, 4.8))
@@ -118,10 +117,7 @@ def plot_node(
         (reference[:, column], reference_name, REFERENCE_COLOUR),
         (target[:, column], target_name, TARGET_COLOUR),
     )
-    points = np.tile(typical_values(both, levels), (len(grid), 1))
-    points[:, column] = along
-    if model.encoding_ is not None:
-        points = model.encoding_.expand(points)
+    points = points_along(model.encoding_, typical_values(both, levels), column, along)
     _draw_ratios(upper, model, grid, points, (low, high), position)
     if logarithmic:
         ax.set_xscale("log")

@@ -10,13 +10,10 @@ const onAxis = (share, i, j) => {
   return panels.features[j].log ? Math.exp(value) : value;
 };
 const spaced = (n, i, j) => Array.from({ length: n }, (_, k) => onAxis(k / (n - 1), i, j));
-// How an axis is drawn: logarithmic, with the names of levels, or plain.
-const axisOf = (j) => {
-  const { log, levels } = panels.features[j];
-  if (log) return { type: "log" };
-  if (!levels.length) return {};
-  return { tickvals: levels.map((_, k) => k), ticktext: levels.map((level) => shortText(level, 14)) };
-};
+// The names of levels on an axis; numbers need none.
+const levelTicks = (levels) => (levels.length
+  ? { tickvals: levels.map((_, k) => k), ticktext: levels.map((level) => shortText(level, 14)) } : {});
+const axisOf = (j) => (panels.features[j].log ? { type: "log" } : levelTicks(panels.features[j].levels));
 const faint = (name) => colour(name) + "40";
 
 const drawFeature = (target, i, j) => {
