@@ -8,11 +8,12 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test browser lint format bench bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond bench-check clean
+.PHONY: help demo docs test browser lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
 help:
 	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
 	@echo "make test    install what is needed, check style, types and layers, run all tests"
+	@echo "make docs    build this documentation as a site, in docs/_build/html"
 	@echo "make lint    style, types and layers only"
 	@echo "make bench   measure speed, about five minutes (one BLAS thread)"
 	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, about an hour, 8 GiB"
@@ -52,18 +53,34 @@ $(RUNS): pyproject.toml
 demo: $(RUNS)
 	@$(BIN)/graphratio demo
 
+# The site: pages and gallery are built, warnings are errors, and every link inside is followed.
+DOCUMENTED := $(VENV)/.documented
+
+$(DOCUMENTED): pyproject.toml
+	$(call install,docs)
+
+docs: $(DOCUMENTED)
+	@echo "== pages and gallery (sphinx)"
+	@$(SINGLE) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@echo "== links inside the site"
+	@$(BIN)/python docs/_ext/check_links.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+# What ruff looks at.
+CHECKED := src tests benchmarks studies examples docs/conf.py docs/_ext docs/pictures
+
 lint: $(READY)
 	@echo "== style (ruff)"
-	@$(BIN)/ruff check src tests benchmarks studies
-	@$(BIN)/ruff format --check src tests benchmarks studies
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
 	@echo "== types (mypy --strict)"
 	@$(BIN)/mypy
 	@echo "== layers (import-linter)"
 	@$(BIN)/lint-imports --no-cache
 
 format: $(READY)
-	@$(BIN)/ruff check --fix src tests benchmarks studies
-	@$(BIN)/ruff format src tests benchmarks studies
+	@$(BIN)/ruff check --fix $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
 
 # The browser tests use an installed Chromium; as root with apt, it is installed once.
 BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -140,4 +157,4 @@ matrix: $(READY)
 	@$(SINGLE) $(NOX) -s matrix
 
 clean:
-	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -5,8 +5,10 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
@@ -380,3 +382,49 @@ def test_plotting_is_imported_on_use():
 def test_unknown_names_are_still_errors():
     with pytest.raises(AttributeError, match="no attribute 'plot_everything'"):
         gr.plot_everything
+
+
+def test_node_along_a_category():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "site": np.repeat(["a", "b"], 120),
+            "period": np.tile(["before", "after"], 120),
+            "pm25": rng.normal(size=240),
+            "sky": rng.choice(["clear", "rain", "snow"], 240),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, "site", "period", "before", "after", ["pm25"], categorical="sky"
+    )
+    model = gr.Pool(bandwidth=1.5, node_penalty=0.1).fit(samples.standardized())
+    ax = gr.plot_node(model, samples, "a", feature="sky")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clear", "rain", "snow"]
+    own = next(line for line in ax.figure.axes[-1].lines if line.get_label() == "a")
+    # The number is at its median, the level as drawn.
+    middle = np.median(table.loc[table["site"] == "a", "pm25"])
+    at = pd.DataFrame({"pm25": middle, "sky": ["clear", "rain", "snow"]})
+    assert_allclose(own.get_ydata()[::2], model.predict(at, node="a"))
+    assert gr.plot_node(model, samples, "a").get_xlabel().startswith("pm25")
+
+
+def test_profiles_along_a_category():
+    rng = np.random.default_rng(0)
+    n_nodes, n = 12, 60
+    site, period = np.repeat(np.arange(n_nodes), 2 * n), np.tile(np.repeat(["b", "a"], n), n_nodes)
+    wet = (site < 6) & (period == "a")
+    sky = np.where(rng.random(len(site)) < np.where(wet, 0.85, 0.3), "rain", "clear")
+    table = pd.DataFrame(
+        {"site": site, "period": period, "pm25": rng.normal(size=len(site)), "sky": sky}
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, "site", "period", "b", "a", ["pm25"], categorical="sky"
+    ).standardized()
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)])
+    model = gr.ProfileGRULSIF(
+        n_profiles=1, bandwidth=1.5, graph_penalty=0.1, node_penalty=0.1, n_rounds=2, random_state=0
+    ).fit(samples, graph)
+    axes = gr.plot_profiles(model, samples, feature="sky")
+    assert [tick.get_text() for tick in axes[0, 0].get_xticklabels()] == ["clear", "rain"]
+    curve = axes[0, 0].lines[-1].get_ydata()
+    assert curve[0] == curve[1] < 1 < curve[2] == curve[3]

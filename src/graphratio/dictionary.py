@@ -2,7 +2,8 @@
 
 The default is the paper's dictionary building: first every node keeps the observations that
 are not redundant among its own (coherence at most `node_coherence`), then the graph keeps
-those that are not redundant among all nodes' (`graph_coherence`). A greedy pass accepts a
+those that are not redundant among all nodes' (`graph_coherence`). The levels of categorical
+columns take part in the first stage as if they were nodes. A greedy pass accepts a
 point when its largest kernel value with the points accepted before is at most the threshold.
 Read the other way round, every accepted point strikes out the later ones it covers, and that
 is how it is computed here: for all nodes at once, one accepted point per node and round.
@@ -19,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._memory import node_ranges
 from graphratio._threads import in_parallel, n_threads
+from graphratio.encoding import Encoding
 from graphratio.exceptions import InputError
 from graphratio.kernels import Kernel
 from graphratio.samples import NodeSamples
@@ -94,9 +96,15 @@ def build_dictionary(
         check_choice(strategy, "dictionary", STRATEGIES)
         rng = random_state if random_state is not None else np.random.default_rng()
         if strategy == "coherence":
+            middle = float(np.median(sigma))
             chosen = node_filter(samples, kernel, sigma, node_coherence)
             candidates = samples.values[chosen]
-            kept = graph_filter(candidates, kernel, float(np.median(sigma)), graph_coherence)
+            if samples.encoding is not None:
+                levels = _by_level(samples, samples.encoding)
+                same = np.full(levels.n_nodes, middle)
+                first = node_filter(levels, kernel, same, node_coherence)
+                candidates = np.vstack([candidates, levels.values[first]])
+            kept = graph_filter(candidates, kernel, middle, graph_coherence)
             atoms = candidates[kept]
         elif strategy == "all":
             _, first = np.unique(samples.values, axis=0, return_index=True)
@@ -159,6 +167,23 @@ def _node_pass(
         fresh[first] = False
         left = left[fresh]
     return np.sort(np.concatenate(kept))
+
+
+def _by_level(samples: NodeSamples, encoding: Encoding) -> NodeSamples:
+    """Every level of every category in the place of a node, with the observations that have it.
+
+    Observations of two levels cover each other in the node stage, so a node by itself may bring
+    no atom at a level; without one the ratio there could not move by itself.
+    """
+    feature, row = np.nonzero((samples.values == 1).T & encoding.is_indicator[:, np.newaxis])
+    levels, sizes = np.unique(feature, return_counts=True)
+    return NodeSamples(
+        nodes=tuple(levels.tolist()),
+        values=samples.values[row],
+        n_reference=sizes,
+        n_target=np.zeros_like(sizes),
+        feature_names=samples.feature_names,
+    )
 
 
 def graph_filter(

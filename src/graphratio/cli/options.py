@@ -107,6 +107,15 @@ class TableOptions:
 class DataOptions(TableOptions):
     """The same where the rows of a node are a sample."""
 
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of categories (text or codes), separated by commas; they are features "
+            "too, with one indicator per value.",
+            show_default=False,
+            rich_help_panel=_DATA,
+        ),
+    ] = None
     max_observations: Annotated[
         int | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio.encoding import Encoding
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
@@ -66,6 +67,16 @@ def _is_scaling(value: Any, n_features: int) -> bool:
     )
 
 
+def _is_encoding(value: Any, names: Any) -> bool:
+    return value is None or (
+        isinstance(value, Encoding)
+        and isinstance(value.columns, tuple)
+        and all(isinstance(level, tuple) and _are_strings(level) for level in value.levels.values())
+        and set(value.levels) <= set(value.columns)
+        and value.feature_names == tuple(names)
+    )
+
+
 def _is_feature_map(value: Any, n_features: int) -> bool:
     return (
         isinstance(value, NystromMap)
@@ -107,6 +118,7 @@ _COMMON: dict[str, _Rule] = {
     "divergence_name_": lambda value, _: isinstance(value, str),
     "notes_": lambda value, _: isinstance(value, list) and _are_strings(value),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
+    "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": lambda value, fitted: (
         _is_array(value, "iu", fitted["graph_"].n_nodes, 2) and bool((value >= 0).all())
     ),

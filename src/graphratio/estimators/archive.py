@@ -24,6 +24,7 @@ from scipy import sparse
 from graphratio._files import appearing
 from graphratio._graph_input import coordinate_array
 from graphratio._version import __version__
+from graphratio.encoding import Encoding
 from graphratio.engine.settings import EngineSettings
 from graphratio.exceptions import FileFormatError, InputError
 from graphratio.features import NystromMap
@@ -335,5 +336,6 @@ _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] 
     "graph": (Graph, _graph_parts, _graph_from),
     "features": (NystromMap, _features_parts, _features_from),
     "scaling": (Scaling, asdict, _scaling_from),
+    "encoding": (Encoding, asdict, lambda parts: Encoding(**parts)),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),
 }

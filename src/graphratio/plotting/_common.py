@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphratio._optional import import_optional
+from graphratio.encoding import Encoding
 from graphratio.graph import Graph
 from graphratio.scaling import Scaling
 from graphratio.typing import FloatArray, Label
@@ -33,6 +34,7 @@ class FittedModel(Protocol):
     divergence_: FloatArray
     divergence_name_: str
     scaling_: Scaling | None
+    encoding_: Encoding | None
     cv_results_: dict[str, Any] | None
 
     def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:

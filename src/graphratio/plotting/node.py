@@ -17,7 +17,17 @@ from graphratio.plotting._common import (
     new_axes,
     without_frame,
 )
-from graphratio.plotting._features import evenly, feature_column, raw_samples, takes_logarithm
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    evenly,
+    feature_column,
+    in_columns,
+    points_along,
+    raw_samples,
+    takes_logarithm,
+    typical_values,
+)
 from graphratio.samples import as_samples
 from graphratio.typing import FloatArray, Label
 
@@ -46,7 +56,8 @@ def plot_node(
     The ratio = target / reference is shown over the range of the node's data, with 1, no
     change, marked. It is dotted over the outer 1% of the data, where it rests on very few
     observations and may leave the picture. Thin lines are the ratios of the node's neighbours
-    in the graph. With several features the others are held at the node's medians.
+    in the graph. With several features the others are held at the node's medians, categories
+    at the most frequent level.
 
     Parameters
     ----------
@@ -55,7 +66,7 @@ def plot_node(
         What the model was fitted on, before or after `standardized`.
     node : label
     feature : str or int, optional
-        Name or number of the feature; default the first.
+        Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
         Its lower part gets the histograms, its upper part becomes axes for the ratio. Default:
         those of a new figure.
@@ -81,8 +92,9 @@ def plot_node(
     """
     check_is_fitted(model, "divergence_")
     position = model.graph_.position(node)
+    names, levels = columns_of(model)
     column = feature_column(model, feature)
-    data = raw_samples(as_samples(samples), model)
+    data = in_columns(raw_samples(as_samples(samples), model))
     reference, target = data.reference(node), data.target(node)
     both = np.vstack([reference, target])
     if not len(both):
@@ -90,26 +102,29 @@ def plot_node(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
     logarithmic = takes_logarithm(model, column)
-    grid = evenly(both[:, column], _GRID_POINTS, logarithmic)
+    grid, along = axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
+    if levels[column]:
+        bins, low, high = np.unique(grid), grid[0], grid[-1]
+    else:
+        bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+        low, high = np.quantile(both[:, column], _USUAL)
     if ax is None:
         ax = new_axes((7.0, 4.8))
     upper = _upper_part(ax)
-    bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
     _draw_histograms(
         ax,
         bins,
         (reference[:, column], reference_name, REFERENCE_COLOUR),
         (target[:, column], target_name, TARGET_COLOUR),
     )
-    points = np.tile(np.median(both, axis=0), (len(grid), 1))
-    points[:, column] = grid
-    low, high = np.quantile(both[:, column], _USUAL)
+    points = points_along(model.encoding_, typical_values(both, levels), column, along)
     _draw_ratios(upper, model, grid, points, (low, high), position)
     if logarithmic:
         ax.set_xscale("log")
+    if levels[column]:
+        ax.set_xticks(np.arange(len(levels[column])), levels[column])
     ax.set_xlim(grid[0], grid[-1])
-    name = str(model.feature_names_in_[column])
-    others = model.n_features_in_ > 1
+    name, others = names[column], len(names) > 1
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
     divergence = model.divergence_[position]
     said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
@@ -180,7 +195,8 @@ def _draw_ratios(
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
     ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
-    ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
+    if not inside.all():
+        ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
     ax.plot(grid[inside], ratio[inside], color=INK, linewidth=2.0, label=str(node))
     ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
     ax.set_ylabel("target / reference")

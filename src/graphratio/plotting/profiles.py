@@ -9,7 +9,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._optional import import_optional
 from graphratio.plotting._common import DIVERGING, FAINT, INK, FittedModel, without_frame
-from graphratio.plotting._features import evenly, feature_column, raw_samples, takes_logarithm
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    evenly,
+    feature_column,
+    in_columns,
+    points_along,
+    raw_samples,
+    takes_logarithm,
+    typical_values,
+)
 from graphratio.plotting.map import begin_map, finish_map, node_size
 from graphratio.samples import NodeSamples, as_samples
 from graphratio.typing import FloatArray
@@ -63,7 +73,7 @@ def plot_profiles(
     check_is_fitted(model, "profiles_")
     fitted: Any = model
     count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
-    data = raw_samples(as_samples(samples), model)
+    data = in_columns(raw_samples(as_samples(samples), model))
     column = feature_column(model, feature)
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
     _, axes = pyplot.subplots(
@@ -71,7 +81,7 @@ def plot_profiles(
         facecolor="white",
     )  # fmt: skip
     for k, (left, right) in enumerate(axes):
-        if feature is None and model.n_features_in_ == 2:
+        if feature is None and model.n_features_in_ == 2 and model.encoding_ is None:
             _draw_plane(left, fitted, data, k)
         else:
             _draw_curve(left, fitted, data, k, column)
@@ -95,17 +105,20 @@ def _usual_range(data: NodeSamples, column: int, count: int, logarithmic: bool) 
 
 
 def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
+    names, levels = columns_of(model)
     logarithmic = takes_logarithm(model, column)
-    grid = _usual_range(data, column, _POINTS, logarithmic)
-    points = np.tile(np.median(data.values, axis=0), (len(grid), 1))
-    points[:, column] = grid
+    usual = np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER))
+    grid, along = axis_of(usual, levels[column], _POINTS, logarithmic)
+    points = points_along(model.encoding_, typical_values(data.values, levels), column, along)
     ax.axhline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
     ax.plot(grid, _alone(model, points, k), color=INK, linewidth=2)
     if logarithmic:
         ax.set_xscale("log")
+    if levels[column]:
+        ax.set_xticks(np.arange(len(levels[column])), levels[column])
     ax.set_ylim(bottom=0.0)
-    name = str(model.feature_names_in_[column])
-    ax.set_xlabel(f"{name} (other features at their medians)" if points.shape[1] > 1 else name)
+    name = names[column]
+    ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
     ax.set_ylabel("target / reference")
     without_frame(ax, "top", "right")
 

@@ -10,6 +10,13 @@ import numpy as np
 from graphratio.estimators._profiles.kinds import OTHER, UNCHANGED
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.links import Links
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    in_columns,
+    points_along,
+    typical_values,
+)
 from graphratio.report.panels import shown_features
 from graphratio.report.summary import what_changed
 from graphratio.report.tables import Moments
@@ -187,17 +194,20 @@ def _curves(
         return []
     curves = []
     at_node = kind[samples.node_index]
-    for j in shown_features(samples, moments)[:_CHARTS]:
-        low, high = np.quantile(samples.values[:, j], (_OUTER, 1 - _OUTER))
-        grid = np.linspace(low, high, _POINTS)
+    names, levels = columns_of(model)
+    values = in_columns(samples).values
+    for j in shown_features(samples, moments)[:_CHARTS].tolist():
+        usual = np.quantile(values[:, j], (_OUTER, 1 - _OUTER))
+        grid, along = axis_of(usual, levels[j], _POINTS, logarithmic=False)
         ratios = []
         for k in range(1, n_kinds + 1):
-            points = np.tile(np.median(samples.values[at_node == k], axis=0), (_POINTS, 1))
-            points[:, j] = grid
+            centre = typical_values(values[at_node == k], levels)
+            points = points_along(model.encoding_, centre, j, along)
             ratios.append(model.predict(points)[:, kind == k].mean(axis=1))
         curves.append(
             {
-                "feature": str(samples.feature_names[j]),
+                "feature": names[j],
+                "levels": list(levels[j]),
                 "x": [float(f"{value:.5g}") for value in grid],
                 "y": [[float(f"{value:.4g}") for value in ratio] for ratio in ratios],
             }

@@ -16,6 +16,7 @@ from graphratio._version import __version__
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.graph import Graph
+from graphratio.plotting.columns import in_columns
 from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
 from graphratio.report.graph_help import contributions, graph_help
@@ -124,7 +125,7 @@ def write_report(
                 "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
                 "map": map_data(model.graph_),
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
-                "n_features": aligned.n_features,
+                "n_columns": in_columns(aligned).n_features,
                 "borrowed": contributions(model),
                 "held_out": None if section is None else section.nodes,
                 "selection": fitting.selection,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.plotting.columns import in_columns
 from graphratio.report.scale import CLEAR_SHIFT, DivergenceScale
 from graphratio.report.tables import Moments
 from graphratio.report.words import count, enumeration, number
@@ -91,13 +92,14 @@ def summarise(
 
 
 def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
-    features = enumeration(list(samples.feature_names))
+    measured = in_columns(samples).feature_names
+    features = enumeration(list(measured))
     sizes = (int(samples.n_reference.sum()), int(samples.n_target.sum()))
     each = "At the only node" if samples.n_nodes == 1 else f"At each of {samples.n_nodes:,} nodes"
     return (
         f"{each}, the observations of \u201c{sides[1]}\u201d ({sizes[1]:,} in all) were compared "
         f"with those of \u201c{sides[0]}\u201d ({sizes[0]:,}) in "
-        f"{count(samples.n_features, 'feature')}: {features}."
+        f"{count(len(measured), 'feature')}: {features}."
     )
 
 
@@ -147,6 +149,8 @@ def what_changed(samples: NodeSamples, moments: Moments, nodes: Any) -> str:
     j = int(np.argmax(sizes))
     if sizes[j] < NOTABLE:
         return "a change of shape more than of mean or spread"
+    if samples.encoding is not None and samples.encoding.is_indicator[j]:
+        kind, values = "share", mean
     digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
     return (
         f"{kind} of {samples.feature_names[j]} from {number(values[0, j], digits)} "
