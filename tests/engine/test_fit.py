@@ -1,6 +1,7 @@
 """A fit on partitions is the fit of a single process."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -298,3 +299,21 @@ def test_iterations_do_not_grow_with_the_number_of_partitions():
         counts.append(model.solution_.n_iter)
     assert max(counts) <= 40
     assert max(counts) <= 2 * min(counts)
+
+
+def test_categories_are_refused():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "node": np.repeat(["a", "b", "c"], 40),
+            "sample": np.tile(["before", "after"], 60),
+            "level": rng.normal(size=120),
+            "sky": rng.choice(["clear", "rain"], size=120),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, node="node", sample="sample", reference="before", target="after", categorical="sky"
+    )
+    graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
+    with pytest.raises(InputError, match="'sky' cannot be fitted with an engine"):
+        gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, graph)

@@ -43,6 +43,12 @@ class Partition:
     def __init__(self, plan: Plan, source: Source) -> None:
         self.plan = plan
         self.samples = read_source(plan, source)
+        if self.samples.encoding is not None:
+            names = listing(list(self.samples.encoding.levels))
+            raise InputError(
+                f"the categorical features {names} cannot be fitted with an engine",
+                "Fit in one process, or give the loader's indicators as numbers",
+            )
         self.sizes = np.column_stack([self.samples.n_reference, self.samples.n_target])
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:

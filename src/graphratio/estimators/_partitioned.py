@@ -106,7 +106,7 @@ def _keep(model: GRULSIF, session: Session) -> None:
     model.n_rounds_ = 0
     model.n_features_in_ = len(session.feature_names)
     model.feature_names_in_ = np.array(session.feature_names, dtype=object)
-    model.scaling_ = session.scaling
+    model.scaling_, model.encoding_ = session.scaling, None
     model.sizes_ = session.sizes
     model.backend_ = session.backend
     model.notes_ = data_notes(complete, session.graph)
