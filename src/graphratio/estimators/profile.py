@@ -19,8 +19,8 @@ from graphratio.estimators._profiles.kinds import named
 from graphratio.estimators._profiles.rotation import principal, readable
 from graphratio.estimators._profiles.selection import USUAL_POINTS, ProfileSelection, Settings
 from graphratio.estimators.base import all_or_nothing
-from graphratio.folds import assign_folds
 from graphratio.exceptions import InputError
+from graphratio.folds import assign_folds
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
 from graphratio.moments import Moments, node_moments
