@@ -255,6 +255,8 @@ def test_standardised_samples_keep_their_scaling():
     ("change", "message"),
     [
         ({"solver": "direct"}, "needs the whole system in one place"),
+        ({"selection_nodes": 5}, "about fits in one process"),
+        ({"max_memory": "4 GiB"}, "about fits in one process"),
         ({"adaptive": True}, "learns the edges in one process"),
         ({"dictionary": "uniform"}, "needs all observations in one place"),
         ({"engine": "tcp://somewhere"}, "is not an engine"),

@@ -76,6 +76,11 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
             "adaptive=True learns the edges in one process",
             "Leave out adaptive or engine; with an engine, pass a graph with learned weights",
         )
+    if model.selection_nodes not in (None, "all") or model.max_memory is not None:
+        raise InputError(
+            "selection_nodes and max_memory are about fits in one process",
+            "Leave them out: an engine selects on all nodes, and each worker has its own memory",
+        )
     if isinstance(model.dictionary, str) and model.dictionary != "coherence":
         raise InputError(
             f"dictionary={model.dictionary!r} needs all observations in one place",
