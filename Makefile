@@ -28,7 +28,7 @@ help:
 	@echo "make fuzz    20,000 hostile inputs for the command line, some minutes; goes on if stopped"
 	@echo "make dist    build wheel and sdist and try them in fresh environments"
 	@echo "make matrix  run the tests with the oldest and the newest NumPy, SciPy, scikit-learn"
-	@echo "make beyond  the preset against the plain fits and on bad graphs, an hour or more"
+	@echo "make beyond  the preset against the plain fits and on bad graphs, about half an hour; goes on if stopped"
 	@echo "make clean   remove the virtual environment and caches"
 
 # Install the package with the extras $(1), into the virtual environment.
