@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
+from graphratio.estimators._profiles import data
 from graphratio.estimators._profiles.axes import Axis, decades
 from graphratio.estimators._profiles.kinds import group, named, number_of_kinds
 from graphratio.estimators._profiles.search import Trial, search
@@ -380,3 +381,12 @@ def test_no_intervals_for_profiles(fitted):
     scenario, model = fitted
     with pytest.raises(InputError, match="ProfileGRULSIF has no interval"):
         gr.expected_ratio_interval(model, scenario.samples, [0.0], node=0)
+
+
+def test_folds_that_do_not_fit_into_memory_are_made_again(monkeypatch):
+    scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
+    given = {"random_state": 0, "bandwidth": [0.8, 1.0], "node_penalty": 1e-3}
+    kept = gr.recommended(**given).fit(scenario.samples, scenario.graph)
+    monkeypatch.setattr(data, "LARGEST_KEPT", 0)
+    again = gr.recommended(**given).fit(scenario.samples, scenario.graph)
+    np.testing.assert_array_equal(kept.coef_, again.coef_)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.estimators._profiles.axes import PER_DECADE, Axis
-from graphratio.estimators._profiles.data import FoldProblems
+from graphratio.estimators._profiles.data import Folds
 from graphratio.estimators._profiles.search import Point, Trial, search
 from graphratio.graph import Graph
 from graphratio.model_selection import SOLVE_ITERATIONS, SOLVE_TOLERANCE
@@ -32,7 +32,7 @@ class AdaptiveChoice:
 
 
 def choose_adaptive(
-    folds: list[FoldProblems], graph: Graph, graph_penalty: float, node_penalty: float
+    folds: Folds, graph: Graph, graph_penalty: float, node_penalty: float
 ) -> AdaptiveChoice:
     """Search the strength of the graph penalty and the number of rounds."""
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE

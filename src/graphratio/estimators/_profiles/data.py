@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from graphratio.divergences import moment_losses
 from graphratio.features import NystromMap
+from graphratio.folds import FoldedMoments
 from graphratio.kernels import Kernel
 from graphratio.model_selection import RANK_TOLERANCE, folded_data
 from graphratio.moments import Moments
@@ -41,6 +44,23 @@ class FoldProblems:
         return moment_losses(self.held_out, theta)
 
 
+class Folds:
+    """All folds of one bandwidth; where they would not fit into memory, made at every visit."""
+
+    def __init__(self, data: FoldedMoments, n_folds: int, edges: Edges) -> None:
+        self.data, self.n_folds, self.edges = data, n_folds, edges
+        n_features = data.psi.shape[1]
+        self.size = n_folds * edges.n_nodes * n_features**2
+        self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
+
+    def _made(self) -> Iterator[FoldProblems]:
+        for r in range(self.n_folds):
+            yield FoldProblems(*self.data.split(r), self.edges)
+
+    def __iter__(self) -> Iterator[FoldProblems]:
+        return self._made() if self._kept is None else iter(self._kept)
+
+
 class HeldOutData:
     """Folds of all bandwidths; those of the last bandwidths visited are kept."""
 
@@ -58,9 +78,9 @@ class HeldOutData:
         self.kernel, self.dictionary = kernel, dictionary
         self.alpha, self.prior_ratio = alpha, prior_ratio
         self.n_folds = int(folds.max()) + 1
-        self._kept: dict[float, list[FoldProblems]] = {}
+        self._kept: dict[float, Folds] = {}
 
-    def at(self, bandwidth: float) -> list[FoldProblems]:
+    def at(self, bandwidth: float) -> Folds:
         """All folds of a bandwidth."""
         if bandwidth in self._kept:
             return self._kept[bandwidth]
@@ -68,9 +88,8 @@ class HeldOutData:
         data = folded_data(
             self.samples, self.folds, features, self.alpha, self.prior_ratio, np.float32
         )
-        found = [FoldProblems(*data.split(r), self.edges) for r in range(self.n_folds)]
-        size = self.n_folds * found[0].train.second.shape[0] * found[0].train.second.shape[1] ** 2
-        while self._kept and (len(self._kept) + 1) * size > LARGEST_KEPT:
+        found = Folds(data, self.n_folds, self.edges)
+        while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[bandwidth] = found
         return found

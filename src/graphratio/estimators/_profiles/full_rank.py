@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.estimators._profiles.axes import Axis
-from graphratio.estimators._profiles.data import FoldProblems
+from graphratio.estimators._profiles.data import Folds
 from graphratio.estimators._profiles.search import Trial
 from graphratio.graph import Graph
 from graphratio.model_selection import SOLVE_ITERATIONS, SOLVE_TOLERANCE
@@ -82,9 +82,7 @@ def as_penalties(
     return lam, ridge / (n_nodes * lam)
 
 
-def best_full_rank(
-    folds: list[FoldProblems], graph: Graph, strength: Axis, ridge: Axis
-) -> FullRank:
+def best_full_rank(folds: Folds, graph: Graph, strength: Axis, ridge: Axis) -> FullRank:
     """Search the two penalties on grids that grow while the best is at their ends.
 
     Candidates that were given are taken as they are.
@@ -123,7 +121,7 @@ def _extended(grid: FloatArray, best: float) -> FloatArray:
     return grid
 
 
-def _losses(folds: list[FoldProblems], graph: Graph, pairs: FloatArray) -> FloatArray:
+def _losses(folds: Folds, graph: Graph, pairs: FloatArray) -> FloatArray:
     """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
     lam, gam = as_penalties(graph, pairs[:, 0], pairs[:, 1])
     losses = [fold.losses(_solve(fold.train, graph, lam, gam)).T for fold in folds]
