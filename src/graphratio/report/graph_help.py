@@ -19,7 +19,7 @@ from graphratio.typing import FloatArray
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_NODES = 2_000
-# The same for nodes times the cube of the atoms, what fits of each node alone cost at the most.
+# The same for nodes times the cube of the features, what fits of each node alone cost.
 MOST_WORK = 1.5e9
 # A learned graph is offered up to this many.
 MOST_LEARNED = 500
@@ -74,7 +74,7 @@ def graph_help(
     joint = isinstance(model, GRULSIF | ProfileGRULSIF)
     if not joint or not 5 <= samples.n_nodes <= most or typical < FEWEST:
         return None
-    if samples.n_nodes * float(len(model.dictionary_)) ** 3 > MOST_WORK:
+    if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
         return None
     found = compare_graphs(
         model._align(samples),
