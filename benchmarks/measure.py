@@ -98,6 +98,7 @@ class Piece:
 
     title: str
     remark: str = ""
+    clock: str = "processor time"
     comparisons: list[Comparison] = field(default_factory=list)
     growth: list[Growth] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)

@@ -20,7 +20,9 @@ def page(results: dict[str, Any]) -> str:
     """The whole page."""
     parts = [HEAD, _machine(results["machine"])]
     for piece in results["pieces"].values():
-        parts.append(f"## {piece['title']}\n\n{piece['remark']}\n")
+        usual = piece["clock"] == "processor time"
+        clock = "" if usual else f" Measured as {piece['clock']}."
+        parts.append(f"## {piece['title']}\n\n{piece['remark']}{clock}\n")
         parts += [_comparisons(piece), _growth(piece), _costs(piece)]
     return "\n".join(part for part in parts if part).rstrip() + "\n"
 
