@@ -44,7 +44,7 @@ def fit_densratio(scenario: Scenario, medians: np.ndarray) -> list[Any]:
     ]
 
 
-def piece(rounds: int = 5) -> Piece:
+def piece(rounds: int = 3) -> Piece:
     found = Piece(
         "Classical estimators against densratio",
         f"{N_NODES} nodes, n = 50, selection over 5 bandwidths and 4 penalties, {N_CENTRES} "

@@ -16,6 +16,7 @@ from scipy import stats
 from threadpoolctl import threadpool_info
 
 Work = Callable[[], Any]
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Comparison:
         What was done, for people; together with `peer` the name of the comparison.
     peer : str
     ours, theirs : float
-        Median seconds.
+        Median seconds of processor time, unless said otherwise.
     ratio : float
         theirs / ours, geometric mean over rounds: above 1 the library is faster.
     low, high : float
@@ -97,6 +98,7 @@ class Piece:
 
     title: str
     remark: str = ""
+    clock: str = "processor time"
     comparisons: list[Comparison] = field(default_factory=list)
     growth: list[Growth] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
@@ -117,19 +119,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def timed(work: Work) -> tuple[float, Any]:
-    """Wall seconds of one run, without the collector of garbage, and what it returned."""
+def timed(work: Work, clock: Clock = time.process_time) -> tuple[float, Any]:
+    """Seconds of one run, without the collector of garbage, and what it returned.
+
+    Processor time: with one thread it is the wall time of a machine that does nothing else.
+    """
     gc.collect()
     gc.disable()
     try:
-        began = time.perf_counter()
+        began = clock()
         result = work()
-        return time.perf_counter() - began, result
+        return clock() - began, result
     finally:
         gc.enable()
 
 
-def side_by_side(contenders: Mapping[str, Work], rounds: int) -> dict[str, np.ndarray]:
+def side_by_side(
+    contenders: Mapping[str, Work], rounds: int, clock: Clock = time.process_time
+) -> dict[str, np.ndarray]:
     """Seconds of every contender in every round, shape (rounds,).
 
     Within a round all run one after the other, so that what disturbs the machine for longer
@@ -139,7 +146,7 @@ def side_by_side(contenders: Mapping[str, Work], rounds: int) -> dict[str, np.nd
     for turn in range(rounds):
         names = list(contenders)[:: -1 if turn % 2 else 1]
         for name in names:
-            seconds[name].append(timed(contenders[name])[0])
+            seconds[name].append(timed(contenders[name], clock)[0])
     return {name: np.array(values) for name, values in seconds.items()}
 
 
@@ -161,9 +168,10 @@ def compare(
     rounds: int,
     accuracy: str = "",
     accuracies: tuple[float, float] = (float("nan"), float("nan")),
+    clock: Clock = time.process_time,
 ) -> Comparison:
     """Time both in turn; the first run of each, which fills caches, must be behind them."""
-    seconds = side_by_side({"ours": ours, "theirs": theirs}, rounds)
+    seconds = side_by_side({"ours": ours, "theirs": theirs}, rounds, clock)
     ratio, low, high = ratio_interval(seconds["theirs"], seconds["ours"])
     medians = (float(np.median(seconds["ours"])), float(np.median(seconds["theirs"])))
     return Comparison(work, peer, *medians, ratio, low, high, rounds, accuracy, *accuracies)

@@ -8,8 +8,9 @@ from typing import Any
 HEAD = """# Benchmarks
 
 This page is made by `make bench` from `benchmarks/results.json`. Within a comparison the
-library and its peer run in turn in one process, with one thread; a ratio is the peer's time over
-the library's, so above 1 the library is faster, with a 95 % interval over the rounds. Ratios carry
+library and its peer run in turn in one process, with one thread; seconds are processor time, which
+is the time on the clock of a machine that does nothing else. A ratio is the peer's time over the
+library's, so above 1 the library is faster, with a 95 % interval over the rounds. Ratios carry
 over to other machines, seconds do not. `make bench-check` measures again and fails where a ratio
 has fallen clearly below the stored one.
 """
@@ -19,7 +20,9 @@ def page(results: dict[str, Any]) -> str:
     """The whole page."""
     parts = [HEAD, _machine(results["machine"])]
     for piece in results["pieces"].values():
-        parts.append(f"## {piece['title']}\n\n{piece['remark']}\n")
+        usual = piece["clock"] == "processor time"
+        clock = "" if usual else f" Measured as {piece['clock']}."
+        parts.append(f"## {piece['title']}\n\n{piece['remark']}{clock}\n")
         parts += [_comparisons(piece), _growth(piece), _costs(piece)]
     return "\n".join(part for part in parts if part).rstrip() + "\n"
 

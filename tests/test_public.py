@@ -49,7 +49,7 @@ def test_public_names():
 # Modules that users import from, besides the package itself, with everything in them.
 MODULES = {
     "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
-    "exceptions": "ConvergenceWarning DataWarning FileFormatError GraphRatioError "
+    "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
     "experiments": "Cell Grid METHODS PAPER_METHODS PROFILES RunReport divergence_table "
     "draw_figures error_table factor_table load_results order_table run run_cell theory_curve "

@@ -161,6 +161,11 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
         rows = np.repeat(np.arange(len(values)), len(chosen))
         nodes = np.tile(np.array([str(label) for label in chosen], dtype=object), len(values))
     table = values.iloc[rows].reset_index(drop=True)
+    if not np.isfinite(ratios).all():
+        raise InputError(
+            f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are no numbers",
+            "It is damaged, or these points are far from everything it has seen: check both",
+        )
     return pandas.concat(
         [table, pandas.DataFrame({"node": nodes, "ratio": ratios})], axis="columns"
     )

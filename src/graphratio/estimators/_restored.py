@@ -33,13 +33,18 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
             raise ValueError(f"{name} is not what a fit leaves")
 
 
-def _is_array(value: Any, kinds: str, *shape: int | None) -> bool:
-    """Tell whether a value is an array of these kinds and this shape; None is any length."""
+def _is_array(value: Any, kinds: str, *shape: int | None, nan: bool = False) -> bool:
+    """Tell whether a value is an array of these kinds and this shape; None is any length.
+
+    Numbers must be finite; with `nan`, some may be missing.
+    """
     return (
         isinstance(value, np.ndarray)
         and value.dtype.kind in kinds
         and len(value.shape) == len(shape)
         and all(want is None or want == have for want, have in zip(shape, value.shape, strict=True))
+        and (value.dtype.kind != "f" or not np.isinf(value).any())
+        and (value.dtype.kind != "f" or nan or not np.isnan(value).any())
     )
 
 
@@ -102,7 +107,9 @@ def _is_solution(value: Any, coef: Any) -> bool:
 def _are_scores(value: Any) -> bool:
     if value is None:
         return True
-    return isinstance(value, dict) and all(_is_array(part, "fiu", None) for part in value.values())
+    return isinstance(value, dict) and all(
+        _is_array(part, "fiu", None, nan=True) for part in value.values()
+    )
 
 
 _Rule = Callable[[Any, dict[str, Any]], bool]
@@ -114,7 +121,7 @@ _COMMON: dict[str, _Rule] = {
     "feature_names_in_": lambda value, fitted: (
         _is_array(value, "O", fitted["n_features_in_"]) and _are_strings(value)
     ),
-    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
+    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
     "divergence_name_": lambda value, _: isinstance(value, str),
     "notes_": lambda value, _: isinstance(value, list) and _are_strings(value),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
