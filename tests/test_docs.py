@@ -39,12 +39,12 @@ def test_every_public_name_is_in_the_reference(module):
     assert not lacking, f"add to docs/reference: {sorted(lacking)}"
 
 
-def test_every_public_name_says_what_it_is():
+def test_every_public_name_has_an_example():
     for module in MODULES:
         for name in import_module(module).__all__:
             found = getattr(import_module(module), name)
             if isinstance(found, type) or callable(found):
-                assert found.__doc__, f"{module}.{name} has no docstring"
+                assert ">>>" in (found.__doc__ or ""), f"{module}.{name} has no example"
             else:
                 assert isinstance(found, ModuleType | str | int | tuple | dict), name
 
