@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from pathlib import Path
 
 # One process per example, and figures without a screen.
@@ -63,12 +62,11 @@ sphinx_gallery_conf = {
     "nested_sections": False,
     "image_scrapers": ("matplotlib",),
     "parallel": 2,
+    "reset_modules": ("matplotlib", "strict.warnings_as_errors"),
     "write_computation_times": False,
     "ignore_repr_types": r"matplotlib|numpy",
     "thumbnail_size": (480, 300),
 }
-# Examples are run with warnings as errors, as the tests are.
-warnings.filterwarnings("error", module="graphratio")
 suppress_warnings = ["config.cache"]
 
 html_math_renderer = "mathml"

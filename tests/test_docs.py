@@ -10,19 +10,32 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
+from sklearn.linear_model import Ridge
+
+import graphratio as gr
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-MODULES = (
+USED = (
     *("graphratio", "graphratio.datasets", "graphratio.estimators", "graphratio.experiments"),
     *("graphratio.inference", "graphratio.plotting", "graphratio.report", "graphratio.theory"),
 )
+MODULES = (*USED, "graphratio.engine")
 PAGES = [
     *(DOCS / "get-started.md", DOCS / "coming-from.md"),
     *sorted(DOCS.glob("guide/*.md")),
     *sorted(DOCS.glob("how-to/*.md")),
 ]
+
+# Pages with pieces of code that take data for granted.
+FRAGMENTS = ("beyond-the-paper", "datasets", "graphs", "report", "scaling", "testing", "transfer")
+
+# What needs a cluster is run, on one machine, by the tests of the engine.
+NEEDS_A_CLUSTER = ("DaskEngine", "dask")
 
 
 def documented():
@@ -39,13 +52,13 @@ def test_every_public_name_is_in_the_reference(module):
     assert not lacking, f"add to docs/reference: {sorted(lacking)}"
 
 
-def test_every_public_name_says_what_it_is():
-    for module in MODULES:
+def test_every_public_name_has_an_example():
+    for module in USED:
         for name in import_module(module).__all__:
             found = getattr(import_module(module), name)
-            if isinstance(found, type) or callable(found):
-                assert found.__doc__, f"{module}.{name} has no docstring"
-            else:
+            if (isinstance(found, type) or callable(found)) and name not in NEEDS_A_CLUSTER:
+                assert ">>>" in (found.__doc__ or ""), f"{module}.{name} has no example"
+            elif name not in NEEDS_A_CLUSTER:
                 assert isinstance(found, ModuleType | str | int | tuple | dict), name
 
 
@@ -101,10 +114,10 @@ def blocks(page):
     ]
 
 
-def run(page):
-    """Run a page from top to bottom and return what it prints."""
+def run(page, given=None):
+    """Run a page from top to bottom, with the names it takes for granted; return what it prints."""
     mpl.use("Agg")
-    said, names = io.StringIO(), {"__name__": "page"}
+    said, names = io.StringIO(), {"__name__": "page", **(given or {})}
     with contextlib.redirect_stdout(said):
         for source in blocks(page):
             exec(compile(source, str(page), "exec"), names)
@@ -118,6 +131,60 @@ def run(page):
 )
 def test_code_on_the_page_runs(page):
     run(page)
+
+
+@pytest.fixture(scope="module")
+def taken_for_granted():
+    """What pages speak of without making it: a table, samples, graphs, a model, labels."""
+    rng = np.random.default_rng(0)
+    nodes = ["a", "KBOS", "north", *"defgh"]
+    station, period = np.repeat(nodes, 80), np.tile(np.repeat(["before", "after"], 40), len(nodes))
+    table = pd.DataFrame(
+        {
+            "station": station,
+            "period": period,
+            "pm25": rng.normal(12, 3, len(station)) + 4 * (period == "after"),
+            "no2": rng.normal(25, 6, len(station)),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(table, "station", "period", "before", "after")
+    ring = [(nodes[i - 1], node) for i, node in enumerate(nodes)]
+    graph = gr.Graph.from_edges(ring, nodes=nodes)
+    model = gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples, graph)
+    y = {node: samples.reference(node).sum(axis=1) for node in nodes}
+    return {
+        "gr": gr,
+        "table": table,
+        "samples": samples,
+        "graph": graph,
+        "roads": graph,
+        "distance": gr.Graph.from_coordinates(rng.normal(size=(len(nodes), 2)), nodes=nodes, k=2),
+        "ring": ring,
+        "reference": samples.values.reshape(len(nodes), 2, 40, 2)[:, 0],
+        "target": samples.values.reshape(len(nodes), 2, 40, 2)[:, 1],
+        "model": model,
+        "Ridge": Ridge,
+        "y": y,
+        "all_reference": np.vstack([samples.reference(node) for node in nodes]),
+        "all_y": np.concatenate(list(y.values())),
+    }
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in FRAGMENTS)])
+def test_fragments_on_the_page_run(name, taken_for_granted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = taken_for_granted
+    if name == "README.md":
+        given = given | {"roads": given["ring"]}
+    run(ROOT / name, given)
+    plt.close("all")
+
+
+def test_no_other_page_has_code():
+    """Every page with Python on it is run by one of the tests above."""
+    run_above = {*PAGES, *(DOCS / f"{name}.md" for name in (*FRAGMENTS, *NEEDS_A_CLUSTER))}
+    others = [page for page in DOCS.glob("**/*.md") if page not in run_above and blocks(page)]
+    assert not [page for page in others if "_build" not in page.parts]
 
 
 def test_differences_to_other_packages_are_as_stated():

@@ -61,6 +61,16 @@ class ExpectedRatioInterval:
     confidence : float
     simultaneous : bool
         Whether the confidence is for all points at once.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = model.fit(scenario.samples, scenario.graph)
+    >>> band = gr.expected_ratio_interval(model, scenario.samples, [0.0, 2.0], node=7)
+    >>> bool((band.expected_ratio_low < band.ratio).all()), band.confidence
+    (True, 0.9)
     """
 
     node: Label
