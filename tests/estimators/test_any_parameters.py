@@ -15,8 +15,8 @@ PROFILE = settings(derandomize=True, deadline=None, max_examples=40)
 RNG = np.random.default_rng(0)
 NODES = ("a", "b", "c")
 SAMPLES = gr.NodeSamples.from_arrays(
-    {node: RNG.normal(size=(5, 2)) for node in NODES},
-    {node: RNG.normal(0.5, 1.0, size=(4, 2)) for node in NODES},
+    {node: RNG.normal(size=(6, 2)) for node in NODES},
+    {node: RNG.normal(0.5, 1.0, size=(5, 2)) for node in NODES},
 )
 GRAPH = gr.Graph.from_edges([("a", "b"), ("b", "c")], nodes=NODES)
 PANEL = RNG.normal(size=(20, 3))

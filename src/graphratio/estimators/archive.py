@@ -183,13 +183,20 @@ def lasting(values: dict[str, Any]) -> dict[str, Any]:
 def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     with (
         appearing(target) as rough,
-        zipfile.ZipFile(rough, "w", zipfile.ZIP_DEFLATED) as archive,
+        rough.open("wb") as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        archive.writestr("model.json", json.dumps(document, allow_nan=True))
-        for key, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
-            archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
+        try:
+            archive.writestr("model.json", json.dumps(document, allow_nan=True))
+            for key, array in arrays.items():
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
+                archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
+        except BaseException:
+            # Ctrl-C may leave a member open, with which no archive can be closed. It is lost
+            # anyway, and the error should be the one that was raised.
+            archive.fp = None
+            raise
 
 
 def _as_path(path: Any) -> Path:

@@ -55,6 +55,9 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
             if expected:
                 pieces.append(np.asarray(stamps))
     try:
+        if len({piece.dtype.kind in "SU" for piece in pieces}) > 1:
+            # NumPy would write the numbers out and sort them as text.
+            raise TypeError("text and numbers")
         _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
     except TypeError as error:
         raise InputError(
