@@ -85,10 +85,7 @@ def summary(pieces: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "library_version": __version__,
         "inputs": sum(piece["count"] for piece in pieces),
-        "seeds": [
-            min(piece["first"] for piece in pieces),
-            max(piece["first"] + piece["count"] for piece in pieces) - 1,
-        ],
+        "seeds": _ranges(pieces),
         "exit_codes": dict(sorted(codes.items())),
         "ends": dict(sorted(ends.items())),
         "kinds_of_messages": len({kind for piece in pieces for kind in piece["messages"]}),
@@ -97,6 +94,18 @@ def summary(pieces: list[dict[str, Any]]) -> dict[str, Any]:
         "slowest_seed": slowest[1],
         "faults": [fault for piece in pieces for fault in piece["faults"]],
     }
+
+
+def _ranges(pieces: list[dict[str, Any]]) -> list[list[int]]:
+    """First and last seed of every stretch without a gap."""
+    found: list[list[int]] = []
+    for piece in sorted(pieces, key=lambda piece: int(piece["first"])):
+        last = piece["first"] + piece["count"] - 1
+        if found and found[-1][1] + 1 == piece["first"]:
+            found[-1][1] = last
+        else:
+            found.append([piece["first"], last])
+    return found
 
 
 def run(first: int, inputs: int, workers: int, folder: Path, piece: int = PIECE) -> dict[str, Any]:
@@ -122,9 +131,10 @@ def table(found: dict[str, Any]) -> str:
     for command in commands:
         counts = [found["ends"].get(f"{command} {code}", 0) for code in ends.values()]
         rows.append([f"`{command}`", *(f"{count:,}" for count in counts)])
+    seeds = ", ".join(f"{first} to {last}" for first, last in found["seeds"])
     lines = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return (
-        f"{found['inputs']:,} inputs (seeds {found['seeds'][0]} to {found['seeds'][1]}), "
+        f"{found['inputs']:,} inputs (seeds {seeds}), "
         f"{len(found['faults'])} faults, {found['kinds_of_messages']} kinds of messages; the "
         f"slowest took {found['slowest_seconds']:g} s.\n\n{lines}"
     )

@@ -24,7 +24,7 @@ def test_hostile_input_gives_a_result_or_one_message(tmp_path):
 
 def test_a_finished_run_is_not_repeated(tmp_path):
     found = run(0, 20, 1, tmp_path, piece=20)
-    assert (found["inputs"], found["seeds"], found["faults"]) == (20, [0, 19], [])
+    assert (found["inputs"], found["seeds"], found["faults"]) == (20, [[0, 19]], [])
     (path,) = tmp_path.iterdir()
     path.write_text(path.read_text().replace('"faults": []', '"faults": ["kept"]'))
     assert run(0, 20, 1, tmp_path, piece=20)["faults"] == ["kept"]
