@@ -64,7 +64,7 @@ sphinx_gallery_conf = {
     "parallel": 2,
     "reset_modules": ("matplotlib", "strict.warnings_as_errors"),
     "write_computation_times": False,
-    "ignore_repr_types": r"matplotlib|numpy",
+    "ignore_repr_types": r"matplotlib|numpy|list",
     "thumbnail_size": (480, 300),
 }
 suppress_warnings = ["config.cache"]
