@@ -51,7 +51,9 @@ def unique(rows: Rows, column: str) -> list[str]:
 
 def mean_and_error(values: list[float], form: str) -> str:
     array = np.array(values)
-    error = array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else 0.0
+    if len(array) < 2:
+        return f"{array.mean():{form}}" if len(array) else "to come"
+    error = array.std(ddof=1) / np.sqrt(len(array))
     return f"{array.mean():{form}} ± {error:{form.removeprefix('+')}}"
 
 
@@ -111,7 +113,8 @@ def draws(rows: Rows) -> str:
 
 def write_page(parts: dict[str, Rows]) -> None:
     """Write the tables of all parts that have results."""
-    lines = ["# Beyond the paper: tables", "", "Written by `make beyond`.", ""]
+    lines = ["# Beyond the paper: tables", ""]
+    lines += ["Written by `make beyond`, which goes on where it stopped and adds draws.", ""]
     for part, rows in parts.items():
         if not rows:
             continue
