@@ -1,10 +1,75 @@
-"""`make bench`: everything that is measured, one table after the other."""
+"""`make bench`: measure everything, store it, and make the page of it.
+
+    python benchmarks/run.py                     all pieces, some minutes
+    python benchmarks/run.py --only growth       one piece; the others stay as they are stored
+    python benchmarks/run.py --check             measure, and compare with what is stored
+
+Run with one thread: OMP_NUM_THREADS=1.
+"""
 
 from __future__ import annotations
 
-import classical
-import selection
+import argparse
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from measure import machine
+from page import page
+from regression import regressions
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+# Pieces by the module that measures them, in the order of the page.
+PIECES = {
+    "selection": "selection",
+    "by-hand": "by_hand",
+    "cbcgd": "algorithms",
+    "densratio": "classical",
+    "ruptures": "single_series",
+    "growth": "growing",
+    "costs": "costs",
+}
+
+
+def measured(names: list[str]) -> dict[str, Any]:
+    """Results of some pieces."""
+    pieces = {}
+    with threadpool_limits(1):
+        for name in names:
+            began = time.perf_counter()
+            pieces[name] = importlib.import_module(PIECES[name]).piece().to_json()
+            print(f"{name}: measured in {time.perf_counter() - began:.0f} s", flush=True)
+        return {"machine": machine(), "pieces": pieces}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
+    parser.add_argument("--check", action="store_true", help="compare, and store nothing")
+    options = parser.parse_args()
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"pieces": {}}
+    fresh = measured(options.only)
+    print(page(fresh))
+    worse = regressions(stored, fresh)
+    for line in worse:
+        print(f"worse than stored: {line}")
+    if options.check:
+        return int(bool(worse))
+    together = {**stored["pieces"], **fresh["pieces"]}
+    ordered = {name: together[name] for name in PIECES if name in together}
+    results = {"machine": fresh["machine"], "pieces": ordered}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    PAGE.write_text(page(results))
+    print(f"stored in {RESULTS.name}; the page: docs/{PAGE.name}")
+    return 0
+
 
 if __name__ == "__main__":
-    selection.main()
-    classical.main()
+    sys.exit(main())

@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
 NAMES = ("Ia", "Ib", "IIa", "IIb")
 ALPHA = 0.1
-BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 100, 100
+BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 60, 100
 # Nodes of each group that are looked at in a draw.
 RATIO_NODES = 4
 FIRST_BOUND, FIRST_GRAPH = 60_000, 70_000
@@ -53,14 +53,15 @@ def fresh_divergences(scenario: Scenario, functions: list, n: int, seed: int) ->
         nodes = np.flatnonzero(scenario.groups == group)
         x = scenario.sample_reference(int(nodes[0]), n, random_state=2 * seed)
         y = scenario.sample_target(int(nodes[0]), n, random_state=2 * seed + 1)
-        for features, theta in functions:
-            at_x, at_y = (
-                np.clip(1 + features(points) @ theta[nodes].T.astype(float), 0, 1 / ALPHA)
-                for points in (x, y)
-            )
-            loss = (1 - ALPHA) / 2 * (at_x**2).mean(axis=0)
-            loss += (ALPHA / 2 * at_y**2 - at_y).mean(axis=0)
-            result[nodes] -= (loss + 0.5) / len(functions)
+        # Folds that chose the same bandwidth share their features.
+        for features in {id(features): features for features, _ in functions}.values():
+            psi_x, psi_y = features(x), features(y)
+            for theta in [theta for other, theta in functions if other is features]:
+                coefficients = theta[nodes].T.astype(float)
+                at_x, at_y = (np.clip(1 + p @ coefficients, 0, 1 / ALPHA) for p in (psi_x, psi_y))
+                loss = (1 - ALPHA) / 2 * (at_x**2).mean(axis=0)
+                loss += (ALPHA / 2 * at_y**2 - at_y).mean(axis=0)
+                result[nodes] -= (loss + 0.5) / len(functions)
     return result
 
 
@@ -204,23 +205,17 @@ def graphs() -> Iterator[Unit]:
 def _graphs(seed: int) -> list[Row]:
     scenario = make_scenario("Ia", n=50, random_state=seed)
     rng = np.random.default_rng(seed)
-    worse = rewired(scenario.graph, 0.3, rng)
     candidates = {
         "true": scenario.graph,
-        "true relabelled": relabelled(scenario.graph, scenario.groups, rng),
-        "rewired": worse,
-        "rewired relabelled": relabelled(worse, scenario.groups, rng),
+        "rewired": rewired(scenario.graph, 0.3, rng),
+        "relabelled": relabelled(scenario.graph, scenario.groups, rng),
     }
     plan = Plan.of(gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng)
     fits = {name: plan.coupled(graph) for name, graph in candidates.items()}
     # What decides in `compare_graphs`, for all pairs from the same fits.
     found = node_losses(plan, plan.run(fits, 5, 2, rng, by_node=True))
     rows: list[Row] = []
-    for first, second in [
-        ("true", "rewired"),
-        ("true", "true relabelled"),
-        ("rewired", "rewired relabelled"),
-    ]:
+    for first, second in [("true", "rewired"), ("true", "relabelled")]:
         apart = Difference.of(found[first].means.mean, found[second].means.mean)
         clear = apart.p_value <= 0.05
         rows.append(

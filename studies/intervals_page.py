@@ -23,12 +23,21 @@ def page(text: str, results: dict[str, Rows]) -> str:
         "SIMULTANEOUS": _simultaneous(results["bounds"]),
         "RATIOS": _ratios(results["ratios"]),
         "GRAPHS": _graphs(results["graphs"]),
-        "DRAWS": str(len({row["seed"] for row in results["bounds"] if row["scenario"] == "Ia"})),
+        "DRAWS": _counts(results["bounds"]),
         "RATIO_DRAWS": next((row["draws"] for row in results["ratios"]), "0"),
     }
     for mark, value in filled.items():
         text = text.replace(f"@{mark}@", value)
     return text
+
+
+def _counts(rows: Rows) -> str:
+    """How many draws the cells have, as a number or a range."""
+    cells = _cells(rows, "scenario", "n")
+    found = sorted({len({row["seed"] for row in part}) for _, part in cells})
+    return (
+        " to ".join(str(count) for count in dict.fromkeys([found[0], found[-1]])) if found else "0"
+    )
 
 
 def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:

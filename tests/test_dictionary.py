@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial import cKDTree
 
 from graphratio.dictionary import build_dictionary, graph_filter, node_filter
 from graphratio.exceptions import InputError
@@ -143,3 +144,42 @@ def test_principal_features_diagonalise_and_keep_the_kernel(samples):
     fewer, short = plain.principal(samples.values, weights, floor=1e-3)
     assert fewer.n_components == (w >= 1e-3 * w.sum()).sum() < rotated.n_components
     assert_allclose(np.abs(short), np.abs(psi[:, : fewer.n_components]), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("coherence", [0.5, 0.9])
+def test_long_lists_go_through_a_search_tree_with_the_same_result(name, coherence, monkeypatch):
+    """Long blocks of mostly redundant points, with many repeated ones that tie exactly."""
+    monkeypatch.setattr("graphratio.dictionary._BLOCK", 64)
+    searched = []
+
+    class CountingTree(cKDTree):
+        def query(self, x, **kwargs):
+            searched.append(len(x))
+            return super().query(x, **kwargs)
+
+    monkeypatch.setattr("graphratio.dictionary.cKDTree", CountingTree)
+    kernel = get_kernel(name)
+    points = np.round(np.random.default_rng(0).normal(size=(4000, 2)), 1)
+    found = graph_filter(points, kernel, 1.0, coherence)
+    assert_array_equal(found, literal_filter(points, kernel, 1.0, coherence))
+    assert sum(searched) > 500
+
+
+def test_a_threshold_on_a_lattice_is_decided_as_in_the_plain_pass(monkeypatch):
+    """Distances on a lattice that fall exactly on the threshold."""
+    monkeypatch.setattr("graphratio.dictionary._BLOCK", 16)
+    kernel = get_kernel("gaussian")
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 6, size=(3000, 2)) * 0.1
+    threshold = float(kernel(np.zeros((1, 2)), np.array([[0.1, 0.2]]), 1.0)[0, 0])
+    found = graph_filter(points, kernel, 1.0, threshold)
+    assert_array_equal(found, literal_filter(points, kernel, 1.0, threshold))
+
+
+def test_node_stage_in_ranges_of_nodes(samples, monkeypatch):
+    kernel = get_kernel("gaussian")
+    sigma = median_bandwidths(samples, kernel)
+    whole = node_filter(samples, kernel, sigma, 0.5)
+    monkeypatch.setattr("graphratio.dictionary._FILTER_ROWS", 10)
+    assert_array_equal(node_filter(samples, kernel, sigma, 0.5), whole)

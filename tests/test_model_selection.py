@@ -6,9 +6,10 @@ import graphratio as gr
 from graphratio import model_selection
 from graphratio.dictionary import build_dictionary
 from graphratio.features import NystromMap
+from graphratio.folds import assign_folds
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.model_selection import Candidates, _choose, assign_folds, select
+from graphratio.model_selection import Candidates, choose, select
 from graphratio.samples import NodeSamples
 
 KERNEL = get_kernel("gaussian")
@@ -188,10 +189,10 @@ def test_given_values_are_fixed_and_given_sequences_are_tried():
 def test_ties_go_to_more_regularisation():
     candidates = Candidates(np.array([1.0, 2.0]), np.array([0.1, 1.0]), np.array([0.01, 0.1]))
     scores = np.zeros((2, 4, 3))
-    chosen = _choose(candidates, scores)
+    chosen = choose(candidates, scores)
     assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (2.0, 1.0, 0.1)
     scores[0, 0] = 1.0
-    chosen = _choose(candidates, scores)
+    chosen = choose(candidates, scores)
     assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (1.0, 0.1, 0.01)
 
 

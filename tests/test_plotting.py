@@ -5,8 +5,10 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
@@ -304,6 +306,62 @@ class TestLayout:
         assert len({tuple(point) for point in where}) == 10
 
 
+@pytest.fixture(scope="module")
+def kinds():
+    scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=50, random_state=1)
+    return scenario, gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+
+
+class TestProfiles:
+    def test_each_profile_with_where_it_occurs(self, kinds):
+        scenario, model = kinds
+        axes = gr.plot_profiles(model, scenario.samples)
+        assert axes.shape == (2, 2)
+        for k, (left, right) in enumerate(axes):
+            values = points_of(right)[1]
+            np.testing.assert_allclose(
+                np.sort(np.abs(values)), np.sort(np.abs(model.coordinates_[:, k]))
+            )
+            # The nodes with the profile have about the ratio that is drawn.
+            node = int(np.argmax(model.coordinates_[:, k]))
+            x, ratio = left.lines[-1].get_data()
+            inside = np.abs(x) < 1.5
+            np.testing.assert_allclose(
+                ratio[inside], model.predict(x[inside], node=node), rtol=0.25, atol=0.1
+            )
+
+    def test_two_features_are_a_plane_and_one_can_be_chosen(self):
+        scenario = gr.datasets.make_scenario("IIb", n_nodes=20, n=30, random_state=0)
+        model = gr.ProfileGRULSIF(
+            n_profiles=3, bandwidth=3.0, graph_penalty=1.0, node_penalty=1e-3, n_rounds=1
+        ).fit(scenario.samples, scenario.graph)
+        axes = gr.plot_profiles(model, scenario.samples, most=1)
+        assert axes.shape == (1, 2)
+        assert (axes[0, 0].get_xlabel(), axes[0, 0].get_ylabel()) == ("x0", "x1")
+        axes = gr.plot_profiles(model, scenario.samples, feature="x1")
+        assert axes[0, 0].get_xlabel() == "x1 (other features at their medians)"
+
+    def test_learned_graph_shows_what_was_cut(self, kinds):
+        scenario, model = kinds
+        ax = gr.plot_learned_graph(model)
+        cut = model.cut_links()
+        assert ax.get_title(loc="left") == f"{len(cut)} of {scenario.graph.n_edges} links were cut"
+        dotted = next(c for c in ax.collections if c.get_label() == "cut")
+        assert len(dotted.get_segments()) == len(cut)
+        legend = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert legend == ["cut", "kind 1 (15)", "kind 2 (15)", "unchanged (30)"]
+
+    def test_graph_that_was_not_learned_is_said_to_be_as_given(self, model):
+        assert gr.plot_learned_graph(model).get_title(loc="left") == "The links as given"
+
+    def test_selection_of_a_search_holds_what_was_chosen(self, kinds):
+        _, model = kinds
+        ax = gr.plot_selection(model)
+        assert f"profiles {model.n_profiles_}" in ax.get_title(loc="left")
+        best = max(model.cv_results_["mean_score"])
+        assert f"{best:.4g}" in texts_of(ax)
+
+
 def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match=r"graphratio\[plot\]"):
@@ -324,3 +382,49 @@ def test_plotting_is_imported_on_use():
 def test_unknown_names_are_still_errors():
     with pytest.raises(AttributeError, match="no attribute 'plot_everything'"):
         gr.plot_everything
+
+
+def test_node_along_a_category():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "site": np.repeat(["a", "b"], 120),
+            "period": np.tile(["before", "after"], 120),
+            "pm25": rng.normal(size=240),
+            "sky": rng.choice(["clear", "rain", "snow"], 240),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, "site", "period", "before", "after", ["pm25"], categorical="sky"
+    )
+    model = gr.Pool(bandwidth=1.5, node_penalty=0.1).fit(samples.standardized())
+    ax = gr.plot_node(model, samples, "a", feature="sky")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clear", "rain", "snow"]
+    own = next(line for line in ax.figure.axes[-1].lines if line.get_label() == "a")
+    # The number is at its median, the level as drawn.
+    middle = np.median(table.loc[table["site"] == "a", "pm25"])
+    at = pd.DataFrame({"pm25": middle, "sky": ["clear", "rain", "snow"]})
+    assert_allclose(own.get_ydata()[::2], model.predict(at, node="a"))
+    assert gr.plot_node(model, samples, "a").get_xlabel().startswith("pm25")
+
+
+def test_profiles_along_a_category():
+    rng = np.random.default_rng(0)
+    n_nodes, n = 12, 60
+    site, period = np.repeat(np.arange(n_nodes), 2 * n), np.tile(np.repeat(["b", "a"], n), n_nodes)
+    wet = (site < 6) & (period == "a")
+    sky = np.where(rng.random(len(site)) < np.where(wet, 0.85, 0.3), "rain", "clear")
+    table = pd.DataFrame(
+        {"site": site, "period": period, "pm25": rng.normal(size=len(site)), "sky": sky}
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, "site", "period", "b", "a", ["pm25"], categorical="sky"
+    ).standardized()
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)])
+    model = gr.ProfileGRULSIF(
+        n_profiles=1, bandwidth=1.5, graph_penalty=0.1, node_penalty=0.1, n_rounds=2, random_state=0
+    ).fit(samples, graph)
+    axes = gr.plot_profiles(model, samples, feature="sky")
+    assert [tick.get_text() for tick in axes[0, 0].get_xticklabels()] == ["clear", "rain"]
+    curve = axes[0, 0].lines[-1].get_ydata()
+    assert curve[0] == curve[1] < 1 < curve[2] == curve[3]

@@ -1,13 +1,21 @@
 """What the package offers, and what importing it costs."""
 
+import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+import typer.main
 
 import graphratio as gr
+from graphratio.cli.app import app
 
 
 def test_public_names():
     assert sorted(gr.__all__) == [
+        "DaskEngine",
         "GRULSIF",
         "Graph",
         "GraphChangePointDetector",
@@ -15,6 +23,7 @@ def test_public_names():
         "NodeSamples",
         "NodewiseTransfer",
         "Pool",
+        "ProfileGRULSIF",
         "RULSIF",
         "ULSIF",
         "__version__",
@@ -26,12 +35,75 @@ def test_public_names():
         "experiments",
         "load",
         "plot_graph",
+        "plot_learned_graph",
         "plot_node",
+        "plot_profiles",
         "plot_selection",
+        "recommended",
         "theory",
         "two_sample_test",
     ]
     assert all(hasattr(gr, name) for name in gr.__all__)
+
+
+# Modules that users import from, besides the package itself, with everything in them.
+MODULES = {
+    "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
+    "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
+    "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
+    "experiments": "Cell Grid METHODS PAPER_METHODS PROFILES RunReport divergence_table "
+    "draw_figures error_table factor_table load_results order_table run run_cell theory_curve "
+    "write_tables",
+    "inference": "ChangeEvent DivergenceBounds ExpectedRatioInterval GraphChangePointDetector "
+    "GraphComparison NodewiseTransfer Region TwoSampleResult compare_graphs divergence_bounds "
+    "expected_ratio_interval two_sample_test",
+    "report": "node_summary time_text write_changes write_report",
+    "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
+    "convergence_bound estimate_capacity graph_factor",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_names_of_modules(name):
+    module = importlib.import_module(f"graphratio.{name}")
+    if hasattr(module, "__all__"):
+        found = set(module.__all__)
+    else:
+        found = {key for key, value in vars(module).items() if _is_own_class(value, module)}
+    assert sorted(found) == sorted(MODULES[name].split())
+    assert all(hasattr(module, each) for each in found)
+
+
+def _is_own_class(value, module):
+    own = isinstance(value, type) and value.__module__ == module.__name__
+    return own and not value.__name__.startswith("_")
+
+
+def test_commands():
+    program = typer.main.get_command(app)
+    assert sorted(program.commands) == [
+        "changes",
+        "demo",
+        "experiment",
+        "fit",
+        "info",
+        "predict",
+        "report",
+        "test",
+    ]
+    assert sorted(program.commands["experiment"].commands) == ["figures", "run", "table"]
+
+
+def test_versions_agree():
+    root = Path(__file__).parents[1]
+    citation = (root / "CITATION.cff").read_text()
+    assert f"version: {gr.__version__}\n" in citation
+    # Semantic versioning: three numbers, perhaps a mark for what is not released yet.
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", gr.__version__)
+    changelog = (root / "CHANGELOG.md").read_text()
+    heading = "Unreleased" if "dev" in gr.__version__ else gr.__version__
+    assert f"## {heading}\n" in changelog
+    assert (Path(gr.__file__).parent / "py.typed").exists()
 
 
 def test_import_is_cheap():

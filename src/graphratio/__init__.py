@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
-from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, load
+from graphratio.estimators import (
+    GRULSIF,
+    KLIEP,
+    RULSIF,
+    ULSIF,
+    Pool,
+    ProfileGRULSIF,
+    load,
+    recommended,
+)
 from graphratio.graph import Graph
 from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
+    from graphratio.engine import DaskEngine
     from graphratio.inference import (
         GraphChangePointDetector,
         NodewiseTransfer,
@@ -24,18 +34,26 @@ if TYPE_CHECKING:
         expected_ratio_interval,
         two_sample_test,
     )
-    from graphratio.plotting import plot_graph, plot_node, plot_selection
+    from graphratio.plotting import (
+        plot_graph,
+        plot_learned_graph,
+        plot_node,
+        plot_profiles,
+        plot_selection,
+    )
 
 __all__ = [
     "GRULSIF",
     "KLIEP",
     "RULSIF",
     "ULSIF",
+    "DaskEngine",
     "Graph",
     "GraphChangePointDetector",
     "NodeSamples",
     "NodewiseTransfer",
     "Pool",
+    "ProfileGRULSIF",
     "__version__",
     "compare_graphs",
     "datasets",
@@ -45,14 +63,18 @@ __all__ = [
     "experiments",
     "load",
     "plot_graph",
+    "plot_learned_graph",
     "plot_node",
+    "plot_profiles",
     "plot_selection",
+    "recommended",
     "theory",
     "two_sample_test",
 ]
 
 # Where names live that are looked up only when used, since most programs need none of them.
 _ON_USE = {
+    "DaskEngine": "graphratio.engine",
     "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.inference",
     "GraphChangePointDetector": "graphratio.inference",
@@ -60,7 +82,9 @@ _ON_USE = {
     "divergence_bounds": "graphratio.inference",
     "expected_ratio_interval": "graphratio.inference",
     "plot_graph": "graphratio.plotting",
+    "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
+    "plot_profiles": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
     "two_sample_test": "graphratio.inference",
 }

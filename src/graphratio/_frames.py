@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._optional import import_optional
 from graphratio.exceptions import InputError, listing
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import as_labels, nearest_name, plain_label
+from graphratio.validation import as_labels, nearest_name, plain_label, written
 
 Backend: TypeAlias = Literal["pandas", "polars"]
 
@@ -66,10 +66,14 @@ def numeric_frame(frame: Any) -> tuple[FloatArray, tuple[str, ...]]:
     return values, tuple(str(name) for name in names)
 
 
-def points_by_name(frame: Any, names: Iterable[str]) -> FloatArray:
-    """Values of the named columns of a frame, in the order of the names; NaN where missing."""
-    wrapped = _wrap(frame)
-    return np.column_stack([_number_column(wrapped, name, "feature") for name in names])
+def points_by_name(
+    frame: Any, names: Iterable[str], levels: Mapping[str, tuple[str, ...] | None] | None = None
+) -> FloatArray:
+    """Values of the named columns of a frame, in the order of the names; NaN where missing.
+
+    Columns with `levels` come as the numbers of their levels.
+    """
+    return _coded_columns(_wrap(frame), list(names), levels or {})[0]
 
 
 def _wrap(frame: Any) -> Any:
@@ -139,7 +143,11 @@ def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
     if not (series.dtype.is_numeric() or str(series.dtype) == "Boolean"):
         raise InputError(
             f"the {role} {name!r} is not numeric (type {series.dtype})",
-            "Convert it to numbers first, or leave it out",
+            "Convert it to numbers, or leave it out"
+            + (
+                f"; NodeSamples.from_frame reads categories: categorical=[{name!r}]"
+                * (role == "feature")
+            ),
         )
     present = ~_missing_mask(series)
     values = np.full(len(present), np.nan)
@@ -150,18 +158,82 @@ def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
     return values
 
 
+def _coded_columns(
+    wrapped: Any, names: Sequence[Any], levels: Mapping[str, tuple[str, ...] | None]
+) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:
+    """Numbers as they are and categories as numbers of their levels, and those levels."""
+    columns, found = [], {}
+    for name in names:
+        if name in levels:
+            codes, found[str(name)] = _category_column(wrapped, name, levels[name])
+        else:
+            codes = _number_column(wrapped, name, "feature")
+        columns.append(codes)
+    return np.column_stack(columns), found
+
+
+def _category_column(
+    wrapped: Any, name: object, levels: tuple[str, ...] | None
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Number of the level of each row, NaN where missing, and the levels."""
+    values, codes = _label_column(wrapped, name, "categorical feature")
+    words = [written(value) for value in values]
+    if levels is None:
+        levels = tuple(_in_order(dict.fromkeys(word for word in words if word)))
+    position = {level: float(i) for i, level in enumerate(levels)}
+    # Blanks are missing values.
+    unknown = {
+        word: int((codes == i).sum())
+        for i, word in enumerate(words)
+        if word and word not in position
+    }
+    if unknown:
+        counted = ", ".join(f"{word!r} ({n} rows)" for word, n in list(unknown.items())[:5])
+        raise InputError(
+            f"the column {name!r} has unknown levels: {counted}; the known ones are "
+            f"{listing(levels, limit=12) or 'none'}",
+            "Rename them or drop these rows; to know more levels, list them all when the "
+            f"samples are read: categorical={{{name!r}: [...]}}",
+        )
+    numbers = np.array([*(position.get(word, np.nan) for word in words), np.nan])
+    return numbers[codes], levels
+
+
+def _in_order(words: Iterable[str]) -> list[str]:
+    """Numbers by size, everything else by the alphabet."""
+    found = list(words)
+    try:
+        return sorted(found, key=float)
+    except ValueError:
+        return sorted(found)
+
+
 def long_table(
-    frame: Any, node: str, sample: str, features: Sequence[str] | str | None
-) -> tuple[list[Any], IntArray, list[Any], IntArray, FloatArray, tuple[str, ...]]:
+    frame: Any,
+    node: str,
+    sample: str,
+    features: Sequence[str] | str | None,
+    categorical: Mapping[str, tuple[str, ...] | None] | None = None,
+) -> tuple[
+    list[Any],
+    IntArray,
+    list[Any],
+    IntArray,
+    FloatArray,
+    tuple[str, ...],
+    dict[str, tuple[str, ...]],
+]:
     """Read a long table with one row per observation.
 
     Returns
     -------
     labels, label_codes : distinct nodes, and which one each row has; -1 where it is missing
     sides, side_codes : the same for the column that tells the samples apart
-    values : ndarray of shape (n_rows, n_features)
-        Missing numbers are NaN.
+    values : ndarray of shape (n_rows, n_columns)
+        Numbers, and of categories the numbers of the levels; NaN where missing.
     names : tuple of str
+    levels : dict of str to tuple of str
+        The levels of categorical columns; with `categorical=None` there are none.
     """
     if not is_frame(frame):
         raise InputError(
@@ -170,24 +242,45 @@ def long_table(
     wrapped = _wrap(frame)
     labels, label_codes = _label_column(wrapped, node, "node")
     sides, side_codes = _label_column(wrapped, sample, "sample")
-    chosen = _feature_names(wrapped, (node, sample), features)
-    values = np.column_stack([_number_column(wrapped, name, "feature") for name in chosen])
-    return labels, label_codes, sides, side_codes, values, tuple(str(name) for name in chosen)
+    chosen = _feature_names(wrapped, (node, sample), features, categorical or ())
+    asked = {} if categorical is None else {**_declared(wrapped, chosen), **categorical}
+    values, levels = _coded_columns(wrapped, chosen, asked)
+    names = tuple(str(name) for name in chosen)
+    return labels, label_codes, sides, side_codes, values, names, levels
+
+
+def _declared(wrapped: Any, names: Iterable[Any]) -> dict[str, None]:
+    """Columns whose type says that they are categories."""
+    types = {name: str(_column(wrapped, name, "feature").dtype) for name in names}
+    return {name: None for name, kind in types.items() if kind.startswith(("Categorical", "Enum"))}
 
 
 def _feature_names(
-    wrapped: Any, others: tuple[str, str], features: Sequence[str] | str | None
+    wrapped: Any,
+    others: tuple[str, str],
+    features: Sequence[str] | str | None,
+    categorical: Iterable[str],
 ) -> list[Any]:
+    """The columns asked for; those given as categorical need not be listed twice."""
+    for name in categorical:
+        _column(wrapped, name, "categorical feature")
+        if name in others:
+            raise InputError(
+                f"the column {name!r} is given as categorical and as node or sample",
+                "Name only measured columns as features",
+            )
     if features is None:
         chosen: list[Any] = [
             name
             for name in wrapped.columns
-            if name not in others and wrapped.get_column(name).dtype.is_numeric()
+            if name not in others
+            and (name in categorical or wrapped.get_column(name).dtype.is_numeric())
         ]
     elif isinstance(features, str) or not isinstance(features, Iterable):
         chosen = [features]
     else:
         chosen = list(features)
+    chosen += [name for name in categorical if name not in chosen]
     if not chosen:
         raise InputError("there are no features", "Name at least one numeric column as features")
     if len({str(name) for name in chosen}) != len(chosen):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphratio import _frames
+from graphratio.encoding import Encoding, asked_levels, fitted_encoding
 from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.validation import (
@@ -294,10 +295,12 @@ def from_long_table(
     target: Any,
     features: Sequence[str] | str | None,
     order: tuple[Label, ...] | None,
-) -> tuple[Pieces, tuple[str, ...]]:
-    """Split a long table into the two samples of every node."""
-    labels, label_codes, sides, side_codes, values, names = _frames.long_table(
-        frame, node, sample, features
+    categorical: Any = (),
+) -> tuple[Pieces, tuple[str, ...], Encoding | None]:
+    """Split a long table into the two samples of every node; categories stay coded."""
+    asked = asked_levels(categorical)
+    labels, label_codes, sides, side_codes, values, names, levels = _frames.long_table(
+        frame, node, sample, features, asked
     )
     sides = [plain_label(side) for side in sides]
     reference = plain_label(reference, "name of the reference sample")
@@ -331,7 +334,9 @@ def from_long_table(
             "Add them to nodes or drop their rows",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)
-    return Pieces(all_nodes, values[kept], index[codes], is_target[kept]), names
+    fixed = [name for name, given in asked.items() if given is not None]
+    encoding, coded = fitted_encoding(names, levels, fixed, values[kept])
+    return Pieces(all_nodes, coded, index[codes], is_target[kept]), names, encoding
 
 
 def check_same_labels(

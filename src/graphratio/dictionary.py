@@ -2,7 +2,8 @@
 
 The default is the paper's dictionary building: first every node keeps the observations that
 are not redundant among its own (coherence at most `node_coherence`), then the graph keeps
-those that are not redundant among all nodes' (`graph_coherence`). A greedy pass accepts a
+those that are not redundant among all nodes' (`graph_coherence`). The levels of categorical
+columns take part in the first stage as if they were nodes. A greedy pass accepts a
 point when its largest kernel value with the points accepted before is at most the threshold.
 Read the other way round, every accepted point strikes out the later ones it covers, and that
 is how it is computed here: for all nodes at once, one accepted point per node and round.
@@ -14,12 +15,16 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 
+from graphratio._memory import node_ranges
+from graphratio._threads import in_parallel, n_threads
+from graphratio.encoding import Encoding
 from graphratio.exceptions import InputError
 from graphratio.kernels import Kernel
 from graphratio.samples import NodeSamples
-from graphratio.typing import FloatArray, IntArray
+from graphratio.typing import BoolArray, FloatArray, IntArray
 from graphratio.validation import as_points, check_choice
 
 STRATEGIES = ("coherence", "uniform", "kmeans", "all")
@@ -31,6 +36,18 @@ DEFAULT_ATOMS = 100
 LARGEST_DICTIONARY = 6_000
 
 _BLOCK = 512
+
+# Candidates that are compared with the atoms at once, once most of them are redundant.
+_LONGEST_BLOCK = 2**17
+
+# A search tree is fast in few dimensions only.
+_TREE_FEATURES = 6
+
+# Similarities this close to the threshold are decided with all atoms.
+_CLOSE = 1e-9
+
+# Observations that the node stage works on at once.
+_FILTER_ROWS = 2**17
 
 
 def build_dictionary(
@@ -79,17 +96,30 @@ def build_dictionary(
         check_choice(strategy, "dictionary", STRATEGIES)
         rng = random_state if random_state is not None else np.random.default_rng()
         if strategy == "coherence":
+            middle = float(np.median(sigma))
             chosen = node_filter(samples, kernel, sigma, node_coherence)
             candidates = samples.values[chosen]
-            kept = graph_filter(candidates, kernel, float(np.median(sigma)), graph_coherence)
+            if samples.encoding is not None:
+                levels = _by_level(samples, samples.encoding)
+                same = np.full(levels.n_nodes, middle)
+                first = node_filter(levels, kernel, same, node_coherence)
+                candidates = np.vstack([candidates, levels.values[first]])
+            kept = graph_filter(candidates, kernel, middle, graph_coherence)
             atoms = candidates[kept]
         elif strategy == "all":
             _, first = np.unique(samples.values, axis=0, return_index=True)
             atoms = samples.values[np.sort(first)]
         else:
             atoms = _fixed_number(strategy, samples, max_atoms or DEFAULT_ATOMS, rng)
+    return limited(atoms, kernel, float(np.median(sigma)), max_atoms)
+
+
+def limited(
+    atoms: FloatArray, kernel: Kernel, bandwidth: float, max_atoms: int | None
+) -> FloatArray:
+    """At most `max_atoms` of the atoms, the most distinct ones; more than fit is an error."""
     if max_atoms is not None and len(atoms) > max_atoms:
-        atoms = atoms[_most_distinct(atoms, kernel, float(np.median(sigma)), max_atoms)]
+        atoms = atoms[_most_distinct(atoms, kernel, bandwidth, max_atoms)]
     if len(atoms) > LARGEST_DICTIONARY:
         raise InputError(
             f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",
@@ -106,8 +136,23 @@ def node_filter(
     Within a node the reference observations come first, as in the paper. The number of rounds
     is the size of the largest node dictionary, and each round is one pass over what is left.
     """
-    left = np.arange(samples.n_observations)
-    kept = []
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    ranges = node_ranges(sizes, _FILTER_ROWS)
+    kept: list[IntArray] = [np.empty(0, dtype=np.intp)] * len(ranges)
+
+    def work(i: int) -> None:
+        rows = np.arange(samples.offsets[2 * ranges[i].start], samples.offsets[2 * ranges[i].stop])
+        kept[i] = _node_pass(samples, kernel, sigma, coherence, rows)
+
+    in_parallel(work, len(ranges))
+    return np.concatenate(kept)
+
+
+def _node_pass(
+    samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float, left: IntArray
+) -> IntArray:
+    """The node stage among some rows, which hold all of their nodes."""
+    kept = [left[:0]]
     while left.size:
         node = samples.node_index[left]
         first = np.flatnonzero(np.diff(node, prepend=-1))
@@ -124,26 +169,89 @@ def node_filter(
     return np.sort(np.concatenate(kept))
 
 
+def _by_level(samples: NodeSamples, encoding: Encoding) -> NodeSamples:
+    """Every level of every category in the place of a node, with the observations that have it.
+
+    Observations of two levels cover each other in the node stage, so a node by itself may bring
+    no atom at a level; without one the ratio there could not move by itself.
+    """
+    feature, row = np.nonzero((samples.values == 1).T & encoding.is_indicator[:, np.newaxis])
+    levels, sizes = np.unique(feature, return_counts=True)
+    return NodeSamples(
+        nodes=tuple(levels.tolist()),
+        values=samples.values[row],
+        n_reference=sizes,
+        n_target=np.zeros_like(sizes),
+        feature_names=samples.feature_names,
+    )
+
+
 def graph_filter(
     candidates: FloatArray, kernel: Kernel, bandwidth: float, coherence: float
 ) -> IntArray:
     """Positions of the candidates that the graph stage keeps, in order.
 
     Blocks of candidates are first compared with all atoms found so far at once, and what
-    remains of a block with itself.
+    remains of a block with itself. Most of a long list is redundant, and one of the atoms found
+    early tells for nearly all of it: a search tree over the atoms finds the nearest one, and
+    only where rounding could decide are all atoms looked at.
     """
     kept = np.empty(0, dtype=np.intp)
-    for begin in range(0, len(candidates), _BLOCK):
-        block = np.arange(begin, min(begin + _BLOCK, len(candidates)))
+    begin, size = 0, _BLOCK
+    while begin < len(candidates):
+        block = np.arange(begin, min(begin + size, len(candidates)))
+        begin += size
         if kept.size:
-            similarity = kernel(candidates[block], candidates[kept], bandwidth)
-            block = block[similarity.max(axis=1) <= coherence]
-        covers = kernel(candidates[block], candidates[block], bandwidth) > coherence
-        free = np.ones(block.size, dtype=bool)
-        for i in range(block.size):
+            block = block[_uncovered(candidates, block, kept, kernel, bandwidth, coherence)]
+        fresh = _within(candidates, block, kernel, bandwidth, coherence)
+        kept = np.concatenate([kept, fresh])
+        # Longer blocks as soon as hardly anything of them is new.
+        size = 2 * size if block.size < _BLOCK // 8 else max(_BLOCK, size // 2)
+        size = min(size, _LONGEST_BLOCK)
+    return kept
+
+
+def _uncovered(
+    candidates: FloatArray,
+    block: IntArray,
+    kept: IntArray,
+    kernel: Kernel,
+    bandwidth: float,
+    coherence: float,
+) -> BoolArray:
+    """True for candidates of a block that no atom covers."""
+    if candidates.shape[1] > _TREE_FEATURES or block.size < 4 * _BLOCK:
+        similarity = kernel(candidates[block], candidates[kept], bandwidth)
+        return np.asarray(similarity.max(axis=1) <= coherence)
+    order = 1 if kernel.metric == "cityblock" else 2
+    _, nearest = cKDTree(candidates[kept]).query(candidates[block], p=order, workers=n_threads())
+    largest = kernel.rowwise(
+        candidates[block], candidates[kept[nearest]], np.full(block.size, bandwidth)
+    )
+    free = largest <= coherence
+    close = np.flatnonzero(np.abs(largest - coherence) <= _CLOSE)
+    if close.size:
+        similarity = kernel(candidates[block[close]], candidates[kept], bandwidth)
+        free[close] = similarity.max(axis=1) <= coherence
+    return np.asarray(free)
+
+
+def _within(
+    candidates: FloatArray, block: IntArray, kernel: Kernel, bandwidth: float, coherence: float
+) -> IntArray:
+    """The greedy pass among candidates, a part at a time."""
+    kept = block[:0]
+    for begin in range(0, block.size, _BLOCK):
+        part = block[begin : begin + _BLOCK]
+        if kept.size:
+            similarity = kernel(candidates[part], candidates[kept], bandwidth)
+            part = part[similarity.max(axis=1) <= coherence]
+        covers = kernel(candidates[part], candidates[part], bandwidth) > coherence
+        free = np.ones(part.size, dtype=bool)
+        for i in range(part.size):
             if free[i]:
                 free[i + 1 :] &= ~covers[i, i + 1 :]
-        kept = np.concatenate([kept, block[free]])
+        kept = np.concatenate([kept, part[free]])
     return kept
 
 

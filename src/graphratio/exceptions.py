@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
@@ -28,7 +29,7 @@ class GraphRatioError(Exception):
         self.remedy = remedy.rstrip(".") if remedy else None
         super().__init__(" ".join(_sentence(part) for part in (self.problem, self.remedy) if part))
 
-    def __reduce__(self) -> tuple[type[GraphRatioError], tuple[str, str | None]]:
+    def __reduce__(self) -> tuple[type[GraphRatioError], tuple[Any, ...]]:
         return type(self), (self.problem, self.remedy)
 
 
@@ -42,6 +43,23 @@ class FileFormatError(GraphRatioError, ValueError):
 
 class MissingDependencyError(GraphRatioError, ImportError):
     """An optional package is needed for what was asked."""
+
+
+class EngineError(GraphRatioError, RuntimeError):
+    """Work on partitions could not be finished.
+
+    Attributes
+    ----------
+    checkpoint : ndarray of shape (n_nodes, n_candidates, m), or None
+        The last copy of the coefficients of the solve that was under way.
+    """
+
+    def __init__(self, problem: str, remedy: str | None = None, checkpoint: Any = None) -> None:
+        super().__init__(problem, remedy)
+        self.checkpoint = checkpoint
+
+    def __reduce__(self) -> tuple[type[EngineError], tuple[Any, ...]]:
+        return type(self), (self.problem, self.remedy, self.checkpoint)
 
 
 class GraphRatioWarning(UserWarning):
@@ -64,6 +82,12 @@ def _sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text}."
 
 
+def _short(text: str, limit: int = 80) -> str:
+    """A text without its middle, if it is very long."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}...{text[-half:]}"
+
+
 def listing(items: Iterable[object], limit: int = 5) -> str:
     """Write out the first few of a collection and count the rest, for use in messages.
 
@@ -73,8 +97,10 @@ def listing(items: Iterable[object], limit: int = 5) -> str:
     "'a', 'b', 'c'"
     >>> listing(range(8), limit=3)
     '0, 1, 2 and 5 more'
+
+    Of an item that is very long, beginning and end are shown.
     """
-    shown = [repr(item) for item in items]
+    shown = [_short(repr(item)) for item in items]
     if len(shown) > limit:
         return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
     return ", ".join(shown)

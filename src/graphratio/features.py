@@ -133,22 +133,45 @@ class NystromMap:
         psi : ndarray of shape (n_points, n_components)
             The features of `x` under the rotated map.
         """
-        rough = self
-        if floor > 0:
-            # At random, since regular steps through sorted rows may miss a whole sample.
-            rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
-            rough = self._rotated(self(x[rows]), weights[rows], floor)[0]
+        rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)
         rotated, vectors = rough._rotated(psi, weights, 0.0)
         return rotated, psi @ vectors.astype(dtype)
+
+    def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
+        """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""
+        # At random, since regular steps through sorted rows may miss a whole sample.
+        rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
+        return self._rotated(self(x[rows]), weights[rows], floor)[0]
 
     def _rotated(
         self, psi: FloatArray, weights: FloatArray, floor: float
     ) -> tuple[NystromMap, FloatArray]:
         """Diagonalise the weighted second moment of features; also return the rotation."""
-        moment = psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype))
+        return self.rotated(weighted_moment(psi, weights), floor)
+
+    def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
+        """Rotate so that a second moment of the features becomes diagonal, largest first.
+
+        Parameters
+        ----------
+        moment : ndarray of shape (n_components, n_components)
+        floor : float
+            Leave out directions whose share of the trace is below this.
+
+        Returns
+        -------
+        rotated : NystromMap
+        vectors : ndarray of shape (n_components, n_kept)
+            The rotation: new features are the old ones times this.
+        """
         w, vectors = np.linalg.eigh(moment.astype(np.float64))
         kept = max(1, int(np.count_nonzero(w >= floor * w.sum()))) if floor > 0 else len(w)
         vectors = vectors[:, : -kept - 1 : -1]
         transform = np.ascontiguousarray(self.transform @ vectors)
         return NystromMap(self.kernel, self.bandwidth, self.pivots, transform), vectors
+
+
+def weighted_moment(psi: FloatArray, weights: FloatArray) -> FloatArray:
+    """Sum of weight * psi psi' over rows, shape (m, m)."""
+    return np.asarray(psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype)))

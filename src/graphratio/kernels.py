@@ -9,12 +9,13 @@ Both have K(x, x) = 1, which the coherence of a dictionary relies on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from graphratio._threads import in_parallel
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
@@ -25,6 +26,9 @@ DIRECT_FEATURES = 16
 
 # The median heuristic looks at all pairs of at most this many observations of a node.
 MEDIAN_OBSERVATIONS = 256
+
+# Pairs that are looked at at once.
+MEDIAN_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,18 +53,22 @@ class Kernel:
         >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
         array([[1.   , 0.135]])
         """
-        if self.metric == "cityblock":
-            values = cdist(x, y, "cityblock")
-            values *= -1.0 / bandwidth
-        else:
-            values = squared_distances(x, y)
-            scale = -0.5 / bandwidth / bandwidth
-            if np.isfinite(scale):
-                values *= scale
+        # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+        bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
+        # Beyond the largest number the kernel is zero, as it should be.
+        with np.errstate(over="ignore"):
+            if self.metric == "cityblock":
+                values = cdist(x, y, "cityblock")
+                values *= -1.0 / bandwidth
             else:
-                # The square of a very small bandwidth underflows: divide twice instead.
-                values /= -2 * bandwidth
-                values /= bandwidth
+                values = squared_distances(x, y)
+                scale = -0.5 / bandwidth / bandwidth
+                if np.isfinite(scale):
+                    values *= scale
+                else:
+                    # The square of a very small bandwidth underflows: divide twice instead.
+                    values /= -2 * bandwidth
+                    values /= bandwidth
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:
@@ -141,6 +149,11 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     >>> median_bandwidths(samples, get_kernel("gaussian"))
     array([2., 4.])
     """
+    return fill_unknown(node_medians(samples, kernel))
+
+
+def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
+    """Median distances as in `median_bandwidths`, NaN where a node's own samples give none."""
     starts, sizes = samples.offsets[:-1], np.diff(samples.offsets)
     sigma = _medians(samples.values, starts[0::2], sizes[0::2], kernel)
     lacking = np.flatnonzero(np.isnan(sigma))
@@ -148,9 +161,19 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
         sigma[lacking] = _medians(
             samples.values, starts[1::2][lacking], sizes[1::2][lacking], kernel
         )
-    known = sigma[~np.isnan(sigma)]
-    sigma[np.isnan(sigma)] = np.median(known) if known.size else 1.0
     return sigma
+
+
+def fill_unknown(sigma: FloatArray) -> FloatArray:
+    """Put the median of the known bandwidths where one is NaN, and 1 if none is known.
+
+    Examples
+    --------
+    >>> fill_unknown(np.array([1.0, np.nan, 3.0]))
+    array([1., 2., 3.])
+    """
+    known = sigma[~np.isnan(sigma)]
+    return np.where(np.isnan(sigma), np.median(known) if known.size else 1.0, sigma)
 
 
 def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kernel) -> FloatArray:
@@ -160,12 +183,14 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
     # Segments of one width at a time, so that no pair is padding.
     for width in np.unique(used[used >= 2]):
         members = np.flatnonzero(used == width)
-        chunk = max(1, 4_000_000 // int(width) ** 2)
-        for begin in range(0, members.size, chunk):
-            segment = members[begin : begin + chunk]
-            step = _scattered(int(width), sizes[segment])
-            distances = kernel.pair_distances(values[starts[segment, np.newaxis] + step])
-            medians[segment] = _positive_median(distances)
+        parts = np.array_split(members, -(-members.size * int(width) ** 2 // MEDIAN_PAIRS))
+
+        def work(i: int, width: int = int(width), parts: Sequence[IntArray] = parts) -> None:
+            step = _scattered(width, sizes[parts[i]])
+            distances = kernel.pair_distances(values[starts[parts[i], np.newaxis] + step])
+            medians[parts[i]] = _positive_median(distances)
+
+        in_parallel(work, len(parts))
     return medians
 
 

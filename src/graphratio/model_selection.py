@@ -18,21 +18,28 @@ from itertools import product
 
 import numpy as np
 
+from graphratio._memory import FIXED, check_cap
 from graphratio._progress import ProgressBar
 from graphratio.divergences import moment_losses
 from graphratio.features import NystromMap
+from graphratio.folds import FoldedMoments, assign_folds, row_weights
 from graphratio.graph import Graph
 from graphratio.kernels import Kernel
-from graphratio.moments import Moments, MomentSums, factored_moments, mixing_weights
+from graphratio.moments import Moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import basis_of, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray, IntArray
+from graphratio.validation import check_choice, check_integer
 
 # The grids of the paper's appendix; graph penalties are divided by the mean degree.
 NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
 GRAPH_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+
+# Nodes that a selection looks at by default; the paper's grid for the graph penalty is meant for
+# graphs of up to this size.
+SELECTION_NODES = 2000
 
 # Relative residual of the solves during selection.
 SOLVE_TOLERANCE = 1e-3
@@ -94,6 +101,22 @@ class Selection:
     notes: list[str]
 
 
+def selection_size(selection_nodes: object, n_nodes: int) -> int:
+    """How many nodes a selection looks at: all up to a limit, that many, or those asked for.
+
+    Examples
+    --------
+    >>> selection_size(None, 500), selection_size(None, 100_000), selection_size("all", 100_000)
+    (500, 2000, 100000)
+    """
+    if selection_nodes is None:
+        return min(n_nodes, SELECTION_NODES)
+    if isinstance(selection_nodes, str):
+        check_choice(selection_nodes, "selection_nodes", ("all",))
+        return n_nodes
+    return min(n_nodes, check_integer(selection_nodes, "selection_nodes", low=2))
+
+
 def select(
     samples: NodeSamples,
     graph: Graph,
@@ -107,6 +130,8 @@ def select(
     random_state: np.random.Generator,
     progress: bool = False,
     dtype: type[np.floating] = np.float32,
+    max_memory: int | None = None,
+    penalty_scale: float = 1.0,
 ) -> Selection:
     """Run the paper's model selection procedure.
 
@@ -125,6 +150,11 @@ def select(
     progress : bool
     dtype : floating type
         Precision of the moments and solves.
+    max_memory : int, optional
+        Bytes that the selection may take; more is an error.
+    penalty_scale : float
+        Graph penalties are multiplied by this in the solves, but reported without it: for
+        samples that are a part of the nodes the candidates are meant for.
     """
     folds = assign_folds(samples, n_folds, random_state)
     lam, gam = candidates.pairs
@@ -135,70 +165,39 @@ def select(
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             features = NystromMap.build(kernel, dictionary, float(bandwidth), RANK_TOLERANCE)
-            data = _FoldedData(samples, folds, features, alpha, prior_ratio, dtype)
+            data = folded_data(samples, folds, features, alpha, prior_ratio, dtype)
+            if i == 0:
+                # The narrowest kernel has the most features.
+                check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
             for r in range(n_folds):
                 train, held_out = data.split(r)
-                objective = GraphObjective.of(train, graph.laplacian, lam, gam)
+                objective = GraphObjective.of(train, graph.laplacian, penalty_scale * lam, gam)
                 scores[i, :, r] = -_mean_loss(held_out, _solve(objective, basis))
                 bar.advance()
-    return _choose(candidates, scores)
+    return choose(candidates, scores)
 
 
-def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
-    """Fold of every observation, shape (n_observations,).
-
-    Each sample of each node is split on its own, at random and as evenly as possible, so every
-    fold has its share of every node. With fewer observations than folds some folds have none
-    of that node; the node then does not count in their mean. Both samples of a node leave out
-    the same folds, so that a fold with one of them has the other too if it can.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([0.0] * 10, [0.0] * 5)
-    >>> folds = assign_folds(samples, 5, np.random.default_rng(0))
-    >>> np.bincount(folds[:10]), np.bincount(folds[10:])
-    (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
-    """
-    segment = 2 * samples.node_index + samples.is_target
-    shuffled = np.lexsort((random_state.random(samples.n_observations), segment))
-    position = np.arange(samples.n_observations) - samples.offsets[segment]
-    offset = random_state.integers(n_folds, size=samples.n_nodes)
-    folds = np.empty(samples.n_observations, dtype=np.intp)
-    folds[shuffled] = (position + offset[samples.node_index]) % n_folds
-    return folds
-
-
-class _FoldedData:
+def folded_data(
+    samples: NodeSamples,
+    folds: IntArray,
+    features: NystromMap,
+    alpha: float | FloatArray,
+    prior_ratio: float,
+    dtype: type[np.floating],
+) -> FoldedMoments:
     """Features and moments of one bandwidth, ready to be split by folds."""
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    weights = row_weights(sizes, alpha)
+    _, psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
+    return FoldedMoments(psi, sizes, folds, alpha, prior_ratio)
 
-    def __init__(
-        self,
-        samples: NodeSamples,
-        folds: IntArray,
-        features: NystromMap,
-        alpha: float | FloatArray,
-        prior_ratio: float,
-        dtype: type[np.floating],
-    ) -> None:
-        self.alpha, self.prior_ratio = alpha, prior_ratio
-        self.folds = folds
-        self.segment = 2 * samples.node_index + samples.is_target
-        self.shape = (samples.n_nodes, 2)
-        sizes = self._sizes(self.segment)
-        weights = mixing_weights(sizes, alpha).ravel()[self.segment]
-        _, self.psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
-        self.total = MomentSums.of(self.psi, sizes)
 
-    def _sizes(self, segment: IntArray) -> IntArray:
-        return np.bincount(segment, minlength=self.shape[0] * 2).reshape(self.shape)
-
-    def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Training moments, which are the total minus the fold, and those of the fold."""
-        rows = np.flatnonzero(self.folds == fold)
-        psi, sizes = self.psi[rows], self._sizes(self.segment[rows])
-        train = MomentSums.of(psi, sizes).replace_by_complement(self.total)
-        held_out = factored_moments(psi, sizes, self.alpha, self.prior_ratio)
-        return train.mixed(self.alpha, self.prior_ratio), held_out
+def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
+    """Memory of the selection: features, sums of all and of a fold, and iterates."""
+    n_rows, m = data.psi.shape
+    n_nodes = data.shape[0]
+    entries = 2 * n_rows * m + 7 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
+    return int(entries * data.psi.dtype.itemsize) + FIXED
 
 
 def _solve(objective: GraphObjective, basis: Basis | None) -> FloatArray:
@@ -215,7 +214,15 @@ def _mean_loss(held_out: Moments, theta: FloatArray) -> FloatArray:
     return np.asarray(losses.mean(axis=0, dtype=np.float64))
 
 
-def _choose(candidates: Candidates, scores: FloatArray) -> Selection:
+def choose(candidates: Candidates, scores: FloatArray) -> Selection:
+    """Pick the candidate with the best mean score; among ties the most regularised.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    scores : ndarray of shape (n_bandwidths, n_pairs, n_folds)
+        NaN in folds that no node has both samples in.
+    """
     # Folds that no node has both samples in say nothing.
     usable = ~np.isnan(scores).any(axis=(0, 1))
     mean = scores[:, :, usable].mean(axis=2)

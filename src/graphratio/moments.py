@@ -16,154 +16,17 @@ that lacks one of its samples contributes nothing: its A and b are zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from graphratio._ragged import batches
+from graphratio.second_moments import CompactSecond as CompactSecond
+from graphratio.second_moments import DenseSecond as DenseSecond
+from graphratio.second_moments import FactoredSecond as FactoredSecond
+from graphratio.second_moments import SecondMoment as SecondMoment
 from graphratio.typing import BoolArray, FloatArray, IntArray
-
-# Sums over many rows go block by block, so that what is in between stays in the cache.
-BLOCK_ROWS = 2048
-
-
-class SecondMoment(Protocol):
-    """The mixed second moments A_v of all nodes, in whatever form they are stored."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_nodes, m)."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision in which products are computed."""
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        """A_v theta_v for a stack of candidates, shape (n_nodes, n_candidates, m)."""
-
-    def quadratic(self, theta: FloatArray) -> FloatArray:
-        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
-
-    def dense(self) -> FloatArray:
-        """All blocks, shape (n_nodes, m, m)."""
-
-    def mean(self) -> FloatArray:
-        """Average over nodes, shape (m, m)."""
-
-    def astype(self, dtype: type[np.floating]) -> SecondMoment:
-        """The same moments in another precision."""
-
-
-@dataclass(frozen=True, eq=False)
-class DenseSecond:
-    """Second moments as blocks of shape (n_nodes, m, m)."""
-
-    blocks: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_nodes, m)."""
-        return self.blocks.shape[0], self.blocks.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the blocks."""
-        return self.blocks.dtype
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        """Multiply every block with its rows, shape (n_nodes, n_candidates, m)."""
-        # Blocks are symmetric, so rows times block: contiguous operands, one product per node.
-        return np.asarray(theta @ self.blocks)
-
-    def quadratic(self, theta: FloatArray) -> FloatArray:
-        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
-        return np.asarray(np.einsum("vcm,vcm->vc", theta, self.apply(theta)))
-
-    def dense(self) -> FloatArray:
-        """The blocks themselves."""
-        return self.blocks
-
-    def mean(self) -> FloatArray:
-        """Average block."""
-        return np.asarray(self.blocks.mean(axis=0))
-
-    def astype(self, dtype: type[np.floating]) -> DenseSecond:
-        """The same blocks in another precision."""
-        return DenseSecond(self.blocks.astype(dtype, copy=False))
-
-
-@dataclass(frozen=True, eq=False)
-class FactoredSecond:
-    """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
-
-    Needs less memory and fewer operations than blocks when a node has fewer rows than there
-    are features.
-
-    Attributes
-    ----------
-    n_nodes : int
-    parts : sequence of (nodes, psi, weights)
-        Rectangles of nodes with similar sizes: shapes (k,), (k, rows, m) and (k, rows).
-    """
-
-    n_nodes: int
-    parts: Sequence[tuple[IntArray, FloatArray, FloatArray]]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_nodes, m)."""
-        return self.n_nodes, self.parts[0][1].shape[2]
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the features."""
-        return self.parts[0][1].dtype
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        """Multiply with the features, weight, multiply back."""
-        result = np.zeros_like(theta)
-        for nodes, psi, weights in self.parts:
-            values = theta[nodes] @ psi.transpose(0, 2, 1)
-            values *= weights[:, np.newaxis, :]
-            result[nodes] = values @ psi
-        return result
-
-    def quadratic(self, theta: FloatArray) -> FloatArray:
-        """Weighted squares of the fitted values, shape (n_nodes, n_candidates)."""
-        result = np.zeros(theta.shape[:2], dtype=theta.dtype)
-        for nodes, psi, weights in self.parts:
-            values = theta[nodes] @ psi.transpose(0, 2, 1)
-            result[nodes] = np.einsum("vcr,vcr,vr->vc", values, values, weights)
-        return result
-
-    def dense(self) -> FloatArray:
-        """Form the blocks, shape (n_nodes, m, m)."""
-        blocks = np.zeros((*self.shape, self.shape[1]), dtype=self.dtype)
-        for nodes, psi, weights in self.parts:
-            blocks[nodes] = (psi * weights[:, :, np.newaxis]).transpose(0, 2, 1) @ psi
-        return blocks
-
-    def mean(self) -> FloatArray:
-        """Average block, without forming the blocks."""
-        m = self.shape[1]
-        total = np.zeros((m, m), dtype=self.dtype)
-        for _, psi, weights in self.parts:
-            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1)
-            for begin in range(0, len(flat), BLOCK_ROWS):
-                rows = slice(begin, begin + BLOCK_ROWS)
-                total += flat[rows].T @ (flat[rows] * scale[rows])
-        return total / self.n_nodes
-
-    def astype(self, dtype: type[np.floating]) -> FactoredSecond:
-        """The same features in another precision."""
-        parts = [
-            (nodes, psi.astype(dtype, copy=False), weights.astype(dtype, copy=False))
-            for nodes, psi, weights in self.parts
-        ]
-        return FactoredSecond(self.n_nodes, parts)
 
 
 @dataclass(frozen=True, eq=False)

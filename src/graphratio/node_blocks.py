@@ -64,13 +64,16 @@ def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArra
 
 def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) -> FloatArray:
     """Kernel from distances, shape (k, n_rows, n_centres); bandwidth has shape (k,)."""
-    width = bandwidth[:, np.newaxis, np.newaxis]
-    if kernel.metric == "cityblock":
-        values = distances / -width
-    else:
-        # Two factors, since the square of a very small bandwidth would underflow.
-        values = distances * (-0.5 / width)
-        values /= width
+    # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+    width = np.maximum(bandwidth, np.finfo(np.float64).tiny)[:, np.newaxis, np.newaxis]
+    # Beyond the largest number the kernel is zero, as it should be.
+    with np.errstate(over="ignore"):
+        if kernel.metric == "cityblock":
+            values = distances / -width
+        else:
+            # Two factors, since the square of a very small bandwidth would underflow.
+            values = distances * (-0.5 / width)
+            values /= width
     return np.asarray(np.exp(values, out=values))
 
 

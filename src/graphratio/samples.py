@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphratio import _sample_input as read
+from graphratio._alignment import align as align
+from graphratio._alignment import check_borrowing as check_borrowing
 from graphratio._frames import Backend, backend_of
+from graphratio.encoding import Encoding as Encoding
 from graphratio.exceptions import InputError, listing
-from graphratio.graph import Graph
 from graphratio.scaling import Scaling as Scaling
 from graphratio.scaling import log_mask
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
@@ -39,6 +41,8 @@ class NodeSamples:
         False where the labels are just 0 .. n_nodes - 1 because none were given.
     scaling : Scaling or None
         What `standardized` did to the features.
+    encoding : Encoding or None
+        How categorical columns became features.
     backend : {"pandas", "polars"}
         Library in which tables come back.
 
@@ -64,6 +68,7 @@ class NodeSamples:
     labelled: bool = True
     scaling: Scaling | None = None
     backend: Backend = "pandas"
+    encoding: Encoding | None = None
 
     @classmethod
     def from_arrays(
@@ -118,6 +123,7 @@ class NodeSamples:
         target: Any,
         features: Sequence[str] | str | None = None,
         *,
+        categorical: Sequence[str] | str | Mapping[str, Sequence[Any]] = (),
         nodes: Iterable[Label] | None = None,
         missing: str = "error",
     ) -> NodeSamples:
@@ -134,6 +140,10 @@ class NodeSamples:
             The values of that column for the two samples; rows with other values are left out.
         features : str or sequence of str, optional
             Default: all other numeric columns.
+        categorical : str, sequence of str, or dict of str to levels, optional
+            Columns of categories, features too. Each becomes one indicator per level, which
+            `standardized` leaves alone; columns of a categorical type are recognised. Levels
+            are compared as text, and those found are taken unless listed.
         nodes : iterable of labels, optional
             All nodes, in order; default those of the two samples in order of appearance.
             Rows of nodes that are not listed are an error.
@@ -151,13 +161,21 @@ class NodeSamples:
         >>> gr.NodeSamples.from_frame(table, node="station", sample="period",
         ...                           reference="before", target="after", features=["pm25"])
         NodeSamples(n_nodes=2, n_features=1, n_reference=1, n_target=1)
+        >>> table["sky"] = ["clear", "rain", "rain", "clear"]
+        >>> gr.NodeSamples.from_frame(table, "station", "period", "before", "after",
+        ...                           categorical="sky").feature_names
+        ('pm25', 'sky=clear', 'sky=rain')
         """
         order = as_labels(nodes) if nodes is not None else None
-        pieces, names = read.from_long_table(
-            frame, node, sample, reference, target, features, order
+        pieces, names, encoding = read.from_long_table(
+            frame, node, sample, reference, target, features, order, categorical
         )
         checked = read.without_missing(pieces, names, missing)
-        return cls._from_pieces(checked, names, labelled=True, backend=backend_of(frame))
+        if encoding is not None:
+            checked = replace(checked, values=encoding.expand(checked.values))
+            names = encoding.feature_names
+        built = cls._from_pieces(checked, names, labelled=True, backend=backend_of(frame))
+        return replace(built, encoding=encoding)
 
     @classmethod
     def _from_pieces(
@@ -169,11 +187,14 @@ class NodeSamples:
         backend: Backend = "pandas",
     ) -> NodeSamples:
         n_nodes = len(pieces.labels)
-        order = np.lexsort((pieces.is_target, pieces.node))
-        counts = np.bincount(2 * pieces.node + pieces.is_target, minlength=2 * n_nodes)
+        segment = 2 * pieces.node + pieces.is_target
+        counts = np.bincount(segment, minlength=2 * n_nodes)
+        values = pieces.values
+        if (segment[1:] < segment[:-1]).any():
+            values = values[np.argsort(segment, kind="stable")]
         return cls(
             nodes=pieces.labels,
-            values=read_only(np.ascontiguousarray(pieces.values[order])),
+            values=read_only(np.ascontiguousarray(values)),
             n_reference=read_only(counts[0::2].copy()),
             n_target=read_only(counts[1::2].copy()),
             feature_names=names,
@@ -277,7 +298,7 @@ class NodeSamples:
         Mean and standard deviation come from both samples of all nodes together, so that they
         do not see which observation is reference and which target. The transform is remembered:
         a model fitted on the result applies it to new points. A constant feature is shifted
-        only.
+        only, and indicators of categories are left alone.
 
         Parameters
         ----------
@@ -310,7 +331,9 @@ class NodeSamples:
             self.values,
             lambda rows: [self.nodes[v] for v in self.node_index[rows]],
         )
-        return self.scaled(Scaling.of(self.values, logged, standardize=standardize))
+        untouched = None if self.encoding is None else self.encoding.is_indicator
+        scaling = Scaling.of(self.values, logged, standardize=standardize, untouched=untouched)
+        return self.scaled(scaling)
 
     def scaled(self, scaling: Scaling | None) -> NodeSamples:
         """Return the samples under a given scaling.
@@ -342,6 +365,8 @@ class NodeSamples:
         lacking = [self.nodes[i] for i in np.flatnonzero(~self.complete)]
         if lacking:
             parts.append(f"without one of the samples: {listing(lacking)}")
+        if self.encoding is not None:
+            parts.append(f"categorical: {listing(self.encoding.levels)}")
         if self.scaling is not None:
             parts.append("standardised")
         return f"NodeSamples({', '.join(parts)})"
@@ -362,36 +387,3 @@ def as_samples(samples: Any) -> NodeSamples:
         f"samples of type {type(samples).__name__} cannot be read",
         "Pass NodeSamples, or a tuple (reference, target)",
     )
-
-
-def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
-    """Bring the samples into the graph's order and check that empty nodes can borrow.
-
-    A node that lacks one of its samples is fine while it is connected, directly or not, to a
-    node that has both; without `borrow`, for estimators that look at each node by itself, it
-    is not.
-    """
-    if graph.n_nodes == samples.n_nodes and not graph.labelled and samples.labelled:
-        read.check_same_labels(
-            samples.nodes, graph.nodes, remedy="Label the graph too: Graph.from_...(..., nodes=...)"
-        )
-    aligned = samples.aligned(graph.nodes)
-    if not borrow:
-        lacking = [graph.nodes[i] for i in np.flatnonzero(~aligned.complete)]
-        if lacking:
-            raise InputError(
-                f"nodes without reference or target observations: {listing(lacking)}",
-                "This estimator needs both at every node: add observations, leave these nodes "
-                "out of samples and graph, or use GRULSIF, which lets them borrow from neighbours",
-            )
-        return aligned
-    helped = np.zeros(graph.n_components, dtype=bool)
-    helped[graph.components[aligned.complete]] = True
-    alone = ~aligned.complete & ~helped[graph.components]
-    if alone.any():
-        raise InputError(
-            "nodes without reference or target observations, and with no connection to a node "
-            f"that has both: {listing([graph.nodes[i] for i in np.flatnonzero(alone)])}",
-            "Connect them in the graph, add observations, or leave them out of samples and graph",
-        )
-    return aligned

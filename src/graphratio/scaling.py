@@ -70,10 +70,18 @@ class Scaling:
     log: BoolArray | None = None
 
     @classmethod
-    def of(cls, values: FloatArray, log: BoolArray, *, standardize: bool = True) -> Self:
+    def of(
+        cls,
+        values: FloatArray,
+        log: BoolArray,
+        *,
+        standardize: bool = True,
+        untouched: BoolArray | None = None,
+    ) -> Self:
         """Find the transform that brings every feature to mean 0 and spread 1.
 
         A constant feature is shifted only; with `standardize=False` there is just the logarithm.
+        `untouched` features stay as they are.
         """
         kept = read_only(log.copy()) if log.any() else None
         neutral = cls(read_only(np.zeros(log.size)), read_only(np.ones(log.size)), kept)
@@ -88,6 +96,8 @@ class Scaling:
         # Rounding leaves a constant column with a spread of about this, not exactly zero.
         constant = spread <= 8 * np.finfo(np.float64).eps
         scale = np.where(constant, 1.0, spread * unit)
+        if untouched is not None:
+            mean, scale = np.where(untouched, 0.0, mean), np.where(untouched, 1.0, scale)
         return cls(read_only(mean), read_only(scale), kept)
 
     def apply(self, x: FloatArray) -> FloatArray:

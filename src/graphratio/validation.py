@@ -98,6 +98,23 @@ def find_label(positions: Mapping[Label, int], node: object) -> int:
     return positions[label]
 
 
+def written(value: object) -> str:
+    """Write a value as one would type it: whole numbers without a point, midnights as dates.
+
+    Examples
+    --------
+    >>> written(1.0), written(" rain "), written(np.datetime64("2020-03-01"))
+    ('1', 'rain', '2020-03-01')
+    """
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace").strip()
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).removesuffix("T00:00:00")
+    return str(value).strip()
+
+
 def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
     """Distinct integers in order of appearance, and which of them each entry is.
 
@@ -129,7 +146,8 @@ def as_numeric(array: Any, what: str) -> FloatArray:
     if raw.dtype.kind not in "fiubO":
         raise InputError(
             f"{what} has values of type {raw.dtype}, not numbers",
-            "Convert them to numbers first (categories, for instance, to indicator columns)",
+            "Convert them to numbers first; categories are read from data frames, with "
+            "NodeSamples.from_frame(..., categorical=...)",
         )
     try:
         values = np.asarray(raw, dtype=np.float64)

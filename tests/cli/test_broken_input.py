@@ -4,6 +4,7 @@ import gzip
 import io
 import zipfile
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -213,6 +214,56 @@ def test_lists_in_parquet(run, tmp_path):
     columns = ["--node", "x", *COLUMNS[2:], "--features", "station"]
     result = run("fit", tmp_path / "data.parquet", *columns, "--no-graph")
     assert_helpful(result, ["'station' has 2 values that are not numbers", "other features"])
+
+
+def test_the_index_of_a_frame_is_a_column_of_its_file(run, table, tmp_path):
+    table.set_index("station").to_parquet(tmp_path / "data.parquet")
+    options = [*COLUMNS, "--features", "pm25,no2", "--no-graph", "--estimator", "rulsif"]
+    result = run("fit", tmp_path / "data.parquet", *options, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert "s7" in result.stdout
+
+
+def test_times_that_no_calendar_has(run, tmp_path):
+    times = np.array(["-0002-01-01", "2020-01-01"], dtype="datetime64[us]")
+    frame = pd.DataFrame({"station": ["n", "n"], "period": ["before", "after"], "x": times})
+    frame.to_parquet(tmp_path / "data.parquet")
+    result = run("fit", tmp_path / "data.parquet", *COLUMNS, "--features", "x", "--no-graph")
+    assert_helpful(result, ["'x'", "before the year 1", "Correct"])
+
+
+def test_the_year_9999(write, run, tmp_path):
+    data = write(GOOD.replace("2020-04-01", "9999-12-31"))
+    options = ["--node", "station", "--time", "date", "--split", "2020-03-01", "--no-graph"]
+    result = run("fit", data, *options, "--features", "pm25", "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_infinite_times(write, run):
+    data = write(GOOD.replace("2020-04-01", "inf").replace("2020-01-01", "1"))
+    options = ["--node", "station", "--time", "date", "--split", "3", "--no-graph"]
+    assert_helpful(run("fit", data, *options), ["'date' has 2 infinite times"])
+
+
+def test_endless_cells_give_short_messages(write, run):
+    data = write(GOOD.replace("2.5", "x" * 150_000))
+    result = run("fit", data, *COLUMNS, "--features", "pm25", "--no-graph")
+    assert_helpful(result, ["not numbers: 'xxx", "..."])
+    assert len(result.stderr) < 2000
+    data = write(GOOD.replace("pm25", "y" * 120_000))
+    result = run("fit", data, *COLUMNS, "--features", "y" * 119_999, "--no-graph")
+    assert_helpful(result, [" ... "])
+    assert len(result.stderr) < 4000
+
+
+def test_labels_do_not_command_the_terminal(write, run, tmp_path):
+    data = write(GOOD.replace("s,", "s\x1b[31m\x07,"))
+    result = run(
+        "fit", data, *COLUMNS, "--features", "pm25", "--no-graph", "--output", tmp_path / "out"
+    )
+    assert result.exit_code == 0
+    assert "s\\x1b[31m\\x07" in result.stdout
+    assert "\x07" not in result.stdout
 
 
 def test_damaged_parquet(write, run):

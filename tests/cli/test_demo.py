@@ -46,6 +46,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
     assert "AUS Austin" in text
     assert "BOS Boston" in text
     assert all(airport in text for airport in ("BQN", "SJU", "STT"))
+    assert "Kinds of change: kind 1:" in text
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):
@@ -55,6 +56,8 @@ def test_demo_replaces_its_own_output(demo, run, monkeypatch):
     assert result.exit_code == 0
     content = json.loads(result.stdout)
     assert content["n_nodes"] == 67
+    assert content["estimator"] == "ProfileGRULSIF"
+    assert sum(content["kinds"].values()) == 67
     assert content["files"]["report"] == str(folder / "report.html")
 
 

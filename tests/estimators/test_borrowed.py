@@ -5,8 +5,9 @@ import pytest
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
+from graphratio.directions import Directions
 from graphratio.estimators import _borrowed
-from graphratio.estimators._borrowed import Borrowing, Directions
+from graphratio.estimators._borrowed import Borrowing
 
 
 def uneven(n_nodes=24, seed=0, n_target=None):

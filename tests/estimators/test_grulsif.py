@@ -136,3 +136,27 @@ def test_error_falls_with_the_sample_size():
         errors.append(found.mean())
     slope = np.polyfit(np.log([25, 100, 400]), np.log(errors), 1)[0]
     assert slope < -0.3
+
+
+def test_adaptive_edges_lower_the_error_and_are_kept(tmp_path):
+    scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=50, random_state=1)
+    plain, adaptive = (
+        gr.GRULSIF(random_state=0, prior_ratio=1.0, adaptive=adaptive).fit(
+            scenario.samples, scenario.graph
+        )
+        for adaptive in (False, True)
+    )
+    errors = [
+        scenario.mean_squared_error(model.predict, 0.1, 1000, random_state=0).mean()
+        for model in (plain, adaptive)
+    ]
+    assert errors[1] < 0.9 * errors[0]
+    assert plain.graph_learned_ is plain.graph_
+    assert adaptive.n_rounds_ >= 1
+    across = scenario.groups[:, np.newaxis] != scenario.groups
+    edges = scenario.graph.adjacency.toarray() > 0
+    learned = adaptive.graph_learned_.adjacency.toarray()
+    assert learned[edges & across].mean() < 0.5 * learned[edges & ~across].mean()
+    adaptive.save(tmp_path / "model")
+    restored = gr.load(tmp_path / "model").graph_learned_
+    np.testing.assert_allclose(restored.adjacency.toarray(), learned)

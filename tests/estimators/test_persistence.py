@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import stat
+import tracemalloc
 import warnings
 import zipfile
 
@@ -258,7 +259,7 @@ class TestSaving:
             gr.load(path)
 
     def test_places_that_cannot_be_written(self, model, tmp_path):
-        with pytest.raises(InputError, match="is a directory"):
+        with pytest.raises(InputError, match="is a folder"):
             model.save(tmp_path)
         with pytest.raises(InputError, match="cannot write to"):
             model.save(tmp_path / "no" / "model")
@@ -374,6 +375,44 @@ class TestDamagedFiles:
         forged = content[: entry - 22] + b"\xfe\xff\xff\xff" + content[entry - 18 :]
         with pytest.raises(FileFormatError, match=r"claims 4294967294 bytes"):
             load_bytes(forged, tmp_path / "model")
+
+    def test_headers_take_no_memory(self, saved, tmp_path):
+        """The header of an array asks for 64 GiB; the declaration and the sizes are right."""
+        members = members_of(saved)
+        name = "arrays/fitted.coef_.npy"
+        good = np.load(io.BytesIO(members[name]))
+        forged = io.BytesIO()
+        header = {"descr": good.dtype.str, "fortran_order": False, "shape": (2**33,)}
+        np.lib.format.write_array_header_1_0(forged, header)
+        members[name] = forged.getvalue() + good.tobytes()
+        tracemalloc.start()
+        with pytest.raises(FileFormatError, match=r"coef_ is not as declared"):
+            load_bytes(archive_of(members), tmp_path / "model")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 10 * 2**20
+
+    def test_names_inside_are_no_paths(self, saved, tmp_path):
+        """Members that name other places, and links, are neither followed nor unpacked."""
+        (tmp_path / "inside").mkdir()
+        secret = tmp_path / "secret.npy"
+        np.save(secret, np.zeros(3))
+        for name in ("../secret.npy", str(secret), "arrays/../../secret.npy"):
+            members = members_of(saved)
+            members[name] = members.pop("arrays/fitted.coef_.npy")
+            with pytest.raises(FileFormatError):
+                load_bytes(archive_of(members), tmp_path / "inside" / "model")
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members_of(saved).items():
+                entry = zipfile.ZipInfo(name)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                if name == "arrays/fitted.coef_.npy":
+                    entry.external_attr, content = 0o120777 << 16, b"../secret.npy"
+                archive.writestr(entry, content)
+        with pytest.raises(FileFormatError):
+            load_bytes(buffer.getvalue(), tmp_path / "inside" / "model")
+        assert sorted(e.name for e in tmp_path.rglob("*")) == ["inside", "model", "secret.npy"]
 
     def test_every_array_is_needed_and_as_declared(self, saved, tmp_path):
         members = members_of(saved)

@@ -108,6 +108,21 @@ def test_simultaneous_bounds_are_lower(draws):
     assert (table["fitted_divergence_low"] < table["fitted_divergence_high"]).all()
 
 
+def test_degrees_of_freedom():
+    """Welch's for normal terms; fewer where a few large terms decide on the variance."""
+    rng = np.random.default_rng(0)
+    sizes = np.full((400, 2), 40)
+    normal = NodeMeans.of(rng.normal(size=sizes.sum()), sizes)
+    assert 60 < np.median(normal.freedom) <= 78.1
+    runs = rng.standard_t(6, size=sizes.sum())
+    heavy = NodeMeans.of(runs, sizes)
+    assert np.median(heavy.freedom) < 0.8 * np.median(normal.freedom)
+    one = np.zeros(80)
+    one[[3, 50]] = 1.0
+    assert NodeMeans.of(one, sizes[:1]).freedom[0] < 6
+    assert NodeMeans.of(np.zeros(80), sizes[:1]).freedom[0] > 1e5
+
+
 def test_skewness_lowers_the_bound_and_only_lowers_it():
     freedom = np.full(3, 98.0)
     quantiles = _skewed_quantile(freedom, np.array([-0.5, 0.0, 0.5]), 0.1)

@@ -156,3 +156,14 @@ def test_labels_in_another_order_make_no_difference(scenario):
 def test_bad_input(scenario, graphs, message):
     with pytest.raises(InputError, match=message):
         gr.compare_graphs(scenario.samples, graphs)
+
+
+def test_too_little_to_compare(scenario):
+    rng = np.random.default_rng(0)
+    few = (list(rng.normal(size=(12, 3))), list(rng.normal(size=(12, 3))))
+    with pytest.raises(InputError, match="no node has 5 observations"):
+        gr.compare_graphs(few, ring(12, 5))
+    with pytest.raises(InputError, match="only one node"):
+        gr.compare_graphs((rng.normal(size=30), rng.normal(size=30)))
+    with pytest.raises(InputError, match="Pool fits every node by itself"):
+        gr.compare_graphs(scenario.samples, ring(), model=gr.Pool())

@@ -113,3 +113,8 @@ def test_without_edges(scenario):
 def test_needs_a_fitted_model(scenario):
     with pytest.raises(InputError, match="fitted GRULSIF or Pool"):
         gr.expected_ratio_interval(gr.GRULSIF(), scenario.samples, LINE, 0)
+
+
+def test_needs_points(scenario, model):
+    with pytest.raises(InputError, match="no points"):
+        gr.expected_ratio_interval(model, scenario.samples, np.empty((0, 1)), 0)

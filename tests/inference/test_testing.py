@@ -213,6 +213,7 @@ def test_polars_in_polars_out():
         ({"index": [1, 2]}, "index of type list"),
         ({"index": (range(29), range(30))}, "29 reference time stamps for node 0"),
         ({"index": ([range(30)] * 3, range(30))}, "3 entries for 10 nodes"),
+        ({"index": ([range(30)] * 10, [["x"] * 30] * 10)}, "several kinds"),
         ({"index": (range(30), range(30)), "null": "global"}, "30 time stamps are in the"),
     ],
 )

@@ -33,7 +33,7 @@ def test_agrees_with_the_dense_solve(name, method, lam, gam):
     tol = 1e-13 if method == "cbcgd" else 1e-11
     with pytest.MonkeyPatch.context() as patch:
         # Let "auto" take the iterative way too.
-        patch.setattr("graphratio.solvers.SMALL_SYSTEM", 0)
+        patch.setattr("graphratio.solvers.choice.SMALL_SYSTEM", 0)
         solution = solve(problem, graph(name), method, tol, 200_000)
     truth = dense_solution(problem)
     assert np.linalg.norm(solution.theta - truth) <= 1e-8 * np.linalg.norm(truth)
@@ -190,7 +190,7 @@ def test_zero_right_hand_side_gives_zero():
 @pytest.mark.parametrize(("lam", "gam"), [(0.01, 1.0), (1.0, 0.1), (1e3, 1e-6)])
 def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, gam, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
-    monkeypatch.setattr("graphratio.solvers.bases.LOW_MODES", 2)
+    monkeypatch.setattr("graphratio.solvers.aggregation.COARSEST", 2)
     problem = objective(name, lam, gam)
     solution = solve_pcg(problem, basis_of(graph(name)), 1e-10, 500)
     truth = dense_solution(problem)
@@ -207,15 +207,17 @@ def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
         problem.moments.complete,
     )
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
-    monkeypatch.setattr("graphratio.solvers.bases.LOW_MODES", 2)
+    monkeypatch.setattr("graphratio.solvers.aggregation.COARSEST", 2)
     single = GraphObjective.of(small, problem.laplacian, lam, gam)
     path = solve_path(single, basis_of(graph("complete"), np.float32), 1e-4, 100)
     truth = dense_solution(problem)
     assert np.linalg.norm(path.theta[:, 0] - truth) <= 1e-3 * np.linalg.norm(truth)
 
 
-def test_very_different_nodes_make_auto_switch_to_the_mix():
+@pytest.mark.parametrize(("largest_spectrum", "expected"), [(800, "mixed"), (0, "multigrid")])
+def test_very_different_nodes_make_auto_switch(largest_spectrum, expected, monkeypatch):
     """Every node lives in directions of its own, so their mean is no guide to any of them."""
+    monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", largest_spectrum)
     rng = np.random.default_rng(0)
     n_nodes, m = 30, 24
     second = np.zeros((n_nodes, m, m))
@@ -228,7 +230,7 @@ def test_very_different_nodes_make_auto_switch_to_the_mix():
     basis = basis_of(ring)
     auto = solve_path(problem, basis, 1e-8, 2000)
     alone = solve_path(problem, basis, 1e-8, 2000, "kronecker")
-    assert auto.preconditioner == "mixed"
+    assert auto.preconditioner == expected
     assert auto.n_iter[0] < alone.n_iter[0]
     truth = dense_solution(problem)
     assert np.linalg.norm(auto.theta[:, 0] - truth) <= 1e-5 * np.linalg.norm(truth)

@@ -53,12 +53,12 @@ class Screen:
         """Write what deserves a look to standard error."""
         if not self.quiet:
             for note in notes:
-                typer.echo(f"note: {note}", err=True)
+                typer.echo(f"note: {visible(note)}", err=True)
 
     def say(self, text: str) -> None:
         """Write a line for people."""
         if not (self.quiet or self.as_json):
-            typer.echo(text)
+            typer.echo(visible(text))
 
     def table(self, title: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Write a table for people: the first column to the left, numbers to the right."""
@@ -67,16 +67,35 @@ class Screen:
         self.say(f"\n{title}")
         table = Table()
         for position, name in enumerate(columns):
-            table.add_column(Text(name), justify="right" if position else "left", no_wrap=True)
+            table.add_column(
+                Text(visible(name)), justify="right" if position else "left", no_wrap=True
+            )
         for row in zip(*columns.values(), strict=True):
             # As Text, since labels may contain what rich takes for markup.
-            table.add_row(*(Text(_shown(value)) for value in row))
+            table.add_row(*(Text(visible(_shown(value))) for value in row))
         self.console.print(table)
 
     def result(self, content: Mapping[str, Any]) -> None:
         """Write the result for machines."""
         if self.as_json:
             typer.echo(json.dumps(plain(content), allow_nan=False, ensure_ascii=False))
+
+
+def visible(text: str) -> str:
+    r"""A text without characters that command a terminal: they are written out.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return text.translate(_CONTROLS)
+
+
+# Of the control characters, the end of a line and the tab are what they seem.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
+}
 
 
 def _shown(value: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from graphratio._files import staged
 from graphratio._optional import import_optional
 from graphratio.cli._console import Screen
 from graphratio.cli.fitting import fit_problem, prepared
@@ -16,7 +17,14 @@ from graphratio.cli.options import (
     OutputOptions,
     SampleOptions,
 )
-from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
+from graphratio.cli.output import (
+    REPLACED,
+    check_folder,
+    moved,
+    show_summary,
+    summary_object,
+    write_results,
+)
 from graphratio.cli.testing import (
     Null,
     TestOptions,
@@ -120,11 +128,11 @@ def _analyse(
         screen.notes(tested.notes)
         table = tested.to_frame()
         summary |= {name: table[name].tolist() for name in _TESTED}
-    with screen.working("Writing the results"):
-        files = write_results(output.output, model, summary)
+    with screen.working("Writing the results"), staged(output.output, REPLACED) as rough:
+        files = write_results(rough, model, summary)
         if command == "report":
             files["report"] = write_report(
-                output.output / "report.html",
+                rough / "report.html",
                 model,
                 problem.samples,
                 title=f"{data.data.stem}: what changed",
@@ -133,6 +141,7 @@ def _analyse(
                 notes=[*problem.notes, *fit_notes],
                 test=tested,
             )
+    files = moved(files, output.output)
     show_summary(screen, model, problem, summary)
     if tested is not None:
         show_test(screen, tested)

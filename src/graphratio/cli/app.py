@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ from typer.core import TyperGroup
 
 from graphratio._version import __version__
 from graphratio.cli import analyse, changes, demo, experiment, saved, testing
+from graphratio.cli._console import visible
 from graphratio.cli._expand import expand
 from graphratio.exceptions import GraphRatioError
 
@@ -19,12 +22,18 @@ _SPELLINGS = {
     "leave them out of samples and graph": "remove their rows and edges",
 }
 
+# A cell or a name of a column can be of any length; a screen is not.
+_LONGEST_MESSAGE = 1500
+
 
 class Commands(TyperGroup):
     """Commands whose errors about the input are one message and a hint, and exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A label that the terminal's encoding lacks must not cost the result.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except GraphRatioError as error:
@@ -32,6 +41,9 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             # The reader of our output has seen enough.
             raise typer.Exit(0) from None
+        except MemoryError:
+            problem = "there is not enough memory for these data"
+            remedy = "Use fewer observations (--max-observations), features or nodes"
         except OSError as error:
             problem = f"{error.filename or 'a file'}: {error.strerror or error}"
             remedy = "Check the path, its permissions and the space on the disk"
@@ -45,7 +57,9 @@ class Commands(TyperGroup):
 
 def _line(text: str) -> str:
     """One line, whatever names of files and columns contain."""
-    line = " ".join(text.split()).rstrip(".")
+    line = visible(" ".join(text.split()).rstrip("."))
+    if len(line) > _LONGEST_MESSAGE:
+        line = f"{line[: _LONGEST_MESSAGE // 2]} ... {line[-_LONGEST_MESSAGE // 2 :]}"
     return f"{line}?" if line.startswith("Did you mean") and not line.endswith("?") else line
 
 

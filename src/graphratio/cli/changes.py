@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from graphratio._files import staged
 from graphratio._optional import import_optional
 from graphratio.cli._console import Screen
 from graphratio.cli.inputs import warnings_as
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
-from graphratio.cli.output import check_folder
+from graphratio.cli.output import check_folder, moved
 from graphratio.cli.panels import read_over_time
 from graphratio.inference import GraphChangePointDetector
 
@@ -61,14 +62,15 @@ def changes(
             missing=data.missing.value,
         )
     screen.notes(notes)
-    with screen.working("Writing the results"):
-        files = _write(output.output, detector)
+    with screen.working("Writing the results"), staged(output.output) as rough:
+        files = _write(rough, detector)
         files["page"] = write_changes(
-            output.output / "changes.html",
+            rough / "changes.html",
             detector,
             title=f"{data.data.stem}: since when",
             notes=notes,
         )
+    files = moved(files, output.output)
     _show(screen, detector)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
@@ -76,7 +78,6 @@ def changes(
 
 
 def _write(folder: Path, detector: GraphChangePointDetector) -> dict[str, Path]:
-    folder.mkdir(parents=True, exist_ok=True)
     files = {"detector": folder / "detector.graphratio", "events": folder / "events.csv"}
     detector.save(files["detector"])
     detector.to_frame().to_csv(files["events"], index=False)

@@ -8,11 +8,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from graphratio._files import staged
 from graphratio.cli._console import Screen
 from graphratio.cli.fitting import fit_problem, settings_of
 from graphratio.cli.inputs import Problem
 from graphratio.cli.options import FitOptions, Json, Quiet
-from graphratio.cli.output import most_changed, summary_object, write_results
+from graphratio.cli.output import (
+    REPLACED,
+    most_changed,
+    moved,
+    show_kinds,
+    summary_object,
+    write_results,
+)
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
@@ -47,10 +55,10 @@ def demo(
     problem = Problem(data.samples, data.graph, data.reference_name, data.target_name)
     model, notes = fit_problem(problem, FitOptions(seed=seed), screen)
     summary = node_summary(model, data.samples)
-    with screen.working("Writing the results"):
-        files = write_results(output, model, summary)
+    with screen.working("Writing the results"), staged(output, REPLACED) as rough:
+        files = write_results(rough, model, summary)
         files["report"] = write_report(
-            output / "report.html",
+            rough / "report.html",
             model,
             data.samples,
             title="Flights from New York, 2013",
@@ -59,6 +67,7 @@ def demo(
             names=data.names,
             notes=[data.description, *notes],
         )
+    files = moved(files, output)
     _show(screen, model, data, summary)
     screen.say(
         f"\nThe report: {files['report']}\n"
@@ -90,6 +99,7 @@ def _show(
                 "change of mean speed": [f"{change[i]:+.0f}" for i in chosen],
             },
         )
+    show_kinds(screen, model, summary)
     chosen_settings = ", ".join(
         f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings_of(model).items()
     )

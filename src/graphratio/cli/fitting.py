@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy as np
 from graphratio.cli._console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
-from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool
+from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, recommended
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError, listing
 from graphratio.samples import NodeSamples
 
-_ESTIMATORS: dict[Estimator, type[NodeRatioEstimator]] = {
+_ESTIMATORS: dict[Estimator, Callable[[], NodeRatioEstimator]] = {
+    Estimator.recommended: recommended,
     Estimator.grulsif: GRULSIF,
     Estimator.pool: Pool,
     Estimator.rulsif: RULSIF,
@@ -66,13 +68,14 @@ def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
     """Refuse nodes with one sample only where there is nobody to borrow from."""
     incomplete = np.flatnonzero(~problem.samples.complete)
     if incomplete.size and (
-        options.estimator is not Estimator.grulsif or not problem.graph.n_edges
+        options.estimator not in (Estimator.recommended, Estimator.grulsif)
+        or not problem.graph.n_edges
     ):
         raise InputError(
             f"{incomplete.size} nodes have observations in one of the two samples only: "
             f"{listing([problem.samples.nodes[i] for i in incomplete])}",
             "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
-            "--estimator grulsif",
+            "--estimator recommended",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,15 +62,20 @@ def read_problem(
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
     features = split_names(data.features, file.columns)
+    categorical = split_names(data.categorical, file.columns)
     side = _side_column(samples)
-    _check_columns(file, data, samples, places, features)
+    roles = [(name, "--categorical") for name in categorical]
+    roles += [(name, "--features") for name in features]
+    _check_columns(file, data, samples, places, roles)
     timed = [index] if index is not None else []
     for name in timed:
         file.check(name, "--index")
-    raw = file.read(needed(file, [data.node, side, *places, *timed], features))
+    special = [data.node, side, *places, *timed]
+    raw = file.read(needed(file, [*special, *categorical], features))
     labels = as_text(raw[data.node])
     if not features:
-        features = measured_columns(raw, labels, [data.node, side, *places, *timed], data)
+        features = measured_columns(raw, labels, [*special, *categorical], data, bool(categorical))
+    if not data.features and features:
         notes.append(
             f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
         )
@@ -78,7 +83,10 @@ def read_problem(
     kept = in_reference | in_target
     kept &= named(labels, kept, data, notes)
     chosen = raw[kept]
-    columns = {name: as_numbers(chosen[name], name) for name in features}
+    columns = {name: as_numbers(chosen[name], name) for name in features if name not in categorical}
+    for name in categorical:
+        words = as_text(chosen[name])
+        columns[name] = words.where(words != "", None)
     table = import_optional("pandas", "cli", "reading tables").DataFrame(
         {
             data.node: labels[kept],
@@ -96,7 +104,8 @@ def read_problem(
             sample=side,
             reference=names[0],
             target=names[1],
-            features=features,
+            features=list(columns),
+            categorical=categorical,
             nodes=built.nodes,
             missing=data.missing.value,
         )
@@ -166,22 +175,22 @@ def _check_columns(
     data: DataOptions,
     samples: SampleOptions,
     places: list[str],
-    features: list[str],
+    features: list[tuple[str, str]],
 ) -> None:
+    """Check that every column is there, and that those measured (with their options) are free."""
     side, option = _side_column(samples), "--sample" if samples.sample is not None else "--time"
     roles = [(data.node, "--node"), (side, option)]
     roles += [(name, "--coordinates") for name in places]
-    roles += [(name, "--features") for name in features]
-    for name, role in roles:
+    for name, role in [*roles, *features]:
         file.check(name, role)
     if side == data.node:
         raise InputError(f"--node and {option} both name the column {side!r}", "Name two columns")
-    for name in features:
+    for name, role in features:
         if name in (data.node, side):
             raise InputError(
                 f"column {name!r} is named both as a feature and as "
                 f"{'--node' if name == data.node else option}",
-                "Name only measured columns with --features",
+                f"Name only measured columns with {role}",
             )
 
 
@@ -191,11 +200,13 @@ def needed(file: TableFile, special: list[str], features: list[str]) -> list[str
     return list(dict.fromkeys([*special, *names]))
 
 
-def measured_columns(raw: Any, labels: Any, special: list[str], data: TableOptions) -> list[str]:
+def measured_columns(
+    raw: Any, labels: Any, special: list[str], data: TableOptions, others_exist: bool = False
+) -> list[str]:
     """Columns of numbers, without those that are the same in all rows of every node."""
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
-    if not found:
+    if not found and not others_exist:
         raise InputError(
             f"{data.data} has no column of numbers that vary, besides {listing(special)}",
             "Name the measured columns with --features",
@@ -295,6 +306,7 @@ def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> No
         {node: some(samples.target(node)) for node in samples.nodes},
         feature_names=samples.feature_names,
     )
+    capped = replace(capped, encoding=samples.encoding)
     notes.append(
         f"at most {limit} observations of each sample were used (--max-observations), chosen at "
         f"random: {capped.n_observations} of {samples.n_observations}; {large} of {sizes.size} "

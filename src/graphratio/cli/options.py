@@ -27,6 +27,7 @@ class Metric(StrEnum):
 class Estimator(StrEnum):
     """Estimators by their names on the command line."""
 
+    recommended = "recommended"
     grulsif = "grulsif"
     pool = "pool"
     rulsif = "rulsif"
@@ -106,6 +107,15 @@ class TableOptions:
 class DataOptions(TableOptions):
     """The same where the rows of a node are a sample."""
 
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of categories (text or codes), separated by commas; they are features "
+            "too, with one indicator per value.",
+            show_default=False,
+            rich_help_panel=_DATA,
+        ),
+    ] = None
     max_observations: Annotated[
         int | None,
         typer.Option(
@@ -303,11 +313,12 @@ class FitOptions(PrepareOptions):
     estimator: Annotated[
         Estimator,
         typer.Option(
-            help="grulsif estimates all nodes together; pool shares only the settings; rulsif, "
+            help="recommended finds kinds of change and learns which edges to trust; grulsif is "
+            "the paper's joint estimate of all nodes; pool shares only the settings; rulsif, "
             "ulsif and kliep take every node by itself.",
             rich_help_panel=_FIT,
         ),
-    ] = Estimator.grulsif
+    ] = Estimator.recommended
     alpha: Annotated[
         float,
         typer.Option(

@@ -18,6 +18,9 @@ from graphratio.exceptions import InputError
 _SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
+# A report of earlier results must not stand beside new ones; other files are not ours.
+REPLACED = ("report.html",)
+
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Refuse an output folder that exists, before any work is done."""
@@ -34,13 +37,15 @@ def write_results(
     folder: Path, model: NodeRatioEstimator, summary: dict[str, Any]
 ) -> dict[str, Path]:
     """Write the model and the table of nodes; return the files by what they are."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # A report of earlier results must not stand beside new ones; other files are not ours.
-    (folder / "report.html").unlink(missing_ok=True)
     files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
     model.save(files["model"])
     make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
     return files
+
+
+def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:
+    """Where files are after they were moved to another folder."""
+    return {what: folder / path.name for what, path in files.items()}
 
 
 def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int]:
@@ -66,6 +71,23 @@ def show_summary(
     shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
     screen.table("Most changed nodes (divergence 0 means no change)", columns)
+    show_kinds(screen, model, summary)
+
+
+def show_kinds(screen: Screen, model: NodeRatioEstimator, summary: dict[str, Any]) -> None:
+    """Print the kinds of change and how many links were cut, if the model knows."""
+    if "kind" not in summary:
+        return
+    counts = _counts(summary["kind"])
+    said = ", ".join(f"{kind}: {number} nodes" for kind, number in counts.items())
+    cut = len(model.cut_links()) if hasattr(model, "cut_links") else 0
+    links = f" {cut} of {model.graph_.n_edges} links were cut." if cut else ""
+    screen.say(f"Kinds of change: {said}.{links}")
+
+
+def _counts(kinds: list[str]) -> dict[str, int]:
+    """How many nodes each kind has, by its name."""
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
 def summary_object(
@@ -77,6 +99,10 @@ def summary_object(
     notes: list[str],
 ) -> dict[str, Any]:
     """The same for machines."""
+    kinds = summary.get("kind")
+    found: dict[str, Any] = {} if kinds is None else {"kinds": _counts(kinds)}
+    if hasattr(model, "cut_links"):
+        found["cut_links"] = [list(ends) for ends in model.cut_links()]
     return {
         "command": command,
         "reference": problem.reference_name,
@@ -90,6 +116,7 @@ def summary_object(
         "most_changed": [
             {name: column[i] for name, column in summary.items()} for i in most_changed(summary)
         ],
+        **found,
         "notes": notes,
         "files": {name: str(path) for name, path in files.items()},
     }

@@ -82,6 +82,6 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
 
 def _whole(times: np.ndarray) -> np.ndarray:
     """Numbers without a fraction as integers, as they were written."""
-    if times.dtype.kind == "f" and np.all(times == np.round(times)):
+    if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
         return np.asarray(times.astype(np.int64))
     return times

@@ -33,6 +33,10 @@ class TimeAxis:
         self.known = np.asarray(as_text(column) != "")
         if self.numeric:
             self.values = pandas.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+            if np.isinf(self.values).any():
+                raise InputError(
+                    f"column {name!r} has {int(np.isinf(self.values).sum())} infinite times", _HOW
+                )
             return
         text = as_text(column).where(self.known, None)
         times = pandas.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
@@ -42,7 +46,8 @@ class TimeAxis:
             raise InputError(
                 f"column {name!r} has {int(wrong.sum())} values that are not dates: {found}", _HOW
             )
-        self.values = times.dt.tz_localize(None).astype("datetime64[ns]").to_numpy()
+        # Microseconds reach beyond the years 1677 to 2262, which is all that nanoseconds have.
+        self.values = times.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
 
     def limits(self, text: str) -> tuple[Any, Any]:
         """First and last moment of a date: 2020-03 is the whole of March."""
@@ -53,7 +58,8 @@ class TimeAxis:
             if not _ISO.fullmatch(text.strip()):
                 raise ValueError(text)
             period = pandas.Period(text.strip())
-            return period.start_time.to_datetime64(), period.end_time.to_datetime64()
+            first, last = (end.to_datetime64() for end in (period.start_time, period.end_time))
+            return first.astype("datetime64[us]"), last.astype("datetime64[us]")
         except ValueError as error:
             kind = "a number, as the values of" if self.numeric else "a date, as the values of"
             raise InputError(f"{text!r} is not {kind} column {self.name!r}", _HOW) from error

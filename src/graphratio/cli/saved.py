@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio.cli._console import Screen, plain
 from graphratio.cli.fitting import settings_of
@@ -95,7 +96,8 @@ def predict(
     fitted = load(model)
     table = _ratios(fitted, points, options)
     if options.output is not None:
-        table.to_csv(options.output, index=False)
+        with appearing(options.output) as rough:
+            table.to_csv(rough, index=False)
         screen.say(f"{len(table)} ratios: {options.output}")
     elif not options.json and not options.quiet:
         typer.echo(table.to_csv(index=False), nl=False)
@@ -110,20 +112,28 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
     """One row per point and node: the features, the node and the ratio."""
     pandas = import_optional("pandas", "cli", "reading tables")
     file = TableFile(points, options.delimiter)
-    features = [str(name) for name in model.feature_names_in_]
+    features = _columns(model)
     for name in features:
         file.check(name, "a feature of the model")
     if options.node is not None:
         file.check(options.node, "--node")
     extra = [options.node] if options.node is not None else []
     raw = file.read([*dict.fromkeys([*features, *extra])])
-    values = np.column_stack([as_numbers(raw[name], name) for name in features])
-    blank = np.flatnonzero(np.isnan(values).any(axis=1))
+    levels = model.encoding_.levels if model.encoding_ is not None else {}
+    values = pandas.DataFrame(
+        {
+            name: as_text(raw[name]) if name in levels else as_numbers(raw[name], name)
+            for name in features
+        }
+    )
+    blank = np.flatnonzero((values.isna() | (values == "")).any(axis=1))
     if blank.size:
         raise InputError(
             f"{points} has missing values in rows {listing((blank + 1).tolist())} below the header",
             "Fill or remove these rows",
         )
+    # Features without names go by their order; categories are read from a frame.
+    given = values if levels else values.to_numpy()
     # Labels that were not text when the model was fitted are found by how they are written.
     written = {str(label): label for label in model.nodes_}
     if options.node is not None:
@@ -138,22 +148,33 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
         ratios: FloatArray = np.empty(len(values))
         for label in dict.fromkeys(labels):
             rows = labels == label
-            ratios[rows] = model.predict(values[rows], node=written[label])
+            ratios[rows] = model.predict(given[rows], node=written[label])
         rows, nodes = np.arange(len(values)), labels
     else:
         chosen = [_find(written, options.at)] if options.at is not None else list(model.nodes_)
         everywhere = (
-            model.predict(values, node=chosen[0])[:, np.newaxis]
+            model.predict(given, node=chosen[0])[:, np.newaxis]
             if options.at is not None
-            else model.predict(values)
+            else model.predict(given)
         )
         ratios = everywhere.ravel()
         rows = np.repeat(np.arange(len(values)), len(chosen))
         nodes = np.tile(np.array([str(label) for label in chosen], dtype=object), len(values))
-    table = pandas.DataFrame(values[rows], columns=features)
+    table = values.iloc[rows].reset_index(drop=True)
+    if not np.isfinite(ratios).all():
+        raise InputError(
+            f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are no numbers",
+            "It is damaged, or these points are far from everything it has seen: check both",
+        )
     return pandas.concat(
         [table, pandas.DataFrame({"node": nodes, "ratio": ratios})], axis="columns"
     )
+
+
+def _columns(model: NodeRatioEstimator) -> list[str]:
+    """Columns that points for the model have: its features, with categories in one piece."""
+    named = model.encoding_.columns if model.encoding_ is not None else model.feature_names_in_
+    return [str(name) for name in named]
 
 
 def _find(written: dict[str, Label], wanted: str) -> Label:
@@ -175,11 +196,13 @@ def info(model: Model, json: Json = False) -> None:
     log = scaling.log if scaling is not None else None
     features = [str(name) for name in fitted.feature_names_in_]
     top = most_changed({"divergence": fitted.divergence_})
+    levels = fitted.encoding_.levels if fitted.encoding_ is not None else {}
     content = {
         "estimator": type(fitted).__name__,
         "n_nodes": graph.n_nodes,
         "n_edges": graph.n_edges,
-        "features": features,
+        "features": _columns(fitted),
+        "categorical": [f"{name} ({', '.join(known)})" for name, known in levels.items()],
         "standardised": scaling is not None and bool((scaling.scale != 1).any()),
         "logarithms": [name for name, taken in zip(features, log, strict=True) if taken]
         if log is not None

@@ -9,11 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphratio._optional import import_optional
 from graphratio.exceptions import InputError, MissingDependencyError, listing
-from graphratio.validation import nearest_name
+from graphratio.validation import nearest_name, written
 
 # How other kinds of files begin, and what to do with them.
 _FOREIGN = {
@@ -138,12 +136,24 @@ class TableFile:
     def _read_parquet(self, columns: Sequence[str]) -> Any:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
         try:
-            return parquet.read_table(self.path, columns=list(columns)).to_pandas()
+            table = parquet.read_table(self.path, columns=list(columns))
+            # What pandas noted down would make a column that was its index one again.
+            frame = table.to_pandas(ignore_metadata=True)
         except MissingDependencyError:
             raise
         except Exception as error:
             # pyarrow raises its own errors, OSError and others for damaged files.
             raise self._not_parquet(error) from error
+        for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
+            # Further ones cannot even be written out.
+            times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
+            years = times.astype("datetime64[Y]").astype(int) + 1970
+            if ((years < 1) | (years > 9999)).any():
+                raise InputError(
+                    f"column {name!r} of {self.path} has times before the year 1 or after 9999",
+                    "Correct or remove them",
+                )
+        return frame
 
     def _not_utf8(self, error: UnicodeDecodeError) -> InputError:
         byte = error.object[error.start : error.start + 1].hex()
@@ -209,22 +219,12 @@ def as_text(column: Any) -> Any:
     ['001', 'NA']
     """
     try:
-        written = {value: _text_of(value) for value in column.dropna().unique()}
+        words = {value: written(value) for value in column.dropna().unique()}
     except TypeError as error:
         raise InputError(
             f"column {column.name!r} has lists or other composite values", "Use text or numbers"
         ) from error
-    return column.map(written, na_action="ignore").astype(object).fillna("")
-
-
-def _text_of(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace").strip()
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).removesuffix("T00:00:00")
-    return str(value).strip()
+    return column.map(words, na_action="ignore").astype(object).fillna("")
 
 
 # What people write where there is no number, besides nothing.
@@ -245,7 +245,7 @@ def as_numbers(column: Any, name: str) -> Any:
     if bad.any():
         first = int(bad.to_numpy().argmax()) + 1
         values = listing(dict.fromkeys(str(value) for value in column[bad]), limit=3)
-        remedy = "Remove these values, or choose other features"
+        remedy = "Remove these values, choose other features, or name it as --categorical"
         if column[bad].astype(str).str.fullmatch(r"[+-]?\d+,\d+").all():
             remedy = "Write decimals with a point: 1.5, not 1,5"
         raise InputError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from graphratio._files import staged
 from graphratio._frames import make_frame
 from graphratio.cli._console import Screen
 from graphratio.cli.fitting import prepared
@@ -23,7 +24,7 @@ from graphratio.cli.options import (
     Quiet,
     SampleOptions,
 )
-from graphratio.cli.output import check_folder
+from graphratio.cli.output import check_folder, moved
 from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ def node_tests(
     screen.notes([*problem.notes, note])
     result = run_test(problem, scaled, tests, null, prepare.seed, screen)
     screen.notes(result.notes)
-    files = _write(output, result)
+    with staged(output) as rough:
+        files = _write(rough, result)
+    files = moved(files, output)
     show_test(screen, result)
     for name, path in files.items():
         screen.say(f"{name}: {path}")
@@ -261,7 +264,6 @@ def _by_p_value(result: TwoSampleResult) -> list[int]:
 
 
 def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:
-    folder.mkdir(parents=True, exist_ok=True)
     files = {"regions": folder / "regions.csv", "tests": folder / "tests.csv"}
     regions = result.regions()
     rows = [(place, region, node) for place, region in enumerate(regions) for node in region.nodes]

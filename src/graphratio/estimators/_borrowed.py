@@ -8,38 +8,26 @@ where it meets data, comes to v first. It lies in [0, 1], is 0 between component
 with lam. The worth of u at v is its mean over the leading directions, and the effective size of
 a sample at v is n_v + sum_u worth_vu n_u.
 
-What a node's data say about a direction is what remains when its other directions are unknown
-too: a_v is the Schur complement of A_v, not its diagonal entry. In the full system the
+What a node's data say about a direction, a_v, is computed in `directions`. In the full system the
 directions also talk to each other between nodes. The blocks of its inverse do not have the
 properties above (their traces can fall as lam grows), which is why directions are taken one by
 one here.
 
 Symbols
 -------
-c_j         leading eigenvectors of the covariance of the features, pooled over nodes
-omega_j     their weights: eigenvalues, scaled to sum to one
-B_v         second moments c_i' A_v c_j of node v among these directions
-a_vj        1 / [(B_v + eps I)^{-1}]_jj - eps: the Schur complement, with a small ridge
+a_vj        what node v says about direction j, see `directions`
 K, G        as above, for one direction
 B           S = B' B: one row for every edge and every node
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import linalg, sparse
 
+from graphratio.directions import Directions
 from graphratio.graph import Graph
-from graphratio.moments import Moments
 from graphratio.typing import FloatArray, IntArray
-
-# Directions are used until they carry this share of the variance, but no more than MOST.
-CARRIED = 0.9
-MOST_DIRECTIONS = 8
-# The ridge eps, relative to the variance of all features.
-RIDGE = 1e-3
 
 # Up to this many nodes G is formed; beyond it the diagonal comes from random projections.
 LARGEST_DENSE = 800
@@ -47,51 +35,6 @@ LARGEST_DENSE = 800
 PROJECTIONS = 400
 CG_TOLERANCE = 1e-4
 CG_ITERATIONS = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """What is kept of the data of a fit.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_directions,)
-    moments : ndarray of shape (n_nodes, n_directions)
-    """
-
-    weights: FloatArray
-    moments: FloatArray
-
-    @classmethod
-    def of(cls, moments: Moments, mean_features: FloatArray) -> Directions:
-        """Find the leading directions of the features and the moments of all nodes there.
-
-        Parameters
-        ----------
-        moments : Moments
-        mean_features : ndarray of shape (m,)
-        """
-        share = len(moments.complete) / max(int(moments.complete.sum()), 1)
-        second = moments.second.mean().astype(np.float64) * share
-        size = second.shape[0]
-        low = max(size - MOST_DIRECTIONS, 0)
-        covariance = second - np.outer(mean_features, mean_features)
-        values, vectors = linalg.eigh(covariance, subset_by_index=(low, size - 1))
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        total = max(float(np.trace(covariance)), np.finfo(float).tiny)
-        count = min(1 + int(np.searchsorted(np.cumsum(values) / total, CARRIED)), len(values))
-        kept = values[:count]
-        weights = kept / kept.sum() if kept.sum() > 0 else np.full(count, 1 / count)
-        stack = np.broadcast_to(vectors.T, (len(moments.complete), *vectors.T.shape))
-        images = moments.second.apply(np.ascontiguousarray(stack, moments.second.dtype))
-        return cls(weights, _own_information(images @ vectors, RIDGE * total)[:, :count])
-
-
-def _own_information(blocks: FloatArray, ridge: float) -> FloatArray:
-    """Schur complements of all directions, shape (n_nodes, n_directions)."""
-    regular = blocks.astype(np.float64) + ridge * np.eye(blocks.shape[1])
-    inverse = np.linalg.inv(regular)
-    return np.asarray(np.maximum(1.0 / np.einsum("vjj->vj", inverse) - ridge, 0.0))
 
 
 class Borrowing:

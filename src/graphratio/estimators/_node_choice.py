@@ -43,7 +43,7 @@ def draw_centres(
     counts : ndarray of shape (n_nodes,)
     """
     wanted = DEFAULT_CENTRES if n_centers is None else check_integer(n_centers, "n_centers", low=1)
-    counts = np.minimum(wanted, samples.n_target)
+    counts = np.minimum(min(wanted, samples.n_observations), samples.n_target)
     target = np.flatnonzero(samples.is_target)
     node = samples.node_index[target]
     first = np.cumsum(samples.n_target) - samples.n_target

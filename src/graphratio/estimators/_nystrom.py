@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
-from graphratio import _frames
+from graphratio._memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
 from graphratio.divergences import pearson_divergences
-from graphratio.estimators._borrowed import Borrowing, Directions
+from graphratio.estimators._borrowed_strength import BorrowingMixin
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.model_selection import Candidates, select
-from graphratio.moments import node_moments
+from graphratio.model_selection import Candidates, Selection, select, selection_size
+from graphratio.moments import Moments, mixing_weights, node_moments
 from graphratio.objectives import GraphObjective
+from graphratio.patches import choose_patches, part_of_graph, part_of_samples
 from graphratio.samples import NodeSamples
-from graphratio.solvers import SOLVERS, Solution, solve
-from graphratio.typing import FloatArray, IntArray, Label, RandomState
+from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
+from graphratio.streaming import StreamedData
+from graphratio.typing import FloatArray, IntArray, RandomState
 from graphratio.validation import as_generator, check_choice, check_integer, check_real
 
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
 _BLOCK = 2048
 
+# Observations beyond which features are rotated to a nearly diagonal second moment.
+_MANY_OBSERVATIONS = 2**16
 
-class NystromEstimator(NodeRatioEstimator):
+
+class NystromEstimator(BorrowingMixin):
     """Base of the estimators that share one dictionary among all nodes."""
 
     alpha: float
@@ -48,17 +50,16 @@ class NystromEstimator(NodeRatioEstimator):
     tol: float
     random_state: RandomState
     progress: bool
+    # Pool has closed forms for every node and neither of these parameters.
+    max_memory: int | str | None = None
+    selection_nodes: int | str | None = None
 
     dictionary_: FloatArray
     coef_: FloatArray
     features_: NystromMap
     bandwidth_: float
-    graph_penalty_: float
-    node_penalty_: float
     solution_: Solution
     cv_results_: dict[str, FloatArray] | None
-    direction_weights_: FloatArray
-    direction_moments_: FloatArray
 
     _fitted_names = (
         *NodeRatioEstimator._fitted_names,
@@ -95,11 +96,25 @@ class NystromEstimator(NodeRatioEstimator):
         max_iter: int,
     ) -> Self:
         """Fit on aligned samples; more than one candidate of anything starts a selection."""
-        rng = as_generator(self.random_state)
-        kernel = get_kernel(self.kernel)
-        self._check_parameters()
         check_choice(solver, "solver", SOLVERS)
         check_integer(max_iter, "max_iter", low=1)
+        rng = as_generator(self.random_state)
+        widths = self._build_dictionary(samples, rng)
+        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        with suitable_threads(samples.n_observations, self.n_atoms_):
+            self._select(samples, graph, candidates, rng)
+            return self._solve_at(samples, graph, solver, max_iter)
+
+    def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
+        """Check the parameters, choose the atoms, and return the candidate bandwidths."""
+        kernel = get_kernel(self.kernel)
+        self._check_parameters()
+        self.prior_ratio_ = float(self.prior_ratio)
+        cap = parse_memory(self.max_memory)
+        check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
+        if self.max_atoms is not None:
+            # Before any work, where the size of the problem is known beforehand.
+            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = build_dictionary(
             self.dictionary,
@@ -111,12 +126,7 @@ class NystromEstimator(NodeRatioEstimator):
             max_atoms=self.max_atoms,
             random_state=rng,
         )
-        widths = positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
-        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
-        self.prior_ratio_ = float(self.prior_ratio)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
-            self._select(samples, graph, candidates, rng)
-            return self._solve_at(samples, graph, solver, max_iter)
+        return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
     def _select(
         self,
@@ -126,12 +136,21 @@ class NystromEstimator(NodeRatioEstimator):
         rng: np.random.Generator,
     ) -> None:
         """Settle the hyperparameters, by cross-validation where there is a choice."""
-        self.cv_results_ = None
         if len(candidates) == 1:
-            self.bandwidth_ = float(candidates.bandwidth[0])
-            self.graph_penalty_ = float(candidates.graph_penalty[0])
-            self.node_penalty_ = float(candidates.node_penalty[0])
+            self._settle(candidates)
             return
+        n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
+        # The data term carries 1 / N, so the same balance on a part has a larger penalty.
+        scale = 1.0
+        if n_nodes < graph.n_nodes:
+            positions = choose_patches(graph, n_nodes, samples.complete, rng)
+            scale = graph.n_nodes / len(positions)
+            self.notes_.append(
+                f"hyperparameters were selected on {len(positions)} of {graph.n_nodes} nodes, "
+                "in connected patches; set selection_nodes for more"
+            )
+            samples = part_of_samples(samples, positions)
+            graph = part_of_graph(graph, positions)
         chosen = select(
             samples,
             graph,
@@ -143,7 +162,20 @@ class NystromEstimator(NodeRatioEstimator):
             n_folds=check_integer(self.cv, "cv", low=2),
             random_state=rng,
             progress=self.progress,
+            max_memory=parse_memory(self.max_memory),
+            penalty_scale=scale,
         )
+        self._take(chosen)
+
+    def _settle(self, candidates: Candidates) -> None:
+        """Take the only candidate there is."""
+        self.bandwidth_ = float(candidates.bandwidth[0])
+        self.graph_penalty_ = float(candidates.graph_penalty[0])
+        self.node_penalty_ = float(candidates.node_penalty[0])
+        self.cv_results_ = None
+
+    def _take(self, chosen: Selection) -> None:
+        """Take the outcome of a selection."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.node_penalty_ = chosen.node_penalty
@@ -151,27 +183,64 @@ class NystromEstimator(NodeRatioEstimator):
         self.notes_ += chosen.notes
 
     def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
-        """Fit at the settled hyperparameters."""
+        """Fit at the settled hyperparameters, with features kept or computed block by block."""
+        self._build_features(samples)
+        penalties = (self.graph_penalty_, self.node_penalty_)
+        how = (graph, solver, float(self.tol), max_iter)
+        cap = parse_memory(self.max_memory)
+        m = self.n_components_
+        plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
+        if plan.streamed:
+            data = StreamedData(
+                self.features_, samples, self.sizes_, self.alpha_, self.prior_ratio_
+            )
+            moments = data.moments(plan)
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+            self.solution_, fitted = solve_streamed(objective, data, *how)
+            self.coef_ = self.solution_.theta
+            some = samples.values[:: 1 + len(samples.values) // _BLOCK]
+            self._keep_directions(self.features_(some), moments)
+            return self._keep_divergences(fitted + self.prior_ratio_)
+        psi, moments = self._summed(samples)
+        objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+        self.solution_ = solve(objective, *how)
+        return self._keep(samples, psi, moments)
+
+    def _build_features(self, samples: NodeSamples) -> None:
+        """Set up the features at the chosen bandwidth."""
         kernel = get_kernel(self.kernel)
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        if samples.n_observations > _MANY_OBSERVATIONS:
+            # Saves the solver two products with a rotation in every iteration.
+            segment = 2 * samples.node_index + samples.is_target
+            weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
+            self.features_ = self.features_.aligned(samples.values, weights)
+
+    def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        """Features of all observations at the chosen bandwidth, and the moments of all nodes."""
+        self._build_features(samples)
+        return self._summed(samples)
+
+    def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
         psi = self.features_(samples.values)
-        moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
-        objective = GraphObjective.of(
-            moments, graph.laplacian, self.graph_penalty_, self.node_penalty_
-        )
-        self.solution_ = solve(objective, graph, solver, float(self.tol), max_iter)
+        return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
+        """Take the coefficients from the solution, and the divergences they give."""
         self.coef_ = self.solution_.theta
-        kept = Directions.of(moments, psi.mean(axis=0))
-        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
-        self.__dict__.pop("_reach", None)
+        self._keep_directions(psi, moments)
+        return self._keep_divergences(self._combine(psi, samples.node_index))
+
+    def _keep_divergences(self, ratios: FloatArray) -> Self:
         self.divergence_name_ = "Pearson"
-        ratios = self._combine(psi, samples.node_index)
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)
-        check_real(self.prior_ratio, "prior_ratio", low=0, include_low=True)
+        check_real(
+            self.prior_ratio, "prior_ratio", low=0, high=1e6, include_low=True, include_high=True
+        )
         for name in ("node_coherence", "graph_coherence"):
             check_real(getattr(self, name), name, low=0, high=1, include_high=True)
         if self.max_atoms is not None:
@@ -204,119 +273,6 @@ class NystromEstimator(NodeRatioEstimator):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
-
-    @property
-    def _coupling(self) -> Graph:
-        """The graph that couples the nodes in the fit."""
-        return self.graph_
-
-    @property
-    def _borrowing(self) -> Borrowing:
-        return Borrowing(
-            Directions(self.direction_weights_, self.direction_moments_),
-            self._coupling,
-            self.graph_penalty_,
-            self.node_penalty_,
-            self.sizes_,
-        )
-
-    @cached_property
-    def _reach(self) -> tuple[FloatArray, sparse.csr_array]:
-        return self._borrowing.all_nodes()
-
-    def effective_sizes(self) -> FloatArray:
-        """Observations that the estimate of every node rests on, its own and borrowed ones.
-
-        An observation at another node counts as much as it moves the estimate here, relative to
-        one of this node's own. So the size lies between the node's own sample and all samples
-        of its component, is the node's own without edges, and grows with `graph_penalty`. A
-        node that lacks one of its samples contributes nothing. Computed on first use; on more
-        than 800 nodes by random projections, to within about a tenth.
-
-        Returns
-        -------
-        sizes : ndarray of shape (n_nodes, 2)
-            Of the reference and the target sample.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import graphratio as gr
-        >>> rng = np.random.default_rng(0)
-        >>> samples = (list(rng.normal(size=(3, 40))), list(rng.normal(size=(3, 30))))
-        >>> graph = gr.Graph.from_edges([(0, 1)], nodes=[0, 1, 2])
-        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
-        >>> model.fit(samples, graph).effective_sizes().round()
-        array([[74., 56.],
-               [75., 56.],
-               [40., 30.]])
-        """
-        check_is_fitted(self, "coef_")
-        return self._reach[0].copy()
-
-    def borrowed(self, node: Label) -> Any:
-        """From which nodes the estimate at one node borrows, the largest share first.
-
-        Parameters
-        ----------
-        node : label
-
-        Returns
-        -------
-        table : data frame
-            A row for every node that contributes, the node itself among them: `worth`, how much
-            one of its observations counts here; `n_reference` and `n_target`, how many it adds
-            to the effective sizes; `share` of all observations, effective ones, it stands for.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import graphratio as gr
-        >>> rng = np.random.default_rng(0)
-        >>> samples = (list(rng.normal(size=(3, 40))), list(rng.normal(size=(3, 40))))
-        >>> graph = gr.Graph.from_edges([(0, 1)], nodes=[0, 1, 2])
-        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
-        >>> model.fit(samples, graph).borrowed(0)[["node", "worth", "share"]].round(2)
-           node  worth  share
-        0     0   1.00   0.54
-        1     1   0.85   0.46
-        """
-        check_is_fitted(self, "coef_")
-        reach = self._borrowing
-        worth = reach.at_node(self.graph_.position(node))
-        added = worth[:, np.newaxis] * reach.sizes
-        total = added.sum(axis=1)
-        # Less than a hundredth of an observation is nothing but the tolerance of the solver.
-        rows = np.flatnonzero(total >= 0.01)
-        rows = rows[np.argsort(-total[rows], kind="stable")]
-        columns = {
-            "node": [self.nodes_[i] for i in rows],
-            "worth": worth[rows],
-            "n_reference": added[rows, 0],
-            "n_target": added[rows, 1],
-            "share": total[rows] / max(float(total.sum()), 1e-300),
-        }
-        return _frames.make_frame(columns, self.backend_)
-
-    def _table(self) -> dict[str, Any]:
-        sizes = self._reach[0]
-        # Own observations that enter the estimate.
-        own = np.where((self.sizes_ > 0).all(axis=1), self.sizes_.sum(axis=1), 0)
-        return super()._table() | {
-            "effective_n_reference": sizes[:, 0],
-            "effective_n_target": sizes[:, 1],
-            "borrowed_share": 1.0 - own / sizes.sum(axis=1),
-        }
-
-    def _summary(self) -> str:
-        chosen = "selected" if self.cv_results_ is not None else "given"
-        return (
-            f"{super()._summary()}\n"
-            f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
-            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
-            f"{self.n_atoms_} atoms, {self.n_components_} features\n"
-            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
-        )
 
 
 def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:

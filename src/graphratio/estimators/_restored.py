@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio.encoding import Encoding
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
 from graphratio.kernels import get_kernel
@@ -21,6 +22,10 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
     rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    if "graph_learned_" in fitted:
+        rules |= _LEARNED
+    if "profiles_" in fitted:
+        rules |= _PROFILES
     # Every other rule counts nodes and features by these two.
     first = ("graph_", "n_features_in_")
     for name in (*first, *(other for other in rules if other not in first)):
@@ -28,13 +33,18 @@ def check_restored(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
             raise ValueError(f"{name} is not what a fit leaves")
 
 
-def _is_array(value: Any, kinds: str, *shape: int | None) -> bool:
-    """Tell whether a value is an array of these kinds and this shape; None is any length."""
+def _is_array(value: Any, kinds: str, *shape: int | None, nan: bool = False) -> bool:
+    """Tell whether a value is an array of these kinds and this shape; None is any length.
+
+    Numbers must be finite; with `nan`, some may be missing.
+    """
     return (
         isinstance(value, np.ndarray)
         and value.dtype.kind in kinds
         and len(value.shape) == len(shape)
         and all(want is None or want == have for want, have in zip(shape, value.shape, strict=True))
+        and (value.dtype.kind != "f" or not np.isinf(value).any())
+        and (value.dtype.kind != "f" or nan or not np.isnan(value).any())
     )
 
 
@@ -59,6 +69,16 @@ def _is_scaling(value: Any, n_features: int) -> bool:
         and (value.log is None or _is_array(value.log, "b", n_features))
         and bool(np.isfinite(value.mean).all() and (value.scale > 0).all())
         and bool(np.isfinite(value.scale).all())
+    )
+
+
+def _is_encoding(value: Any, names: Any) -> bool:
+    return value is None or (
+        isinstance(value, Encoding)
+        and isinstance(value.columns, tuple)
+        and all(isinstance(level, tuple) and _are_strings(level) for level in value.levels.values())
+        and set(value.levels) <= set(value.columns)
+        and value.feature_names == tuple(names)
     )
 
 
@@ -87,7 +107,9 @@ def _is_solution(value: Any, coef: Any) -> bool:
 def _are_scores(value: Any) -> bool:
     if value is None:
         return True
-    return isinstance(value, dict) and all(_is_array(part, "fiu", None) for part in value.values())
+    return isinstance(value, dict) and all(
+        _is_array(part, "fiu", None, nan=True) for part in value.values()
+    )
 
 
 _Rule = Callable[[Any, dict[str, Any]], bool]
@@ -99,10 +121,11 @@ _COMMON: dict[str, _Rule] = {
     "feature_names_in_": lambda value, fitted: (
         _is_array(value, "O", fitted["n_features_in_"]) and _are_strings(value)
     ),
-    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
+    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
     "divergence_name_": lambda value, _: isinstance(value, str),
     "notes_": lambda value, _: isinstance(value, list) and _are_strings(value),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
+    "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": lambda value, fitted: (
         _is_array(value, "iu", fitted["graph_"].n_nodes, 2) and bool((value >= 0).all())
     ),
@@ -145,4 +168,26 @@ _NYSTROM: dict[str, _Rule] = {
     ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, _: _are_scores(value),
+}
+
+# Those whose nodes share profiles; their graph penalty may be zero.
+_PROFILES: dict[str, _Rule] = {
+    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
+    "n_profiles_": lambda value, _: _is_count(value, low=1),
+    "shared_": lambda value, _: isinstance(value, bool),
+    "profiles_": lambda value, fitted: _is_array(
+        value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
+    ),
+    "coordinates_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
+    ),
+    "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+}
+
+# Those that can learn the weights of edges.
+_LEARNED: dict[str, _Rule] = {
+    "n_rounds_": lambda value, _: _is_count(value),
+    "graph_learned_": lambda value, fitted: (
+        isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes
+    ),
 }

@@ -12,7 +12,6 @@ import errno
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -22,8 +21,11 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from scipy import sparse
 
+from graphratio._files import appearing
 from graphratio._graph_input import coordinate_array
 from graphratio._version import __version__
+from graphratio.encoding import Encoding
+from graphratio.engine.settings import EngineSettings
 from graphratio.exceptions import FileFormatError, InputError
 from graphratio.features import NystromMap
 from graphratio.graph import Graph
@@ -168,39 +170,33 @@ class Format:
         return document
 
 
-def without_generators(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out generators: they have been advanced and cannot be repeated; None instead."""
-    generators = (np.random.Generator, np.random.RandomState)
-    return {name: None if isinstance(v, generators) else v for name, v in values.items()}
+def lasting(values: dict[str, Any]) -> dict[str, Any]:
+    """What a file can hold of parameters.
+
+    A generator has been advanced and cannot be repeated, and an engine is a place and not a
+    property of the model: None stands for them.
+    """
+    passing = (np.random.Generator, np.random.RandomState, EngineSettings)
+    return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 
 
 def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    if target.is_dir():
-        raise InputError(f"{str(target)!r} is a directory", "Name a file in it")
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {str(target.parent)!r} ({error.strerror})", "Choose another place"
-        ) from error
-    try:
-        with (
-            os.fdopen(handle, "wb") as stream,
-            zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
+    with (
+        appearing(target) as rough,
+        rough.open("wb") as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        try:
             archive.writestr("model.json", json.dumps(document, allow_nan=True))
             for key, array in arrays.items():
                 buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
                 archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
-        # mkstemp makes files that only their owner may read; give the usual permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        except BaseException:
+            # Ctrl-C may leave a member open, with which no archive can be closed. It is lost
+            # anyway, and the error should be the one that was raised.
+            archive.fp = None
+            raise
 
 
 def _as_path(path: Any) -> Path:
@@ -223,10 +219,14 @@ def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) ->
     if not n_bytes <= member.file_size <= n_bytes + 4096:
         raise ValueError(f"array {key} does not have the declared size")
     with archive.open(member) as stream:
+        # NumPy takes the memory that the header asks for before it reads the data.
+        np.lib.format.read_magic(stream)
+        found_shape, _, found_dtype = np.lib.format.read_array_header_1_0(stream)
+        if found_shape != shape or found_dtype != dtype:
+            raise ValueError(f"array {key} is not as declared")
+    with archive.open(member) as stream:
         array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read()
-    if array.shape != shape or array.dtype != dtype:
-        raise ValueError(f"array {key} is not as declared")
     return array
 
 
@@ -343,5 +343,6 @@ _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] 
     "graph": (Graph, _graph_parts, _graph_from),
     "features": (NystromMap, _features_parts, _features_from),
     "scaling": (Scaling, asdict, _scaling_from),
+    "encoding": (Encoding, asdict, lambda parts: Encoding(**parts)),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),
 }

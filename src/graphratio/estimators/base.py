@@ -21,8 +21,8 @@ from graphratio.estimators._html import model_html
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
 from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.graph import Graph
-from graphratio.samples import NodeSamples, Scaling, align, as_samples
-from graphratio.typing import FloatArray, IntArray, Label
+from graphratio.samples import Encoding, NodeSamples, Scaling, align, as_samples
+from graphratio.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.validation import as_points, check_real
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
@@ -58,6 +58,7 @@ class NodeRatioEstimator(BaseEstimator):
     divergence_name_: str
     notes_: list[str]
     scaling_: Scaling | None
+    encoding_: Encoding | None
     sizes_: IntArray
     alpha_: float
 
@@ -71,6 +72,7 @@ class NodeRatioEstimator(BaseEstimator):
         "divergence_name_",
         "notes_",
         "scaling_",
+        "encoding_",
         "sizes_",
         "backend_",
         "alpha_",
@@ -111,9 +113,10 @@ class NodeRatioEstimator(BaseEstimator):
         self.n_features_in_ = aligned.n_features
         self.feature_names_in_ = np.array(aligned.feature_names, dtype=object)
         self.scaling_ = aligned.scaling
+        self.encoding_ = aligned.encoding
         self.sizes_ = np.column_stack([aligned.n_reference, aligned.n_target])
         self.backend_ = aligned.backend
-        self.notes_ = _data_notes(aligned, graph) if borrow else []
+        self.notes_ = data_notes(aligned.complete, graph) if borrow else []
         return aligned
 
     def _finish(self, samples: NodeSamples) -> Self:
@@ -126,7 +129,8 @@ class NodeRatioEstimator(BaseEstimator):
         Parameters
         ----------
         x : array of shape (n_points, n_features), or 1-D for one feature
-            Columns of a data frame are taken by the names of the features, if they were named.
+            Columns of a data frame are taken by the names of the features, if they were named;
+            a model with categorical features takes them, as they were read, from a frame.
         node : label, optional
             One node; default all.
         clip : bool, default True
@@ -260,11 +264,14 @@ class NodeRatioEstimator(BaseEstimator):
         """Bring new samples into the order and the scale of the fit."""
         check_is_fitted(self, "nodes_")
         read = as_samples(samples)
+        remedy = "Pass the same features in the same order as in fit"
+        if self.encoding_ is not None:
+            remedy += "; read them with from_frame(..., categorical=model.encoding_.levels)"
         if read.n_features != self.n_features_in_:
             raise InputError(
                 f"the samples have {read.n_features} features, "
                 f"but the model was fitted with {self.n_features_in_}",
-                "Pass the same features in the same order as in fit",
+                remedy,
             )
         names, fitted = read.feature_names, tuple(self.feature_names_in_)
         unnamed = default_names(self.n_features_in_)
@@ -272,14 +279,19 @@ class NodeRatioEstimator(BaseEstimator):
             raise InputError(
                 f"the samples have the features {listing(names)}, "
                 f"but the model was fitted with {listing(fitted)}",
-                "Pass the same features in the same order as in fit",
+                remedy,
             )
         return read.aligned(self.nodes_).scaled(self.scaling_)
 
     def _points(self, x: Any) -> FloatArray:
         """Check new points and bring them into the order and the scale of the fit."""
         check_is_fitted(self, "nodes_")
-        points = as_points(self._in_fitted_order(x), self.n_features_in_)
+        if self.encoding_ is not None and _frames.is_frame(x):
+            columns = self.encoding_.columns
+            coded = _frames.points_by_name(x, columns, self.encoding_.levels)
+            points = self.encoding_.expand(as_points(coded, len(columns)))
+        else:
+            points = as_points(self._in_fitted_order(x), self.n_features_in_)
         return points if self.scaling_ is None else self.scaling_.apply(points)
 
     def _in_fitted_order(self, x: Any) -> Any:
@@ -305,7 +317,7 @@ def _sizes(samples: NodeSamples) -> IntArray:
     return np.column_stack([samples.n_reference, samples.n_target])
 
 
-def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
+def data_notes(complete: BoolArray, graph: Graph) -> list[str]:
     """What a reader of the results should know about the data."""
     notes = []
     if not graph.n_edges and graph.n_nodes > 1:
@@ -315,7 +327,7 @@ def _data_notes(samples: NodeSamples, graph: Graph) -> list[str]:
     joined = graph.n_components - len(graph.isolated)
     if joined > 1:
         notes.append(f"the graph has {joined} components besides isolated nodes")
-    lacking = [samples.nodes[i] for i in np.flatnonzero(~samples.complete)]
+    lacking = [graph.nodes[i] for i in np.flatnonzero(~complete)]
     if lacking:
         notes.append(
             "nodes without reference or target observations borrow their ratio from "

@@ -7,14 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._threads import suitable_threads
+from graphratio.estimators._adaptive import choose_adaptive
+from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio.estimators._profiles.data import HeldOutData
 from graphratio.estimators.base import all_or_nothing
+from graphratio.folds import assign_folds
 from graphratio.graph import Graph
-from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES
+from graphratio.kernels import get_kernel
+from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
+from graphratio.objectives import GraphObjective
+from graphratio.samples import NodeSamples
+from graphratio.solvers import solve
+from graphratio.solvers.adaptive import adaptive_rounds
+from graphratio.solvers.edges import Edges
 from graphratio.typing import FloatArray, RandomState
+from graphratio.validation import as_generator, check_integer
 
 
-class GRULSIF(NystromEstimator):
+class GRULSIF(LearnedGraphMixin, NystromEstimator):
     """Likelihood-ratios of all nodes of a graph, estimated together.
 
     The relative ratio = target / reference of node v,
@@ -55,10 +67,25 @@ class GRULSIF(NystromEstimator):
         Largest relative residual of the linear system; for "cbcgd" the relative change at which
         it stops.
     max_iter : int, default 1000
+    selection_nodes : int, "all" or None
+        Nodes that the cross-validation looks at: all of them, or about that many in connected
+        patches. None takes all up to 2,000 nodes and patches of 2,000 beyond. The loss is a mean
+        over nodes and the graph penalty is not, so that candidates are multiplied by
+        N / (nodes looked at) for the selection, and the choice is divided by it again.
+    max_memory : int, str or None
+        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. What a fit
+        needs is predicted before it starts: under a limit it keeps less, and says so with an
+        error if even that is too much.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds and of random dictionaries.
+        Seed of the folds, of random dictionaries and of patches.
+    adaptive : bool, default False
+        Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
+        again. How strongly and how often is chosen on held-out data. Solved by conjugate
+        gradients whatever `solver` says.
     progress : bool, default False
         Show a progress bar during the selection.
+    engine : DaskEngine, optional
+        Where to run: partitions of the graph on Dask workers. Default this process.
 
     Attributes
     ----------
@@ -73,6 +100,10 @@ class GRULSIF(NystromEstimator):
         precision and to a tolerance that tells good candidates apart, not hopeless ones.
     solution_ : Solution
         With converged, n_iter, residual, history and the method used.
+    graph_learned_ : Graph
+        With the learned weights; the given graph if not adaptive.
+    n_rounds_ : int
+        How often edges were reweighted.
     nodes_ : tuple of labels
         In the order of the graph, as are all results.
     notes_ : list of str
@@ -96,6 +127,8 @@ class GRULSIF(NystromEstimator):
     array([0.8, 3.7])
     """
 
+    _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
+
     def __init__(
         self,
         alpha: float = 0.1,
@@ -113,8 +146,12 @@ class GRULSIF(NystromEstimator):
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
+        selection_nodes: int | str | None = None,
+        max_memory: int | str | None = None,
         random_state: RandomState = None,
+        adaptive: bool = False,
         progress: bool = False,
+        engine: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -130,8 +167,12 @@ class GRULSIF(NystromEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.selection_nodes = selection_nodes
+        self.max_memory = max_memory
         self.random_state = random_state
+        self.adaptive = adaptive
         self.progress = progress
+        self.engine = engine
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -140,24 +181,82 @@ class GRULSIF(NystromEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
+            None if the engine has a loader, which then brings the samples of all nodes of the
+            graph.
         graph : Graph
             Aligned with the samples by label. None means no edges: every node by itself.
         """
+        if self.engine is not None:
+            # Imported on use: the engine is not needed for anything else.
+            from graphratio.estimators._partitioned import fit_partitioned
+
+            fit_partitioned(self, samples, graph)
+            return self
         aligned = self._prepare(samples, graph, borrow=True)
-        return self._fit_on(
+        self.graph_learned_, self.n_rounds_ = self.graph_, 0
+        self._fit_on(
             aligned,
             self.graph_,
-            positive_candidates(
-                self.graph_penalty, "graph_penalty", default_graph_penalties(self.graph_)
-            ),
-            positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
+            self._graph_penalties(),
+            self._node_penalties(),
             self.solver,
             self.max_iter,
         )
+        if self.adaptive and self.graph_.n_edges:
+            with suitable_threads(aligned.n_observations, self.n_atoms_):
+                self._learn_edges(aligned)
+        return self
+
+    def _learn_edges(self, samples: NodeSamples) -> None:
+        """Choose the strength and the rounds of the adaptive penalty, and fit again."""
+        rng = as_generator(self.random_state)
+        folds = assign_folds(samples, check_integer(self.cv, "cv", low=2), rng)
+        data = HeldOutData(
+            samples,
+            folds,
+            get_kernel(self.kernel),
+            self.dictionary_,
+            Edges.of(self.graph_),
+            self.alpha_,
+            self.prior_ratio_,
+        )
+        choice = choose_adaptive(
+            data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.node_penalty_
+        )
+        self.graph_penalty_, self.node_penalty_ = choice.graph_penalty, choice.node_penalty
+        self.n_rounds_ = choice.n_rounds
+        psi, moments = self._moments(samples)
+        path = adaptive_rounds(
+            moments,
+            self.graph_,
+            choice.graph_penalty,
+            choice.node_penalty,
+            choice.n_rounds,
+            float(self.tol),
+            self.max_iter,
+        )
+        self.graph_learned_ = path[-1].graph
+        objective = GraphObjective.of(
+            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.node_penalty_
+        )
+        self.solution_ = solve(
+            objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
+        )
+        self._keep(samples, psi, moments)
+
+    def _graph_penalties(self) -> FloatArray:
+        default = default_graph_penalties(self.graph_)
+        return positive_candidates(self.graph_penalty, "graph_penalty", default)
+
+    def _node_penalties(self) -> FloatArray:
+        return positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
 
 
 def default_graph_penalties(graph: Graph) -> FloatArray:
     """Candidates of the paper, scaled by the mean degree; without edges there is one, as in POOL.
+
+    Beyond 2,000 nodes they shrink with the number of nodes, since the data term is a mean over
+    nodes: the balance between data and graph at a node stays what it is at 2,000.
 
     Examples
     --------
@@ -166,4 +265,5 @@ def default_graph_penalties(graph: Graph) -> FloatArray:
     """
     if graph.n_edges == 0:
         return np.ones(1)
-    return np.array(GRAPH_PENALTIES) / graph.mean_degree
+    share = min(1.0, SELECTION_NODES / graph.n_nodes)
+    return np.array(GRAPH_PENALTIES) * share / graph.mean_degree

@@ -11,8 +11,8 @@ from graphratio.divergences import SMALLEST_RATIO, kl_divergences
 from graphratio.estimators._centres import CentredEstimator
 from graphratio.estimators._node_choice import choose, mean_scores
 from graphratio.exceptions import InputError, listing
+from graphratio.folds import assign_folds
 from graphratio.graph import Graph
-from graphratio.model_selection import assign_folds
 from graphratio.node_blocks import NodeBlock
 from graphratio.samples import NodeSamples
 from graphratio.solvers._kliep_step import low_rank_basis

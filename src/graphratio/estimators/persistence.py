@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphratio.estimators._restored import check_restored
-from graphratio.estimators.archive import Format, without_generators
+from graphratio.estimators.archive import Format, lasting
 from graphratio.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> 
             f"Save an instance of one of {', '.join(_estimators())}",
         )
     parts = {
-        "parameters": without_generators(model.get_params(deep=False)),
+        "parameters": lasting(model.get_params(deep=False)),
         "fitted": {name: getattr(model, name) for name in names},
     }
     MODEL.write(path, {"estimator": kind}, parts)

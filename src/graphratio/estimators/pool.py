@@ -31,6 +31,7 @@ class Pool(NystromEstimator):
         stands for the candidates of the paper.
     dictionary, node_coherence, graph_coherence, max_atoms, prior_ratio, cv :
         As in `GRULSIF`.
+        Beyond 2,000 nodes the cross-validation looks at 2,000 of them, drawn at random.
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
     random_state : int, numpy Generator, RandomState or None

@@ -35,6 +35,16 @@ class RunReport:
         The cells that failed: their fields and `message`.
     table : path or None
         The file with one row per node and run; None if nothing succeeded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> report.n_cells, report.n_kept, report.failures
+    (4, 0, [])
     """
 
     n_cells: int

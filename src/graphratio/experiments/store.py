@@ -7,12 +7,12 @@ not at all; so a run that was stopped at any moment can go on, and a cell has it
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graphratio._files import appearing
 from graphratio._frames import make_frame
 from graphratio._optional import import_optional
 from graphratio.exceptions import FileFormatError, InputError
@@ -86,12 +86,11 @@ class Store:
         """Write all results into one file, results.parquet or results.csv; return its path."""
         table = self.results()
         path = self.folder / f"results.{kind}"
-        rough = path.with_suffix(".partial")
-        if kind == "parquet":
-            table.to_parquet(rough, index=False)
-        else:
-            table.to_csv(rough, index=False)
-        rough.replace(path)
+        with appearing(path) as rough:
+            if kind == "parquet":
+                table.to_parquet(rough, index=False)
+            else:
+                table.to_csv(rough, index=False)
         return path
 
     def _table_alone(self, pandas: Any) -> Any:
@@ -121,13 +120,8 @@ def check_format(kind: str) -> None:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    rough = path.with_suffix(".partial")
-    with rough.open("w", encoding="utf-8") as stream:
-        json.dump(content, stream)
-        stream.flush()
-        # The name must not get to the disk before the content.
-        os.fsync(stream.fileno())
-    rough.replace(path)
+    with appearing(path) as rough:
+        rough.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio.exceptions import InputError
 from graphratio.experiments.methods import METHODS
@@ -32,6 +33,17 @@ def load_results(folder: str | Path) -> Any:
     ----------
     folder : path
         Where `run` wrote to; or a folder with only its table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, load_results, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> results = load_results(folder)
+    >>> len(results), sorted(set(results["method"]))
+    (32, ['POOL', 'RULSIF'])
     """
     return Store(folder).results()
 
@@ -65,6 +77,17 @@ def error_table(results: Any) -> Any:
         seeds of the error (`error`), the ends of its 95 % interval (`error_low`, `error_high`),
         the smallest and the largest error of a seed; `mean_error`, the plain mean; the same as
         for the error for `relative_error`; `seconds`, the median of the processor time of a fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, error_table, load_results, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> table = error_table(load_results(folder))
+    >>> table[["scenario", "method", "n_seeds"]].to_numpy().tolist()
+    [['Ia', 'POOL', 2], ['Ia', 'RULSIF', 2]]
     """
     rows = []
     for key, part in run_errors(results).groupby(RUN, sort=False):
@@ -92,6 +115,16 @@ def order_table(results: Any, alpha: float = 0.1) -> Any:
         (geometric mean over seeds of this method's error over that of the method ranked before
         it) with its 95 % interval (`factor_low`, `factor_high`), and `clear`, whether the
         interval excludes 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, load_results, order_table, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> order_table(load_results(folder))["rank"].tolist()
+    [1, 2]
     """
     runs = run_errors(results)
     runs = runs[runs["alpha"].isin([alpha, 0.0])]
@@ -137,6 +170,17 @@ def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -
         One row per scenario, n_nodes and n: `n_seeds`, and the geometric mean over seeds of
         error of `method` / error of `baseline` with its 95 % interval (`factor`, `factor_low`,
         `factor_high`).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, factor_table, load_results, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> table = factor_table(load_results(folder), method="RULSIF", baseline="POOL")
+    >>> table["n_seeds"].tolist()
+    [2]
     """
     runs = run_errors(results)
     key = ["scenario", "n_nodes", "n", "seed"]
@@ -162,6 +206,17 @@ def divergence_table(results: Any) -> Any:
         One row per scenario, method, n_nodes, n, alpha and group: the true divergence, and of
         the estimates at all nodes and seeds the mean, the median, the quartiles and the bias
         (mean minus truth).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, divergence_table, load_results, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> table = divergence_table(load_results(folder))
+    >>> sorted(set(table["group"]))
+    ['C1', 'C2', 'C3', 'C4']
     """
     rows = []
     for key, part in results.groupby([*RUN, "group"], sort=False):
@@ -195,6 +250,16 @@ def write_tables(folder: str | Path, output: str | Path) -> list[Path]:
     Returns
     -------
     list of path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, run, write_tables
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> [path.name for path in write_tables(folder, tempfile.mkdtemp())]
+    ['errors.csv', 'order.csv', 'divergences.csv']
     """
     results = load_results(folder)
     target = Path(output)
@@ -206,7 +271,8 @@ def write_tables(folder: str | Path, output: str | Path) -> list[Path]:
         ("divergences", divergence_table(results)),
     ):
         written.append(target / f"{name}.csv")
-        table.to_csv(written[-1], index=False, float_format="%.6g", lineterminator="\n")
+        with appearing(written[-1]) as rough:
+            table.to_csv(rough, index=False, float_format="%.6g", lineterminator="\n")
     return written
 
 

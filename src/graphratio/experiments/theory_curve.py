@@ -164,6 +164,16 @@ def theory_curve(results: Any) -> Any:
         `power` is the bound's power of n_nodes by itself, 1 at the smallest graph. Everything
         but the graph is the same for all rows of a scenario: n and alpha, and the bandwidth,
         for which the median of those selected is taken.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, load_results, run, theory_curve
+    >>> grid = Grid(("Ia",), ("GRULSIF",), sizes=(20,), graph_sizes=(8, 12), seeds=1, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> theory_curve(load_results(folder))["n_nodes"].tolist()
+    [8, 12]
     """
     chosen = graph_size_part(results)
     chosen = chosen[chosen["method"] == "GRULSIF"]

@@ -66,6 +66,15 @@ class GraphComparison:
         Names of the candidates that have edges.
     learned_graph : Graph or None
         The offer, if one was learned: from all data, ready for `fit`.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=20, n=50, random_state=0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, random_state=0,
+    ...                           model=gr.GRULSIF(prior_ratio=1, bandwidth=1.0), learn=False)
+    >>> sorted(found.losses)
+    ['all nodes as one', 'each node alone', 'graph']
     """
 
     nodes: tuple[Label, ...]

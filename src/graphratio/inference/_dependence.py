@@ -52,8 +52,18 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
                     f"{expected} {name} observations",
                     "Give one time stamp for each observation, in the same order",
                 )
-            pieces.append(np.asarray(stamps))
-    _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
+            if expected:
+                pieces.append(np.asarray(stamps))
+    try:
+        if len({piece.dtype.kind in "SU" for piece in pieces}) > 1:
+            # NumPy would write the numbers out and sort them as text.
+            raise TypeError("text and numbers")
+        _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
+    except TypeError as error:
+        raise InputError(
+            "index has time stamps of several kinds that have no order among them",
+            "Use dates everywhere, or numbers everywhere",
+        ) from error
     return np.asarray(codes.ravel(), dtype=np.intp)
 
 

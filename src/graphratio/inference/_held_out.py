@@ -24,10 +24,11 @@ import numpy as np
 
 from graphratio._progress import ProgressBar
 from graphratio.features import NystromMap
+from graphratio.folds import assign_folds
 from graphratio.inference._fits import Coupling, Fit
 from graphratio.inference._folded import Folded, Setting
 from graphratio.inference._refit_noise import RefitNoise
-from graphratio.model_selection import Candidates, assign_folds
+from graphratio.model_selection import Candidates
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 

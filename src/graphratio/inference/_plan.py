@@ -113,7 +113,14 @@ class Plan:
         **options: bool,
     ) -> dict[str, HeldOut]:
         """Fit on folds; options as in `held_out_ratios`."""
-        template = self.template
+        template, data = self.template, self.samples
+        fewest = np.minimum(data.n_reference, data.n_target)
+        if fewest.max() < n_folds:
+            raise InputError(
+                f"no node has {n_folds} observations in both samples, so that they cannot be "
+                f"split into {n_folds} folds",
+                "Collect more observations per node, or pass a smaller n_folds (3 or more)",
+            )
         setting = Setting(
             self.kernel,
             self.dictionary,
@@ -150,7 +157,8 @@ class NodeMeans:
     third : ndarray of shape (n_nodes,)
         Third central moment of the mean.
     freedom : ndarray of shape (n_nodes,)
-        Degrees of freedom of the standard error (Welch and Satterthwaite).
+        Degrees of freedom of the standard error: those of Welch and Satterthwaite, fewer where
+        a few large terms make the variance itself uncertain (positive excess kurtosis).
     """
 
     mean: FloatArray
@@ -184,8 +192,12 @@ class NodeMeans:
         known = (sizes > 1).all(axis=1)
         parts = spread.reshape(sizes.shape)
         variance = parts.sum(axis=1)
-        by_freedom = (parts**2 / left.reshape(sizes.shape)).sum(axis=1)
         tiny = np.finfo(np.float64).tiny
+        mean_square = np.maximum((indicator @ deviations**2) / count, np.sqrt(tiny))
+        excess = np.maximum((indicator @ deviations**4) / count / mean_square**2 - 3.0, 0.0)
+        # Half the relative variance of each sample's variance.
+        doubt = (1 / left + excess / (2 * count)).reshape(sizes.shape)
+        by_freedom = (parts**2 * doubt).sum(axis=1)
         freedom = np.where(by_freedom > tiny, variance**2 / np.maximum(by_freedom, tiny), 1e6)
         return cls(
             np.where(known, means.reshape(sizes.shape).sum(axis=1), np.nan),

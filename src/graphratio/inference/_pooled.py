@@ -59,7 +59,12 @@ class PooledSamples:
         rows = by_value[np.lexsort((rng.random(len(by_value)), node[by_value]))]
         sizes = samples.n_reference + samples.n_target
         together = NodeSamples(
-            samples.nodes, samples.values[rows], sizes, np.zeros_like(sizes), samples.feature_names
+            samples.nodes,
+            samples.values[rows],
+            sizes,
+            np.zeros_like(sizes),
+            samples.feature_names,
+            encoding=samples.encoding,
         )
         return cls(together, rows, samples.is_target[rows], samples.complete)
 

@@ -55,7 +55,12 @@ class DivergenceBounds:
 
     Examples
     --------
-    See `divergence_bounds`.
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> bounds = gr.divergence_bounds(model, scenario.samples, scenario.graph, random_state=0)
+    >>> bool((bounds.true_divergence_lower_bound < bounds.fitted_divergence).all())
+    True
     """
 
     nodes: tuple[Label, ...]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio.estimators import GRULSIF
+from graphratio.estimators import GRULSIF, Pool
 from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.inference._comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
@@ -90,7 +90,14 @@ def compare_graphs(
     n_folds = check_integer(n_folds, "n_folds", low=3)
     rng = as_generator(random_state)
     template = GRULSIF(prior_ratio=1.0) if model is None else model
+    if isinstance(template, Pool):
+        raise InputError("Pool fits every node by itself, whatever the graph", "Pass a GRULSIF")
     read = in_scale_of(template, samples)
+    if read.n_nodes < 2:
+        raise InputError(
+            "there is only one node, and graphs are compared by what neighbours tell each other",
+            "Pass samples of several nodes",
+        )
     named = _named(graphs, read)
     plan = Plan.of(template, align(read, next(iter(named.values()))), rng)
     data = plan.samples

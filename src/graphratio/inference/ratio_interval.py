@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio import _frames
-from graphratio.estimators._nystrom import NystromEstimator
+from graphratio.estimators import GRULSIF, Pool
 from graphratio.exceptions import InputError
 from graphratio.inference._notebook import band_html
 from graphratio.moments import node_moments, segment_indicator
@@ -61,6 +61,16 @@ class ExpectedRatioInterval:
     confidence : float
     simultaneous : bool
         Whether the confidence is for all points at once.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = model.fit(scenario.samples, scenario.graph)
+    >>> band = gr.expected_ratio_interval(model, scenario.samples, [0.0, 2.0], node=7)
+    >>> bool((band.expected_ratio_low < band.ratio).all()), band.confidence
+    (True, 0.9)
     """
 
     node: Label
@@ -151,7 +161,7 @@ def expected_ratio_interval(
     0  0.0    0.5                 0.3                  0.7
     1  2.0    4.1                 3.1                  5.2
     """
-    if not isinstance(model, NystromEstimator) or not hasattr(model, "coef_"):
+    if not isinstance(model, GRULSIF | Pool) or not hasattr(model, "coef_"):
         raise InputError(
             f"{type(model).__name__} has no interval for its ratios",
             "Pass a fitted GRULSIF or Pool",
@@ -159,6 +169,8 @@ def expected_ratio_interval(
     confidence = check_real(confidence, "confidence", low=0, high=1)
     data = model._align(samples)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)
+    if not len(points):
+        raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
     terms = Sandwich(model, data).terms(model.features_(scaled), model.graph_.position(node))
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
@@ -192,7 +204,7 @@ class Sandwich:
         In the model's order and scale.
     """
 
-    def __init__(self, model: NystromEstimator, data: NodeSamples) -> None:
+    def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = np.column_stack([data.n_reference, data.n_target])

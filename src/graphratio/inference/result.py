@@ -29,6 +29,19 @@ class Region:
     largest_statistic, mean_statistic : float
         Divergence of the most changed node, and on average.
     smallest_p_value : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=(6, 40)) + np.repeat([0.0, 2.0], 3)[:, None]
+    >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    >>> result = gr.two_sample_test((list(rng.normal(size=(6, 40))), list(target)), graph,
+    ...                             random_state=0)
+    >>> region = result.regions()[0]
+    >>> region.nodes, region.size
+    ((3, 4, 5), 3)
     """
 
     nodes: tuple[Label, ...]
@@ -79,6 +92,18 @@ class TwoSampleResult:
     notes : tuple of str
         What deserves a look.
     backend : {"pandas", "polars"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=(6, 40)) + np.repeat([0.0, 2.0], 3)[:, None]
+    >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    >>> result = gr.two_sample_test((list(rng.normal(size=(6, 40))), list(target)), graph,
+    ...                             random_state=0)
+    >>> result.rejected.tolist(), result.n_rejected
+    ([False, False, False, True, True, True], 3)
     """
 
     nodes: tuple[Label, ...]

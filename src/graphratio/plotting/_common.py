@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphratio._optional import import_optional
+from graphratio.encoding import Encoding
 from graphratio.graph import Graph
 from graphratio.scaling import Scaling
 from graphratio.typing import FloatArray, Label
@@ -18,6 +19,9 @@ INK = "#222222"
 FAINT = "#9a9a9a"
 # Light for little, dark for much.
 SEQUENTIAL = "YlGnBu"
+# Light in the middle, for what can go either way.
+DIVERGING = "RdBu_r"
+KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 
 
 class FittedModel(Protocol):
@@ -30,6 +34,7 @@ class FittedModel(Protocol):
     divergence_: FloatArray
     divergence_name_: str
     scaling_: Scaling | None
+    encoding_: Encoding | None
     cv_results_: dict[str, Any] | None
 
     def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:

@@ -30,6 +30,14 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = plot_gains(np.array([0.3, -0.1]), np.array([0.1, 0.2]))
+    >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
+    ['helped (1)', 'unclear (1)']
     """
     if ax is None:
         ax = new_axes((7.0, 3.5))

@@ -31,6 +31,15 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> lower, fitted = np.array([0.0, 0.2]), np.array([0.1, 0.4])
+    >>> ax = plot_bounds(lower, fitted, np.column_stack([fitted - 0.1, fitted + 0.1]))
+    >>> ax.lines[0].get_label()
+    'fitted, with interval'
     """
     if ax is None:
         ax = new_axes((7.0, 3.5))
@@ -77,6 +86,15 @@ def plot_band(
     Returns
     -------
     ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> x = np.linspace(0.0, 1.0, 5)[:, None]
+    >>> ax = plot_band(x, ("speed",), 1 + x[:, 0], x[:, 0], 2 + x[:, 0])
+    >>> ax.get_xlabel()
+    'speed'
     """
     if ax is None:
         ax = new_axes((6.0, 3.5))

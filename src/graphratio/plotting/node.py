@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,22 @@ from graphratio.plotting._common import (
     REFERENCE_COLOUR,
     TARGET_COLOUR,
     FittedModel,
-    in_original_units,
     new_axes,
     without_frame,
 )
-from graphratio.samples import NodeSamples, as_samples
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    evenly,
+    feature_column,
+    in_columns,
+    points_along,
+    raw_samples,
+    takes_logarithm,
+    typical_values,
+)
+from graphratio.samples import as_samples
 from graphratio.typing import FloatArray, Label
-from graphratio.validation import nearest_name
 
 _GRID_POINTS = 240
 _MOST_BINS = 50
@@ -48,7 +56,8 @@ def plot_node(
     The ratio = target / reference is shown over the range of the node's data, with 1, no
     change, marked. It is dotted over the outer 1% of the data, where it rests on very few
     observations and may leave the picture. Thin lines are the ratios of the node's neighbours
-    in the graph. With several features the others are held at the node's medians.
+    in the graph. With several features the others are held at the node's medians, categories
+    at the most frequent level.
 
     Parameters
     ----------
@@ -57,7 +66,7 @@ def plot_node(
         What the model was fitted on, before or after `standardized`.
     node : label
     feature : str or int, optional
-        Name or number of the feature; default the first.
+        Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
         Its lower part gets the histograms, its upper part becomes axes for the ratio. Default:
         those of a new figure.
@@ -83,80 +92,44 @@ def plot_node(
     """
     check_is_fitted(model, "divergence_")
     position = model.graph_.position(node)
-    column = _column(model, feature)
-    data = _raw(as_samples(samples), model)
+    names, levels = columns_of(model)
+    column = feature_column(model, feature)
+    data = in_columns(raw_samples(as_samples(samples), model))
     reference, target = data.reference(node), data.target(node)
     both = np.vstack([reference, target])
     if not len(both):
         raise InputError(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
-    logarithmic = _takes_logarithm(model, column)
-    grid = _range(both[:, column], _GRID_POINTS, logarithmic)
+    logarithmic = takes_logarithm(model, column)
+    grid, along = axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
+    if levels[column]:
+        bins, low, high = np.unique(grid), grid[0], grid[-1]
+    else:
+        bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+        low, high = np.quantile(both[:, column], _USUAL)
     if ax is None:
         ax = new_axes((7.0, 4.8))
     upper = _upper_part(ax)
-    bins = _range(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
     _draw_histograms(
         ax,
         bins,
         (reference[:, column], reference_name, REFERENCE_COLOUR),
         (target[:, column], target_name, TARGET_COLOUR),
     )
-    points = np.tile(np.median(both, axis=0), (len(grid), 1))
-    points[:, column] = grid
-    low, high = np.quantile(both[:, column], _USUAL)
+    points = points_along(model.encoding_, typical_values(both, levels), column, along)
     _draw_ratios(upper, model, grid, points, (low, high), position)
     if logarithmic:
         ax.set_xscale("log")
+    if levels[column]:
+        ax.set_xticks(np.arange(len(levels[column])), levels[column])
     ax.set_xlim(grid[0], grid[-1])
-    name = str(model.feature_names_in_[column])
-    others = model.n_features_in_ > 1
+    name, others = names[column], len(names) > 1
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
     divergence = model.divergence_[position]
     said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
     upper.set_title(f"{node}: {model.divergence_name_} divergence {said}", loc="left", fontsize=11)
     return ax
-
-
-def _column(model: FittedModel, feature: str | int | None) -> int:
-    names = [str(name) for name in model.feature_names_in_]
-    if feature is None:
-        return 0
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
-    if whole and 0 <= int(feature) < len(names):
-        return int(feature)
-    raise InputError(f"there is no feature {feature!r}", nearest_name(feature, names))
-
-
-def _raw(samples: NodeSamples, model: FittedModel) -> NodeSamples:
-    """Samples of the model's nodes in original units."""
-    if samples.n_features != model.n_features_in_:
-        raise InputError(
-            f"the samples have {samples.n_features} features, "
-            f"but the model was fitted with {model.n_features_in_}",
-            "Pass the same features in the same order as in fit",
-        )
-    values = in_original_units(samples.values, samples.scaling)
-    return replace(samples.aligned(model.nodes_), values=values, scaling=None)
-
-
-def _takes_logarithm(model: FittedModel, column: int) -> bool:
-    scaling = model.scaling_
-    return scaling is not None and scaling.log is not None and bool(scaling.log[column])
-
-
-def _range(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
-    """Evenly spaced values over the range of the data."""
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        margin = abs(low) * 0.05 or 0.5
-        low, high = low - margin, high + margin
-    return np.asarray(
-        np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
-    )
 
 
 def _n_bins(values: FloatArray) -> int:
@@ -222,7 +195,8 @@ def _draw_ratios(
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
     ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
-    ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
+    if not inside.all():
+        ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
     ax.plot(grid[inside], ratio[inside], color=INK, linewidth=2.0, label=str(node))
     ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
     ax.set_ylabel("target / reference")

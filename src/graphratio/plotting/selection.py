@@ -21,14 +21,14 @@ from graphratio.plotting._common import (
 from graphratio.typing import BoolArray, FloatArray
 
 # Which two of the varying hyperparameters span the picture, first choice first.
-_AXES = ("graph_penalty", "node_penalty", "bandwidth")
+_AXES = ("graph_penalty", "node_penalty", "bandwidth", "n_profiles", "n_rounds")
 
 
 def plot_selection(model: FittedModel, ax: Any = None) -> Any:
     """Draw the scores of the cross-validation, with the choice marked.
 
     Every cell is a pair of candidates, coloured by how much its held-out loss exceeds the best
-    one; a third hyperparameter is held at its chosen value. With a single one that varies, its
+    one; other hyperparameters are held at their chosen values. With a single one that varies, its
     scores are a line. For estimators that choose at every node by itself, cells count the nodes
     that chose them.
 
@@ -65,8 +65,9 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
     if "node" in results:
         _draw_counts(ax, model, results)
         return ax
-    varying = [name for name in _AXES if len(np.unique(results[name])) > 1]
-    chosen = {name: float(getattr(model, f"{name}_")) for name in _AXES}
+    first = int(np.argmin(results["rank"]))
+    chosen = {name: float(results[name][first]) for name in _AXES if name in results}
+    varying = [name for name in chosen if len(np.unique(results[name])) > 1]
     held = {name: value for name, value in chosen.items() if name not in varying[:2]}
     here = np.all([results[name] == value for name, value in held.items()], axis=0)
     if len(varying) == 1:
@@ -79,7 +80,7 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.removeprefix("n_").replace("_", " ")
 
 
 def _draw_surface(

@@ -105,6 +105,14 @@ def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
             "larger makes every single ratio smoother and flatter",
         )
     )
+    if hasattr(model, "kinds_"):
+        rows.append(
+            (
+                f"profiles ({chosen})",
+                f"{fitted.n_profiles_:,}",
+                "ratios that those of all nodes are made of",
+            )
+        )
     rows.append(_dictionary(fitted))
     solution = fitted.solution_
     steps = f" after {count(solution.n_iter, 'iteration')}" if solution.n_iter else ""
@@ -119,6 +127,10 @@ def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
 
 
 def _estimator_in_words(model: NodeRatioEstimator) -> str:
+    if hasattr(model, "kinds_"):
+        return "all nodes together, looking for kinds of change that they share" + (
+            "; neighbours count where they change alike" if model.graph_.n_edges else ""
+        )
     if hasattr(model, "graph_penalty_") and type(model).__name__ != "Pool":
         if model.graph_.n_edges:
             return "all nodes together; neighbours in the graph are assumed to change alike"

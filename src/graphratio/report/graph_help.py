@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from graphratio.estimators import GRULSIF
+from graphratio.estimators import GRULSIF, ProfileGRULSIF
 from graphratio.estimators._nystrom import NystromEstimator
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.inference._comparison import ALONE, LEARNED, SHARED, GraphComparison
@@ -19,6 +19,8 @@ from graphratio.typing import FloatArray
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_NODES = 2_000
+# The same for nodes times the cube of the features, what fits of each node alone cost.
+MOST_WORK = 1.5e9
 # A learned graph is offered up to this many.
 MOST_LEARNED = 500
 # Fewer observations than this in a sample cannot be split into folds sensibly.
@@ -69,19 +71,31 @@ def graph_help(
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
     most = MOST_NODES if edges else MOST_LEARNED
-    if not isinstance(model, GRULSIF) or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+    joint = isinstance(model, GRULSIF | ProfileGRULSIF)
+    if not joint or not 5 <= samples.n_nodes <= most or typical < FEWEST:
         return None
-    fixed: dict[str, Any] = {"bandwidth": model.bandwidth_, "dictionary": model.dictionary_}
-    if edges:
-        fixed |= {"graph_penalty": model.graph_penalty_, "node_penalty": model.node_penalty_}
+    if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
+        return None
     found = compare_graphs(
         model._align(samples),
         {"graph": model.graph_},
-        model=clone(model).set_params(**fixed),
+        model=_template(model, edges),
         n_repeats=1,
         random_state=0,
     )
     return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges)
+
+
+def _template(model: Any, edges: bool) -> GRULSIF:
+    """The paper's fit with the settings of a model; profiles have penalties of another kind."""
+    fixed: dict[str, Any] = {"bandwidth": model.bandwidth_, "dictionary": model.dictionary_}
+    if isinstance(model, ProfileGRULSIF):
+        same = ("alpha", "kernel", "prior_ratio", "cv")
+        return GRULSIF(**fixed, **{name: getattr(model, name) for name in same})
+    if edges:
+        fixed |= {"graph_penalty": model.graph_penalty_, "node_penalty": model.node_penalty_}
+    template: GRULSIF = clone(model).set_params(**fixed)
+    return template
 
 
 def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> GraphHelp:

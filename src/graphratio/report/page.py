@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio._version import __version__
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
 from graphratio.graph import Graph
+from graphratio.plotting.columns import in_columns
 from graphratio.plotting.layout import node_layout
 from graphratio.report.fitting import describe_fit
 from graphratio.report.graph_help import contributions, graph_help
+from graphratio.report.kinds import Kinds
 from graphratio.report.panels import NodePanels, shown_features
 from graphratio.report.scale import DivergenceScale
 from graphratio.report.significance import Significance
@@ -29,7 +32,7 @@ from graphratio.typing import FloatArray, Label
 if TYPE_CHECKING:
     from graphratio.inference import TwoSampleResult
 
-_SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "main.js")
+_SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
 # The table has room for the changes of this many features.
 _TABLE_FEATURES = 3
 
@@ -100,6 +103,7 @@ def write_report(
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
     section = graph_help(model, aligned, readable)
+    kinds = Kinds.of(model, aligned, moments, readable)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(asset("report.html.j2")).render(
         title=title,
@@ -109,6 +113,7 @@ def write_report(
         fitting=fitting,
         chance=chance,
         graph_help=section,
+        kinds=kinds,
         style=asset("report.css"),
         scripts=[asset(name) for name in _SCRIPTS],
         plotly=compiled_once(plotly.get_plotlyjs()),
@@ -120,11 +125,12 @@ def write_report(
                 "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
                 "map": map_data(model.graph_),
                 "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
-                "n_features": aligned.n_features,
+                "n_columns": in_columns(aligned).n_features,
                 "borrowed": contributions(model),
                 "held_out": None if section is None else section.nodes,
                 "selection": fitting.selection,
                 "chance": None if chance is None else chance.nodes,
+                "kinds": None if kinds is None else kinds.data,
             }
         ),
     )
@@ -227,7 +233,6 @@ def write_page(path: Path, page: str) -> Path:
     """Write the text of a page to a file, whose folder must exist."""
     if not path.parent.is_dir():
         raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
-    if path.is_dir():
-        raise InputError(f"{str(path)!r} is a folder", "Give the name of a file")
-    path.write_text(page, encoding="utf-8", errors="replace")
+    with appearing(path) as rough:
+        rough.write_text(page, encoding="utf-8", errors="replace")
     return path

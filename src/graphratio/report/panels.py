@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.plotting.columns import in_columns, typical_values
 from graphratio.report.tables import Moments
 from graphratio.samples import NodeSamples
 from graphratio.typing import BoolArray, FloatArray, IntArray
@@ -71,12 +72,18 @@ class Detail:
 
 
 def shown_features(samples: NodeSamples, moments: Moments) -> IntArray:
-    """Positions of the features that panels show: all, or those whose means moved most."""
-    if samples.n_features <= MOST_FEATURES:
-        return np.arange(samples.n_features)
+    """Positions of the columns that panels show: all, or those whose means moved most.
+
+    A column is a feature, or a category with all its indicators.
+    """
+    starts: IntArray = np.arange(samples.n_features)
+    if samples.encoding is not None:
+        starts = samples.encoding.starts[:-1]
+    if len(starts) <= MOST_FEATURES:
+        return np.arange(len(starts))
     spread = samples.values.std(axis=0)
     change = np.abs(moments.mean[:, 1] - moments.mean[:, 0])[samples.complete]
-    moved = change.mean(axis=0) / np.where(spread > 0, spread, 1.0)
+    moved = np.maximum.reduceat(change.mean(axis=0) / np.where(spread > 0, spread, 1.0), starts)
     return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
 
 
@@ -89,18 +96,32 @@ class NodePanels:
     samples : NodeSamples
         In the model's order and in original units.
     features : ndarray of int
-        Which ones are shown.
+        Which columns are shown.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        With a category in one column, as the number of its level.
+    levels : list of tuple of str
+        Names of the levels of each column; none for numbers.
     """
 
     def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
-        self.model, self.samples, self.features = model, samples, features
+        self.model, self.features, self.encoding = model, features, samples.encoding
+        self.samples = in_columns(samples)
+        names = self.samples.feature_names
+        known = {} if self.encoding is None else self.encoding.levels
+        self.levels = [known.get(name, ()) for name in names]
         self.detail = Detail.for_size(samples.n_nodes, len(features))
-        scaling = model.scaling_
-        log = getattr(scaling, "log", None)
-        self.log: BoolArray = np.zeros(samples.n_features, bool) if log is None else log
+        log = getattr(model.scaling_, "log", None)
+        logged = np.zeros(samples.n_features, bool) if log is None else log
+        self.log: BoolArray = logged if self.encoding is None else logged[self.encoding.starts[:-1]]
         pooled = [self._pooled(i) for i in range(samples.n_nodes)]
-        self.medians = np.array([np.median(values, axis=0) for values in pooled])
+        self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])
+        for j, levels in enumerate(self.levels):
+            if levels:
+                self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
 
     def _pooled(self, node: int) -> FloatArray:
         """Both samples of a node; a node without any is shown over the range of all."""
@@ -119,7 +140,12 @@ class NodePanels:
         ratios = self._curves()
         return {
             "features": [
-                {"name": str(names[j]), "log": bool(self.log[j])} for j in self.features.tolist()
+                {
+                    "name": str(names[j]),
+                    "log": bool(self.log[j]),
+                    "levels": list(self.levels[j]),
+                }
+                for j in self.features.tolist()
             ],
             "grid": self.detail.grid,
             "max_neighbours": self.detail.neighbours,
@@ -144,17 +170,20 @@ class NodePanels:
         result = []
         for j in self.features:
             low, high = self.ranges[node, :, j]
-            counts = [np.histogram(part[:, j], bins, (low, high))[0] for part in parts]
+            own = len(self.levels[j]) or bins
+            counts = [np.histogram(part[:, j], own, (low, high))[0] for part in parts]
             beyond = sum(len(part) for part in parts) - sum(int(count.sum()) for count in counts)
             result.append([*(count.tolist() for count in counts), beyond])
         return result
 
     def _grid_points(self, node: int) -> FloatArray:
-        """Points along each feature through the medians, (n_shown * grid, n_features)."""
+        """Points along each column through the medians, (n_shown * grid, n_columns)."""
         grid = self.detail.grid
         points = np.tile(self.medians[node], (len(self.features) * grid, 1))
         for position, j in enumerate(self.features):
             values = np.linspace(self.ranges[node, 0, j], self.ranges[node, 1, j], grid)
+            if self.levels[j]:
+                values = np.clip(np.round(values), 0, len(self.levels[j]) - 1)
             points[position * grid : (position + 1) * grid, j] = (
                 np.exp(values) if self.log[j] else values
             )
@@ -175,6 +204,8 @@ class NodePanels:
         # One call for each node, at its own points and at those of the nodes it is behind.
         for i, places in enumerate(wanted):
             stacked = np.concatenate([points[owner] for owner, _ in places])
+            if self.encoding is not None:
+                stacked = self.encoding.expand(stacked)
             ratios = self.model.predict(stacked, node=self.model.nodes_[i])
             for (owner, place), part in zip(places, np.split(ratios, len(places)), strict=True):
                 curves[owner][place] = part

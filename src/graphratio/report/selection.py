@@ -15,6 +15,7 @@ _WORDS = {
     "graph_penalty": "graph penalty",
     "node_penalty": "node penalty",
 }
+_SEARCHED = {"n_profiles": "number of profiles", **_WORDS, "n_rounds": "number of rounds"}
 
 
 def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
@@ -32,6 +33,8 @@ def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
         return []
     if "node" in results:
         return _per_node(model, results)
+    if "n_profiles" in results:
+        return _search(results)
     grid, scores = _cube(results)
     chosen = {name: float(getattr(model, f"{name}_")) for name in grid}
     place = {name: int(np.argmin(np.abs(grid[name] - chosen[name]))) for name in grid}
@@ -60,6 +63,20 @@ def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
                     f"Best score at every {_WORDS[name]}",
                 )
             )
+    return charts
+
+
+def _search(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """The best score at every value of each setting that a search went along."""
+    chosen = int(np.argmin(results["rank"]))
+    charts = []
+    for name, words in _SEARCHED.items():
+        values, position = np.unique(results[name], return_inverse=True)
+        if values.size > 1:
+            best = np.full(values.size, -np.inf)
+            np.maximum.at(best, position, results["mean_score"])
+            caption = f"Best score at every {words} that was tried"
+            charts.append(_line(words, values, int(position[chosen]), best, caption))
     return charts
 
 

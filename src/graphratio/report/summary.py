@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.plotting.columns import in_columns
 from graphratio.report.scale import CLEAR_SHIFT, DivergenceScale
 from graphratio.report.tables import Moments
 from graphratio.report.words import count, enumeration, number
@@ -82,7 +84,7 @@ def summarise(
             "come out changed, or unchanged, by chance."
         ),
         findings=[
-            Finding(int(i), names[i], f"{divergence[i]:.3f}", _what(samples, moments, int(i)))
+            Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
             for i in order
             if divergence[i] > 0
         ],
@@ -90,13 +92,14 @@ def summarise(
 
 
 def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
-    features = enumeration(list(samples.feature_names))
+    measured = in_columns(samples).feature_names
+    features = enumeration(list(measured))
     sizes = (int(samples.n_reference.sum()), int(samples.n_target.sum()))
     each = "At the only node" if samples.n_nodes == 1 else f"At each of {samples.n_nodes:,} nodes"
     return (
         f"{each}, the observations of \u201c{sides[1]}\u201d ({sizes[1]:,} in all) were compared "
         f"with those of \u201c{sides[0]}\u201d ({sizes[0]:,}) in "
-        f"{count(samples.n_features, 'feature')}: {features}."
+        f"{count(len(measured), 'feature')}: {features}."
     )
 
 
@@ -131,9 +134,11 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) 
     return text
 
 
-def _what(samples: NodeSamples, moments: Moments, node: int) -> str:
-    """The most notable change of a mean or spread, relative to the spread."""
-    mean, spread = moments.mean[node], moments.spread[node]
+def what_changed(samples: NodeSamples, moments: Moments, nodes: Any) -> str:
+    """The most notable change of a mean or spread at a node, or at several on average."""
+    several = (-1, 2, samples.n_features)
+    mean = np.nanmean(moments.mean[nodes].reshape(several), axis=0)
+    spread = np.nanmean(moments.spread[nodes].reshape(several), axis=0)
     typical = np.sqrt((spread**2).mean(axis=0))
     usable = np.where(typical > 0, typical, np.inf)
     in_mean = np.abs(mean[1] - mean[0]) / usable
@@ -144,6 +149,8 @@ def _what(samples: NodeSamples, moments: Moments, node: int) -> str:
     j = int(np.argmax(sizes))
     if sizes[j] < NOTABLE:
         return "a change of shape more than of mean or spread"
+    if samples.encoding is not None and samples.encoding.is_indicator[j]:
+        kind, values = "share", mean
     digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
     return (
         f"{kind} of {samples.feature_names[j]} from {number(values[0, j], digits)} "

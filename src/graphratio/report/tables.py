@@ -56,9 +56,10 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     Returns
     -------
     columns : dict of str to list of length n_nodes
-        node, n_reference, n_target, divergence, degree, component, effective_sample_size, and
-        for each feature f the columns f_mean_change and f_spread_change: target minus
-        reference, of the mean and of the standard deviation. None where a sample is missing.
+        node, n_reference, n_target, divergence, degree, component, effective_sample_size, kind
+        if the model has kinds of change, and for each feature f the columns f_mean_change and
+        f_spread_change: target minus reference, of the mean and of the standard deviation. None
+        where a sample is missing.
         The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
         reference observations: how many equally weighted ones they are worth.
 
@@ -91,6 +92,8 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         "component": model.graph_.components.tolist(),
         "effective_sample_size": _or_none(effective_sizes(model, aligned)),
     }
+    if hasattr(model, "kinds_"):
+        columns["kind"] = [str(kind) for kind in model.kinds_]
     mean_change = moments.mean[:, 1] - moments.mean[:, 0]
     spread_change = moments.spread[:, 1] - moments.spread[:, 0]
     for position, name in enumerate(aligned.feature_names):

@@ -16,6 +16,9 @@ from graphratio.typing import FloatArray
 # A dense system of this many unknowns takes 0.8 GB and about ten seconds.
 LARGEST_SYSTEM = 10_000
 
+# Nodes that are solved at once, to bound memory.
+CHUNK = 2048
+
 
 def system_matrix(objective: GraphObjective, candidate: int = 0) -> FloatArray:
     """Hessian blockdiag(A)/N + lam (lap + gam I) (x) K, dense, shape (n_nodes m, n_nodes m)."""
@@ -62,13 +65,16 @@ def solve_nodes(objective: GraphObjective) -> FloatArray:
     """
     n_nodes, n_candidates, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
-    blocks = objective.moments.second.dense() / n_nodes
-    rhs = objective.rhs[:, :, np.newaxis]
-    theta = np.empty((n_nodes, n_candidates, m), dtype=blocks.dtype)
-    for candidate, ridge in enumerate(objective.lam * objective.gam):
-        theta[:, candidate] = np.linalg.solve(blocks + (ridge * gram).astype(blocks.dtype), rhs)[
-            ..., 0
-        ]
+    blocks = objective.moments.second.dense(compact=True)
+    dtype = objective.moments.second.dtype
+    theta = np.empty((n_nodes, n_candidates, m), dtype=dtype)
+    for begin in range(0, n_nodes, CHUNK):
+        nodes = slice(begin, begin + CHUNK)
+        part = blocks[nodes].astype(dtype) / n_nodes
+        rhs = objective.rhs[nodes, :, np.newaxis]
+        for candidate, ridge in enumerate(objective.lam * objective.gam):
+            matrix = part + (ridge * gram).astype(dtype)
+            theta[nodes, candidate] = np.linalg.solve(matrix, rhs)[..., 0]
     return theta
 
 

@@ -4,7 +4,7 @@ All candidates (lam, gam) share the data, so their iterates are kept as one arra
 (n_nodes, n_candidates, m): the products become a few large matrix products. Candidates that
 have converged drop out.
 
-Symbols as in `preconditioners`; X, R, Z, P are the usual iterates: solution, residual,
+Symbols as in `mean_field`; X, R, Z, P are the usual iterates: solution, residual,
 preconditioned residual, direction.
 """
 
@@ -16,25 +16,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphratio.objectives import GraphObjective
-from graphratio.solvers.bases import Basis, Linear, Selection, pick
-from graphratio.solvers.preconditioners import BlockJacobi, HalfSum, mean_field
+from graphratio.solvers.bases import Basis, SpectralBasis
+from graphratio.solvers.block_jacobi import HalfSum
+from graphratio.solvers.block_multigrid import BlockMultigrid
+from graphratio.solvers.mean_field import mean_field
 from graphratio.solvers.solution import Solution
+from graphratio.solvers.stacks import Linear, Selection, pick
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
 
-PRECONDITIONERS = ("auto", "kronecker", "block-jacobi", "mixed")
+PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 
 # Converged candidates are dropped once no more than this share of the batch is still going.
 KEEP_SHARE = 0.95
 
-# lam * N * mean degree below which the additive mix takes fewer iterations from the start.
+# lam * N * mean degree below which the blocks of the nodes have to enter from the start.
 WEAK_COUPLING = 0.05
 
-# Iterations after which the Kronecker preconditioner gives way to the additive mix.
-PATIENCE = 40
-
-# Entries of all diagonal blocks together, 1 GB in double precision, that block-Jacobi may form.
-LARGEST_BLOCKS = 2**27
+# Iterations after which the mean field gives way to a preconditioner with the blocks of the
+# nodes.
+PATIENCE = 30
 
 # Rounding separates the recursive residual from the true one; a restart from the current
 # iterate repairs that, and more than a few mean that the tolerance is out of reach.
@@ -82,7 +83,9 @@ def solve_pcg(
     tol : float
         Bound on the relative residual.
     max_iter : int
-    preconditioner : {"auto", "kronecker", "block-jacobi", "mixed"}
+    preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
+        The mean field; its average with the inverses at every node; multigrid on the whole
+        system; or first the one and then, by the size of the graph, one of the others.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     residual = float(path.residual[0])
@@ -109,28 +112,36 @@ def solve_path(
     """
     check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
     dtype = objective.moments.second.dtype
-    plan = _plan(preconditioner, objective, max_iter)
-    system = _System(objective, basis)
+    n_candidates = len(objective.lam)
     one = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
-    rhs = np.repeat(one[:, np.newaxis], len(objective.lam), axis=1)
-    n_iter = np.zeros(len(objective.lam), dtype=np.intp)
+    rhs = np.repeat(one[:, np.newaxis], n_candidates, axis=1)
+    n_iter = np.zeros(n_candidates, dtype=np.intp)
+    residual = np.full(n_candidates, np.inf)
     history: list[FloatArray] = []
-    x: FloatArray | None = None
-    for name, patience in plan:
-        inverse = _build(name, objective, basis)
-        if x is None:
+    x: FloatArray = np.zeros_like(rhs)
+    for name, patience in _plan(preconditioner, objective, basis, max_iter):
+        going = np.flatnonzero(residual > tol)
+        part = replace(objective, lam=objective.lam[going], gam=objective.gam[going])
+        inverse = _build(name, part, basis)
+        if np.isinf(residual).all():
             # The mean-field solution is close already, and the preconditioner gives it at once.
             x = inverse.apply(rhs)
+        current = pick(x, going)
         left = min(patience, max_iter - int(n_iter.max(initial=0)))
-        counts, trace, relative = _iterate(system, inverse, rhs, x, tol, left)
-        n_iter += counts
-        history += trace
-        theta = basis.to_nodes(x)
+        counts, trace, relative = _iterate(
+            _System(part, basis), inverse, pick(rhs, going), current, tol, left
+        )
+        x[:, going] = current
+        n_iter[going] += counts
+        for step in trace:
+            history.append(residual.copy())
+            history[-1][going] = step
         # In single precision a residual from scratch says no more than the recursive one.
-        residual = objective.residual(theta) if dtype == np.float64 else relative
+        exact = dtype == np.float64
+        residual[going] = part.residual(basis.to_nodes(current)) if exact else relative
         if (residual <= tol).all() or n_iter.max() >= max_iter:
             break
-    return PathSolution(theta, n_iter, residual, history, name)
+    return PathSolution(basis.to_nodes(x), n_iter, residual, history, name)
 
 
 def solve_many(
@@ -165,7 +176,9 @@ def solve_many(
     return basis.to_nodes(x)
 
 
-def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str, int]]:
+def _plan(
+    name: str, objective: GraphObjective, basis: Basis, max_iter: int
+) -> list[tuple[str, int]]:
     """Which preconditioners to use in turn, and for how many iterations at the most.
 
     Replacing every A_v by their mean is right where the graph penalty is what matters. Where it
@@ -175,10 +188,8 @@ def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str
     if name == "auto":
         mean_degree = objective.laplacian.diagonal().mean()
         coupling = objective.lam.min() * mean_degree * objective.shape[0]
-        n_nodes, _, m = objective.shape
-        if n_nodes * m**2 > LARGEST_BLOCKS:
-            return [("kronecker", max_iter)] * MAX_RESTARTS
-        patient = [("mixed", max_iter)] * MAX_RESTARTS
+        second = "mixed" if isinstance(basis, SpectralBasis) else "multigrid"
+        patient = [(second, max_iter)] * MAX_RESTARTS
         return patient if coupling < WEAK_COUPLING else [("kronecker", PATIENCE), *patient]
     return [(name, max_iter)] * MAX_RESTARTS
 
@@ -186,10 +197,9 @@ def _plan(name: str, objective: GraphObjective, max_iter: int) -> list[tuple[str
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "kronecker":
         return mean_field(objective, basis)
-    jacobi = BlockJacobi.of(objective, basis)
-    if name == "block-jacobi":
-        return jacobi
-    return HalfSum(mean_field(objective, basis), jacobi)
+    if name == "mixed":
+        return HalfSum.of(objective, basis, mean_field(objective, basis))
+    return BlockMultigrid.of(objective, basis, basis.hierarchy)
 
 
 class _System:

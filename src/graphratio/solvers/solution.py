@@ -28,6 +28,13 @@ class Solution:
         which is what its stopping rule looks at.
     method : str
         The solver that was used, and why, if it was chosen automatically.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
+    >>> model.solution_.converged, model.solution_.n_iter
+    (True, 0)
     """
 
     theta: FloatArray = field(repr=False)

@@ -27,6 +27,14 @@ class Capacity:
         The same for each node; NaN where fewer than two eigenvalues are significant.
     n_eigenvalues : ndarray of shape (n_nodes,)
         Number of significant eigenvalues of each node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from graphratio.theory import estimate_capacity
+    >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
+    >>> found.n_eigenvalues, round(found.decay, 6)
+    (array([19]), 1.5)
     """
 
     decay: float

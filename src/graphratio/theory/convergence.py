@@ -27,6 +27,14 @@ class ConvergenceBound:
     n_directions : float
         Eigen-directions per node that the proof treats as signal. The proof needs at least
         one; below that the bound is not established.
+
+    Examples
+    --------
+    >>> from graphratio.theory import convergence_bound
+    >>> bound = convergence_bound(10_000, 10, decay=2.0, capacity=1.0, smoothness=5.0, bound=10.0,
+    ...                           alpha=0.1, graph_factor=1.0)
+    >>> bound.squared_error > bound.fixed_point > 0
+    True
     """
 
     excess_divergence: float

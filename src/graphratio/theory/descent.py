@@ -36,6 +36,17 @@ class CycleBound:
         The same for the block of each node, which is the node's learning rate.
     log_gap : float
         Logarithm of the initial gap over the tolerance, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> bound = gr.theory.cbcgd_cycle_bound(
+    ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
+    ...     graph_penalty=0.1, node_penalty=1.0, initial_gap=1.0, tolerance=1e-6,
+    ... )
+    >>> round(bound.strong_convexity, 6), bound.node_curvature.shape
+    (0.1, (3,))
     """
 
     cycles: int

@@ -40,6 +40,16 @@ def draw_figures(folder: str | Path, output: str | Path) -> list[Path]:
     list of path
         For every scenario `convergence-`, `divergences-`, and with several alphas `alpha-` and
         `divergences-alpha-`; with several graph sizes `graph-size`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from graphratio.experiments import Grid, draw_figures, run
+    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
+    >>> folder = tempfile.mkdtemp()
+    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
+    >>> sorted(path.name for path in draw_figures(folder, tempfile.mkdtemp()))
+    ['convergence-Ia.png', 'convergence-Ia.svg', 'divergences-Ia.png', 'divergences-Ia.svg']
     """
     results = load_results(folder)
     written: list[Path] = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._files import appearing
 from graphratio._optional import import_optional
 from graphratio.plotting._common import INK
 
@@ -73,7 +74,10 @@ def save(figure: Any, folder: Path, name: str, formats: Sequence[str] = FORMATS)
     for path in paths:
         # Without the date, which would make every file a new one.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=144, metadata=metadata, facecolor="white")
+        with appearing(path) as rough:
+            figure.savefig(
+                rough, format=path.suffix[1:], dpi=144, metadata=metadata, facecolor="white"
+            )
     pyplot().close(figure)
     return paths
 

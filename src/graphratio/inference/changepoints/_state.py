@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphratio.estimators import GRULSIF, Pool
-from graphratio.estimators.archive import Format, without_generators
+from graphratio.estimators.archive import Format, lasting
 from graphratio.graph import Graph
 from graphratio.inference.changepoints._calibration import Calibration, TailTable
 from graphratio.inference.changepoints._features import PanelFeatures
@@ -37,7 +37,7 @@ _WINDOWS = ("n_seen", "recent", "reference", "target")
 
 def write(path: str | Path, detector: GraphChangePointDetector) -> None:
     """Write a fitted detector; the file appears only when it is complete."""
-    parameters = without_generators(detector.get_params(deep=False))
+    parameters = lasting(detector.get_params(deep=False))
     estimator = parameters.pop("estimator")
     stream, features = detector._stream, detector.features_
     calibration = stream.calibration
@@ -66,7 +66,7 @@ def read(path: str | Path, kind: type[GraphChangePointDetector]) -> GraphChangeP
 
 
 def _estimator_parts(estimator: GRULSIF | Pool) -> dict[str, Any]:
-    given = without_generators(estimator.get_params(deep=False))
+    given = lasting(estimator.get_params(deep=False))
     return {"kind": type(estimator).__name__, **given}
 
 

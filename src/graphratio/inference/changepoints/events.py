@@ -34,6 +34,19 @@ class ChangeEvent:
         Chance that a panel of the same length without change has such a value anywhere.
     alarm : label
         The time at which the alarm was raised: the last one that had to be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> panel = rng.normal(size=(300, 6))
+    >>> panel[200:, 3:] += 4.0
+    >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    >>> detector = gr.GraphChangePointDetector(window=25, random_state=0).fit(panel, graph)
+    >>> event = detector.events_[0]
+    >>> event.time, event.nodes
+    (200, (3, 4, 5))
     """
 
     time: Label

@@ -117,7 +117,7 @@ def _from_frame(
     features: Sequence[str] | str | None,
     missing: str,
 ) -> tuple[Panel, Graph]:
-    labels, label_codes, times, time_codes, rows, names = _frames.long_table(
+    labels, label_codes, times, time_codes, rows, names, _ = _frames.long_table(
         frame, node, time, features
     )
     for name, codes in ((node, label_codes), (time, time_codes)):

@@ -37,9 +37,15 @@ const close = () => {
 
 const redraw = () => {
   redrawMap();
+  drawKinds();
   drawSelection();
   if (selected !== null) drawPanel(selected);
 };
+
+const openOnClick = (map) => byId(map).on("plotly_click", (event) => {
+  const i = event.points[0].customdata;
+  if (i !== undefined) select(Number(i));
+});
 
 document.querySelectorAll(".findings button").forEach((button) => button.addEventListener(
   "click", () => select(Number(button.dataset.node), button)));
@@ -53,11 +59,12 @@ addEventListener("afterprint", () => { printing = false; redraw(); });
 // The table works before the chart library, which comes last in the file, has been read.
 document.addEventListener("charts-ready", () => {
   redrawMap();
-  byId("map").on("plotly_click", (event) => {
-    const i = event.points[0].customdata;
-    if (i !== undefined) select(Number(i));
-  });
+  openOnClick("map");
   document.documentElement.dataset.ready = Math.round(performance.now());
   // Below the fold: after the page is ready to use.
-  requestAnimationFrame(() => setTimeout(drawSelection));
+  requestAnimationFrame(() => setTimeout(() => {
+    drawKinds();
+    if (byId("kinds-map")) openOnClick("kinds-map");
+    drawSelection();
+  }));
 });

@@ -10,6 +10,10 @@ const onAxis = (share, i, j) => {
   return panels.features[j].log ? Math.exp(value) : value;
 };
 const spaced = (n, i, j) => Array.from({ length: n }, (_, k) => onAxis(k / (n - 1), i, j));
+// The names of levels on an axis; numbers need none.
+const levelTicks = (levels) => (levels.length
+  ? { tickvals: levels.map((_, k) => k), ticktext: levels.map((level) => shortText(level, 14)) } : {});
+const axisOf = (j) => (panels.features[j].log ? { type: "log" } : levelTicks(panels.features[j].levels));
 const faint = (name) => colour(name) + "40";
 
 const drawFeature = (target, i, j) => {
@@ -26,19 +30,19 @@ const drawFeature = (target, i, j) => {
   const all = unpack(panels.curves[i]).map((share) => share * panels.top[i]);
   const width = panels.features.length * panels.grid;
   const curve = (place) => all.slice(place * width + j * panels.grid, place * width + (j + 1) * panels.grid);
+  const shape = panels.features[j].levels.length ? "hvh" : "linear";
   const behind = panels.drawn[i].map((other, place) => ({
     x: grid, y: curve(place + 1), yaxis: "y2", mode: "lines", showlegend: false,
-    line: { color: colour("behind"), width: 1 }, hoverinfo: "skip", name: shortText(nameOf(other), 24),
+    line: { color: colour("behind"), width: 1, shape }, hoverinfo: "skip", name: shortText(nameOf(other), 24),
   }));
   const own = { x: grid, y: curve(0), yaxis: "y2", mode: "lines", name: "ratio", showlegend: false,
-    line: { color: colour("ratio"), width: 2.5 }, hovertemplate: "ratio %{y:.3g}<extra></extra>" };
-  const scale = panels.features[j].log ? { type: "log" } : {};
+    line: { color: colour("ratio"), width: 2.5, shape }, hovertemplate: "ratio %{y:.3g}<extra></extra>" };
   Plotly.react(target, [sample(reference, data.sides[0], "reference"),
     sample(after, data.sides[1], "target"), ...behind, own], chartLayout({
     ...sized(paperWidth), hovermode: "x", showlegend: true,
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
     margin: { l: 54, r: 10, t: 30, b: 42 },
-    xaxis: axis(shortText(panels.features[j].name, 50), { ...scale, anchor: "y2", showspikes: false }),
+    xaxis: axis(shortText(panels.features[j].name, 50), { ...axisOf(j), anchor: "y2", showspikes: false }),
     yaxis: axis("share", { domain: [0.54, 1], tickformat: ".0%", rangemode: "tozero" }),
     yaxis2: axis("ratio", { domain: [0, 0.46], rangemode: "tozero" }),
     shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y2", y0: 1, y1: 1,
@@ -60,13 +64,12 @@ const drawScatter = (target, i, first, second) => {
     return { x, y, mode: "markers", name: shortText(name, 30), hoverinfo: "skip",
       marker: { size: 6, opacity: 0.6, color: colour(place), symbol: place === "target" ? "diamond" : "circle" } };
   };
-  const scale = (j) => (panels.features[j].log ? { type: "log" } : {});
   Plotly.react(target, [trace(panels.points[i][0], "reference", data.sides[0]),
     trace(panels.points[i][1], "target", data.sides[1])], chartLayout({
     ...sized(paperWidth), showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     margin: { l: 54, r: 10, t: 30, b: 42 },
-    xaxis: axis(shortText(panels.features[first].name, 50), scale(first)),
-    yaxis: axis(shortText(panels.features[second].name, 40), scale(second)),
+    xaxis: axis(shortText(panels.features[first].name, 50), axisOf(first)),
+    yaxis: axis(shortText(panels.features[second].name, 40), axisOf(second)),
   }), stillConfig);
 };
 
@@ -120,13 +123,13 @@ const neighbourList = (i, onSelect) => {
 const featureCaption = (i) => {
   const said = ["Above: how the observations of each sample are distributed. Below: the estimated ratio, above 1 (dashed) where “" +
     `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer.`];
-  if (panels.features.length > 1) said.push("Along each feature the others are held at the median of this node.");
+  if (panels.features.length > 1) said.push(`Along each feature the others are held at the median of this node${panels.features.some((f) => f.levels.length) ? ", categories at the most frequent level" : ""}.`);
   const drawn = panels.drawn[i].length, near = nodes.neighbours[i].length;
   if (drawn) {
     said.push(`Thin grey lines: the ratios of ${drawn < near ? `${drawn} of its ${near} neighbours` : "its neighbours"} at the same points.`);
   } else if (near) said.push("The ratios of its neighbours are left out because the network is large.");
-  if (panels.features.length < data.n_features) {
-    said.push(`Of ${data.n_features} features those ${panels.features.length} are drawn whose means change most over all nodes.`);
+  if (panels.features.length < data.n_columns) {
+    said.push(`Of ${data.n_columns} features those ${panels.features.length} are drawn whose means change most over all nodes.`);
   }
   return said.join(" ");
 };

@@ -1,0 +1,127 @@
+"""`make bench-scale`: large graphs on one machine, every fit in a process of its own.
+
+Two graphs, a square grid and the five nearest neighbours of points in the plane; fifty
+observations in the plane per sample, at most 64 atoms. "alike": all nodes have the same
+reference law and a part of them changes; "own": every node has its own location and scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import graphratio as gr
+
+RESULTS = Path(__file__).with_name("scale.json")
+N_OBSERVATIONS = 50
+MAX_ATOMS = 64
+SIZES = (12_500, 25_000, 50_000, 100_000)
+
+
+def make_graph(kind: str, n_nodes: int) -> gr.Graph:
+    if kind == "plane":
+        return gr.Graph.from_coordinates(np.random.default_rng(1).random((n_nodes, 2)), k=5)
+    side = round(n_nodes**0.5)
+    index = np.arange(side * side).reshape(side, side)
+    across = np.column_stack([index[:, :-1].ravel(), index[:, 1:].ravel()])
+    down = np.column_stack([index[:-1].ravel(), index[1:].ravel()])
+    return gr.Graph.from_edges(np.concatenate([across, down]), nodes=range(side * side))
+
+
+def make_samples(n_nodes: int, law: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shape = (n_nodes, N_OBSERVATIONS, 2)
+    reference, target = rng.standard_normal(shape), rng.standard_normal(shape)
+    target += (np.arange(n_nodes) < n_nodes // 4)[:, np.newaxis, np.newaxis]
+    if law == "own":
+        scale = np.exp(0.5 * rng.standard_normal((n_nodes, 1, 1)))
+        location = 2 * rng.standard_normal((n_nodes, 1, 2))
+        for sample in (reference, target):
+            sample *= scale
+            sample += location
+    return reference, target
+
+
+def run(job: dict) -> dict:
+    """One fit; seconds of wall and processor time from raw arrays to the fitted model."""
+    graph = make_graph(job["graph"], job["n_nodes"])
+    reference, target = make_samples(graph.n_nodes, job["law"])
+    params = {"max_atoms": MAX_ATOMS, "random_state": 0, "max_memory": job.get("max_memory")}
+    if "selection_nodes" in job:
+        params["selection_nodes"] = job["selection_nodes"]
+    else:
+        params["bandwidth"] = 1.5
+        params["graph_penalty"] = job["coupling"] / graph.mean_degree
+        params["node_penalty"] = job["node_penalty"]
+        if job.get("per_node"):
+            params["graph_penalty"] /= graph.n_nodes
+    began, used = time.perf_counter(), time.process_time()
+    model = gr.GRULSIF(**params).fit((reference, target), graph)
+    return job | {
+        "n_nodes": graph.n_nodes,
+        "seconds": time.perf_counter() - began,
+        "processor_seconds": time.process_time() - used,
+        "gibibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "n_iter": model.solution_.n_iter,
+        "residual": model.solution_.residual,
+        "n_components": model.n_components_,
+        "method": model.solution_.method.split(",")[0],
+    }
+
+
+def jobs(largest: int) -> list[dict]:
+    sizes = [size for size in SIZES if size <= largest]
+    corners = [(lam, gam) for lam in (1e-3, 10.0) for gam in (1e-5, 1.0)]
+    todo: list[dict] = []
+    for kind in ("grid", "plane"):
+        for size in sizes:
+            common = {"graph": kind, "n_nodes": size}
+            for lam, gam in corners:
+                todo.append(common | {"law": "alike", "coupling": lam, "node_penalty": gam})
+            for gam in (1e-5, 1.0):
+                weak = {"law": "own", "coupling": 0.01, "node_penalty": gam, "per_node": True}
+                todo.append(common | weak)
+        selection = {"graph": kind, "n_nodes": 10_000, "law": "alike"}
+        todo += [selection | {"selection_nodes": nodes} for nodes in (None, "all")]
+    return todo
+
+
+def show(row: dict) -> str:
+    if "selection_nodes" in row:
+        what = f"selection on {row['selection_nodes'] or 'patches'}"
+    else:
+        name = "lambda N d" if row.get("per_node") else "lambda d"
+        what = f"{name} = {row['coupling']:g}, gamma = {row['node_penalty']:g}"
+    return (
+        f"{row['graph']:>6} {row['n_nodes']:7d} {row['law']:>6}  {what:32} "
+        f"{row['seconds']:7.1f} s {row['processor_seconds']:7.1f} s cpu {row['gibibytes']:5.2f} GiB"
+        f" {row['n_iter']:4d} iterations  residual {row['residual']:.1e}  {row['method']}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest number of nodes")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        print(json.dumps(run(json.loads(options.job))))
+        return
+    rows = []
+    for job in jobs(options.largest):
+        command = [sys.executable, __file__, "--job", json.dumps(job)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        rows.append(json.loads(done.stdout.splitlines()[-1]))
+        print(show(rows[-1]), flush=True)
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What is checked before a release: `nox -s dist` and `nox -s matrix`.
+
+dist    Build wheel and sdist; install the wheel in a fresh environment, without extras and with
+        each extra alone, and the sdist in another; in each, run tests/installed.py.
+matrix  Run the tests with the oldest NumPy, SciPy and scikit-learn that pyproject.toml admits,
+        and with the newest there are.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Without an extra; every extra that users install; from the sdist.
+EXTRAS = ["", *sorted(set(PROJECT["optional-dependencies"]) - {"dev"}), "sdist"]
+CORE = [requirement.replace(">=", "==") for requirement in PROJECT["dependencies"]]
+# Tests that need nothing but the core and the packages of the tests themselves.
+CORE_TESTS = ["tests/estimators", "tests/solvers", "tests/inference", "src/graphratio/estimators"]
+
+nox.options.sessions = ["dist", "matrix"]
+nox.options.reuse_existing_virtualenvs = False
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Wheel and sdist into dist/."""
+    session.install("build")
+    session.run("python", "-m", "build", "--outdir", "dist", str(ROOT), silent=True)
+
+
+@nox.session(requires=["build"])
+@nox.parametrize("extra", EXTRAS)
+def dist(session: nox.Session, extra: str) -> None:
+    """Install what was built, with one extra alone, and use it outside of the repository."""
+    kind = "graphratio-*.tar.gz" if extra == "sdist" else "graphratio-*.whl"
+    built = max((ROOT / "dist").glob(kind), key=lambda path: path.stat().st_mtime)
+    wanted = f"[{extra}]" if extra not in ("", "sdist") else ""
+    session.install(f"graphratio{wanted} @ {built.as_uri()}")
+    session.chdir(session.create_tmp())
+    session.run("python", "-I", str(ROOT / "tests" / "installed.py"), extra or "core")
+
+
+@nox.session
+@nox.parametrize("versions", ["oldest", "newest"])
+def matrix(session: nox.Session, versions: str) -> None:
+    """Run the core tests, or those named after `--`; `-- all` for every test."""
+    core = CORE if versions == "oldest" else PROJECT["dependencies"]
+    session.install(*core, "-e", ".[dev]", *([] if versions == "oldest" else ["--upgrade"]))
+    session.run("python", "-c", "import sklearn; sklearn.show_versions()")
+    chosen = [] if session.posargs == ["all"] else session.posargs or CORE_TESTS
+    session.run("python", "-m", "pytest", "-q", "-m", "not browser", *chosen)

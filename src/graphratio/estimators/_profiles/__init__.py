@@ -1,0 +1,1 @@
+"""Parts of ProfileGRULSIF: held-out data, the search over settings, kinds of change."""

@@ -1,0 +1,136 @@
+"""Features as pictures show them: which one, in original units, over which range.
+
+A category is one column here, as people know it, and has a most frequent level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from graphratio.encoding import Encoding
+from graphratio.exceptions import InputError
+from graphratio.plotting._common import FittedModel, in_original_units
+from graphratio.samples import NodeSamples
+from graphratio.typing import FloatArray
+from graphratio.validation import nearest_name
+
+
+def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Names of the columns that the features came from, and the levels of those that have any."""
+    if model.encoding_ is None:
+        names = [str(name) for name in model.feature_names_in_]
+        return names, [()] * len(names)
+    names = list(model.encoding_.columns)
+    return names, [model.encoding_.levels.get(name, ()) for name in names]
+
+
+def feature_column(model: FittedModel, feature: str | int | None) -> int:
+    """Position of a column by its name or number; the first for None."""
+    names = columns_of(model)[0]
+    if feature is None:
+        return 0
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
+    if whole and 0 <= int(feature) < len(names):
+        return int(feature)
+    raise InputError(f"there is no feature {feature!r}", nearest_name(feature, names))
+
+
+def raw_samples(samples: NodeSamples, model: FittedModel) -> NodeSamples:
+    """Samples of the model's nodes in original units."""
+    if samples.n_features != model.n_features_in_:
+        raise InputError(
+            f"the samples have {samples.n_features} features, "
+            f"but the model was fitted with {model.n_features_in_}",
+            "Pass the same features in the same order as in fit",
+        )
+    values = in_original_units(samples.values, samples.scaling)
+    return replace(samples.aligned(model.nodes_), values=values, scaling=None)
+
+
+def takes_logarithm(model: FittedModel, column: int) -> bool:
+    """Whether the model was fitted on the logarithm of a column."""
+    scaling, encoding = model.scaling_, model.encoding_
+    if encoding is not None:
+        column = int(encoding.starts[column])
+    return scaling is not None and scaling.log is not None and bool(scaling.log[column])
+
+
+def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
+    """Evenly spaced values over the range of the data."""
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        margin = abs(low) * 0.05 or 0.5
+        low, high = low - margin, high + margin
+    return np.asarray(
+        np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
+    )
+
+
+def axis_of(
+    values: FloatArray, levels: tuple[str, ...], count: int, logarithmic: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Where a curve along a column is drawn, and what the column is there.
+
+    Levels have both their ends, so that a curve is level over each of them.
+
+    Examples
+    --------
+    >>> axis_of(np.array([0.0, 1.0]), ("a", "b"), 9, False)
+    (array([-0.5,  0.5,  0.5,  1.5]), array([0., 0., 1., 1.]))
+    """
+    if not levels:
+        grid = evenly(values, count, logarithmic)
+        return grid, grid
+    edges = np.arange(len(levels) + 1) - 0.5
+    return np.repeat(edges, 2)[1:-1], np.repeat(np.arange(edges[-1]), 2)
+
+
+def points_along(
+    encoding: Encoding | None, centre: FloatArray, column: int, along: FloatArray
+) -> FloatArray:
+    """Points with one column varied and the others at a centre, as a model takes them."""
+    points = np.tile(centre, (len(along), 1))
+    points[:, column] = along
+    return points if encoding is None else encoding.expand(points)
+
+
+def in_columns(samples: NodeSamples) -> NodeSamples:
+    """Return the samples with every category as one column, the number of its level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"v": [0, 0], "t": ["b", "a"], "sky": ["rain", "clear"]})
+    >>> samples = NodeSamples.from_frame(table, "v", "t", "b", "a", categorical="sky")
+    >>> in_columns(samples).values.ravel()
+    array([1., 0.])
+    """
+    encoding = samples.encoding
+    if encoding is None:
+        return samples
+    return replace(
+        samples,
+        values=encoding.collapse(samples.values),
+        feature_names=encoding.columns,
+        encoding=None,
+    )
+
+
+def typical_values(values: FloatArray, levels: Sequence[tuple[str, ...]]) -> FloatArray:
+    """Median of every column, and of categories the most frequent level, shape (n_columns,).
+
+    Examples
+    --------
+    >>> typical_values(np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 2.0]]), [(), ("a", "b", "c")])
+    array([2., 2.])
+    """
+    middle = np.median(values, axis=0)
+    for j, names in enumerate(levels):
+        if names:
+            middle[j] = np.bincount(values[:, j].astype(int)).argmax()
+    return np.asarray(middle)

@@ -1,0 +1,50 @@
+// Kinds of change: which nodes, how their ratios look, and the links that were cut.
+const kindColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const kindColour = (kind) => (kind === 0 ? colour("behind") : kindColours[(kind - 1) % kindColours.length]);
+const kindName = (kind) => (kind === 0 ? "unchanged" : data.kinds.labels[kind - 1]);
+
+const drawKindCurves = () => data.kinds.curves.forEach((chart, place) => {
+  const line = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1,
+    line: { color: colour("quiet"), width: 1, dash: "dash" } };
+  Plotly.react(`kinds-curve-${place}`, chart.y.map((ratio, k) => ({
+    x: chart.x, y: ratio, mode: "lines", name: kindName(k + 1),
+    line: { color: kindColour(k + 1), width: 2.5 },
+    hovertemplate: `%{x:.4g}: %{y:.3g}<extra>${kindName(k + 1)}</extra>`,
+  })), chartLayout({
+    ...sized(paperWidth / 2 - 20), shapes: [line], xaxis: axis(shortText(chart.feature, 40), levelTicks(chart.levels)),
+    yaxis: axis("ratio", { rangemode: "tozero" }),
+  }), stillConfig);
+});
+
+const drawKindMap = () => {
+  const { x, y } = data.map;
+  const { kind, cut, labels } = data.kinds;
+  const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : 11;
+  // The unchanged below the others.
+  const traces = [0, ...labels.map((_, k) => k + 1)].map((k) => {
+    const members = kind.flatMap((other, i) => (other === k ? [i] : []));
+    return {
+      x: members.map((i) => x[i]), y: members.map((i) => y[i]), customdata: members,
+      mode: "markers", name: `${kindName(k)} (${members.length})`, hoverinfo: "text",
+      hovertext: members.map((i) => `${shortText(fullName(i), 60)}<br>${kindName(k)}`),
+      marker: { size, color: kindColour(k), line: { color: colour("quiet"), width: 0.8 } },
+    };
+  });
+  const cuts = edgeShapes({ x, y, edges: cut }).map((shape) => (
+    { ...shape, line: { color: colour("target"), width: 1.6, dash: "dot" } }));
+  const kept = edgeShapes(data.map);
+  Plotly.react("kinds-map", traces, mapLayout(data.map, 24, {
+    shapes: [...(data.map.edges.length / 2 <= manyEdges ? kept : []), ...cuts],
+    showlegend: labels.length > 0, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+    margin: { l: 52, r: 24, t: 40, b: 32, autoexpand: false },
+  }), { ...chartConfig, scrollZoom: false });
+};
+
+const drawKinds = () => {
+  if (!data.kinds) return;
+  document.querySelectorAll(".swatch").forEach((swatch) => {
+    swatch.style.background = kindColour(Number(swatch.dataset.kind));
+  });
+  drawKindCurves();
+  if (byId("kinds-map")) drawKindMap();
+};

@@ -1,0 +1,85 @@
+"""Solutions whose residual is computed from the observations, not from kept moments.
+
+Moments may be kept in single precision. The solution for them is then checked with exact
+products; what is left over is solved for again, with the same approximate moments, and added.
+Each such correction gains about as many digits as single precision has.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from graphratio.exceptions import ConvergenceWarning
+from graphratio.graph import Graph
+from graphratio.objectives import GraphObjective
+from graphratio.solvers.choice import solve
+from graphratio.solvers.solution import Solution
+from graphratio.streaming import StreamedData
+from graphratio.typing import FloatArray
+
+MAX_CORRECTIONS = 3
+
+
+def solve_streamed(
+    objective: GraphObjective,
+    data: StreamedData,
+    graph: Graph,
+    method: str,
+    tol: float,
+    max_iter: int,
+) -> tuple[Solution, FloatArray]:
+    """Solve a single candidate to a residual that is computed from the observations.
+
+    Parameters
+    ----------
+    objective : GraphObjective
+        With moments in any precision.
+    data : StreamedData
+        What they came from.
+    graph : Graph
+    method, tol, max_iter :
+        As in `solve`.
+
+    Returns
+    -------
+    solution : Solution
+    fitted : ndarray of shape (n_observations,)
+        psi' theta at every observation.
+    """
+    n_nodes = objective.shape[0]
+    norm = float(np.linalg.norm(objective.rhs)) or 1.0
+    total = Solution(np.zeros_like(objective.rhs), False, 0, 1.0, [], "")
+    first = objective.moments.first
+    goal = tol
+    for _ in range(1 + MAX_CORRECTIONS):
+        problem = replace(objective, moments=replace(objective.moments, first=first))
+        with warnings.catch_warnings():
+            # What counts is the residual from the observations, below.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = solve(problem, graph, method, goal, max_iter)
+        total = _sum(total, found)
+        product, fitted = data.apply(total.theta)
+        gradient = product / n_nodes - objective.rhs
+        gradient += objective.penalty_gradient(total.theta[:, np.newaxis])[:, 0]
+        residual = float(np.linalg.norm(gradient)) / norm
+        total = replace(total, residual=residual, converged=residual <= tol)
+        if total.converged or total.n_iter >= max_iter:
+            break
+        first = -n_nodes * gradient
+        # The correction counts relative to the first right-hand side; half of it for safety.
+        goal = min(0.5, 0.5 * tol / residual)
+    remedy = "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
+    return total.warn_unless_converged(tol, remedy), fitted
+
+
+def _sum(total: Solution, correction: Solution) -> Solution:
+    scale = total.residual
+    return replace(
+        correction,
+        theta=total.theta + correction.theta,
+        n_iter=total.n_iter + correction.n_iter,
+        history=total.history + [scale * step for step in correction.history],
+    )

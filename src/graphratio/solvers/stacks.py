@@ -1,0 +1,70 @@
+"""Stacks of coefficients, shape (n_nodes, n_candidates, m), and operators on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphratio._threads import in_parallel, n_threads
+from graphratio.typing import BoolArray, FloatArray, IntArray
+
+Selection = IntArray | BoolArray
+
+# Entries of a stack that are worked on at once: what is in between stays small enough for the
+# memory to be used again and again.
+GROUP_ENTRIES = 2**21
+
+
+class Linear(Protocol):
+    """A linear operator on stacks, candidate by candidate."""
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Apply it, shape (n_nodes, n_candidates, m)."""
+
+    def restrict(self, candidates: Selection) -> Linear:
+        """The same for some of the candidates only."""
+
+
+def pick(x: FloatArray, candidates: Selection) -> FloatArray:
+    """Some of the candidates of a stack, in the usual memory order, which indexing alone loses."""
+    return np.ascontiguousarray(x[:, candidates])
+
+
+def times(matrix: Any, x: FloatArray) -> FloatArray:
+    """Product of a dense or sparse matrix over the nodes with a stack."""
+    width = int(np.prod(x.shape[1:]))
+    return np.asarray(matrix @ x.reshape(len(x), width)).reshape(-1, *x.shape[1:])
+
+
+def by_columns(work: Callable[[FloatArray, slice], FloatArray], x: FloatArray) -> FloatArray:
+    """Apply something that keeps columns apart, to groups of columns of large stacks.
+
+    Parameters
+    ----------
+    work : callable
+        Takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are.
+    x : ndarray of shape (n_nodes, n_candidates, m)
+
+    Examples
+    --------
+    >>> by_columns(lambda x, columns: 2 * x, np.ones((2, 1, 3))).shape
+    (2, 1, 3)
+    """
+    flat = x.reshape(len(x), -1)
+    n_columns = flat.shape[1]
+    count = -(-flat.size // GROUP_ENTRIES)
+    if count <= 1:
+        return np.asarray(work(flat, slice(0, n_columns)), dtype=x.dtype).reshape(x.shape)
+    # As many groups for every thread.
+    count = min(n_columns, -(-count // n_threads()) * n_threads())
+    ends = np.linspace(0, n_columns, count + 1).astype(int)
+    result = np.empty_like(flat)
+
+    def one(i: int) -> None:
+        columns = slice(int(ends[i]), int(ends[i + 1]))
+        result[:, columns] = work(np.ascontiguousarray(flat[:, columns]), columns)
+
+    in_parallel(one, count)
+    return result.reshape(x.shape)

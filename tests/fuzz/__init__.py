@@ -1,0 +1,1 @@
+"""Random hostile input for the command line: `python -m tests.fuzz` or `make fuzz`."""

@@ -1,0 +1,77 @@
+"""A small part of the fuzzer's inputs, and proof that its judge finds faults."""
+
+import pytest
+import typer
+
+from tests.fuzz import judge as judging
+from tests.fuzz.__main__ import run
+from tests.fuzz.cases import Case, case
+from tests.fuzz.judge import judge
+
+
+def test_an_input_is_a_function_of_its_seed():
+    assert [case(seed) for seed in range(20)] == [case(seed) for seed in range(20)]
+
+
+def test_hostile_input_gives_a_result_or_one_message(tmp_path):
+    codes = set()
+    for seed in range(10**6, 10**6 + 200):
+        verdict = judge(case(seed), tmp_path)
+        assert verdict.faults == [], seed
+        codes.add(verdict.code)
+    assert codes == {0, 1, 2}
+
+
+def test_a_finished_run_is_not_repeated(tmp_path):
+    found = run(0, 20, 1, tmp_path, piece=20)
+    assert (found["inputs"], found["seeds"], found["faults"]) == (20, [[0, 19]], [])
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text().replace('"faults": []', '"faults": ["kept"]'))
+    assert run(0, 20, 1, tmp_path, piece=20)["faults"] == ["kept"]
+
+
+def bare():
+    raise ZeroDivisionError
+
+
+def endless():
+    while True:
+        pass
+
+
+def printing(text, code=0, *, err=False):
+    def command():
+        typer.echo(text, err=err)
+        raise typer.Exit(code)
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        (bare, "ZeroDivisionError"),
+        (endless, "hang"),
+        (printing("{'a': 1}"), "not JSON"),
+        (printing('{"settings": {"alpha": NaN}}'), "NaN is no JSON"),
+        (printing('{"settings": {"alpha": null}}'), "no alpha"),
+        (printing('{"ratios": {"ratio": [1, null]}}'), "a ratio that is no number"),
+        (printing("{}", 1), "and yet a result"),
+        (printing("error: a\nerror: b", 1, err=True), "not one error and one hint"),
+        (printing("error: a\nhint: b\nx.py:3: RuntimeWarning", 1, err=True), "internals"),
+        (printing("error: \x07\nhint: b", 1, err=True), "control characters"),
+        (printing("{}", 3), "exit code 3"),
+    ],
+)
+def test_the_judge_finds_faults(command, fault, tmp_path, monkeypatch):
+    app = typer.Typer(pretty_exceptions_enable=False)
+    # Typer would make a program with one command only a program without commands.
+    app.command("other")(bare)
+
+    @app.command("info")
+    def info(json: bool = False):
+        command()
+
+    monkeypatch.setattr(judging, "program", lambda: typer.main.get_command(app))
+    verdict = judge(Case(0, {}, ["info", "--json"]), tmp_path, limit=0.2)
+    assert fault in "".join(verdict.faults)

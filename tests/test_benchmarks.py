@@ -1,0 +1,144 @@
+"""The arithmetic of the benchmarks: ratios, exponents, the page, and what counts as worse."""
+
+import copy
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _on_the_path():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    yield
+    sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads((ROOT / "benchmarks" / "results.json").read_text())
+
+
+def test_ratio_and_its_interval():
+    from measure import ratio_interval
+
+    theirs, ours = np.array([2.0, 4.0, 8.0]), np.array([1.0, 1.0, 1.0])
+    ratio, low, high = ratio_interval(theirs, ours)
+    assert ratio == pytest.approx(4.0)
+    # t with two degrees of freedom: 4.303 standard errors of log 2.
+    assert high / ratio == pytest.approx(np.exp(4.303 * np.log(2) / np.sqrt(3)), rel=1e-3)
+    assert low * high == pytest.approx(ratio**2)
+
+
+def test_exponent_of_a_power(monkeypatch):
+    import measure
+
+    monkeypatch.setattr(measure, "timed", lambda work: (work(), None))
+    sizes = (1, 2, 4, 8)
+    found = measure.growth("", sizes, [lambda s=size: 3.0 * s**1.5 for size in sizes])
+    assert found.exponent == pytest.approx(1.5)
+    assert found.low <= found.exponent <= found.high
+
+
+def test_contenders_take_turns():
+    from measure import side_by_side
+
+    order = []
+    side_by_side({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    assert "".join(order) == "abbaab"
+
+
+def test_by_hand_is_the_same_estimate():
+    """At fixed hyperparameters the peer's ratios are the library's."""
+    import graphratio as gr
+    from by_hand import ByHand, stacked
+    from graphratio.datasets import make_scenario
+
+    scenario = make_scenario("IIb", n_nodes=12, n=20, random_state=0)
+    model = gr.GRULSIF(0.1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1, tol=1e-9)
+    model.fit(scenario.samples, scenario.graph)
+    hand = ByHand(model.dictionary_, [1.0], [0.01], [0.1])
+    hand.fit(*stacked(scenario), scenario.graph.laplacian)
+    x = scenario.samples.values[:50]
+    for position, node in enumerate(scenario.samples.nodes):
+        expected = model.predict(x, node=node, clip=False)
+        np.testing.assert_allclose(hand.predict(x, position), expected, atol=1e-3)
+
+
+RESULTS = {
+    "pieces": {
+        "densratio": {
+            "comparisons": [
+                {"work": "RULSIF", "peer": "densratio", "ratio": 8.0, "low": 7.0, "high": 9.0}
+            ],
+            "growth": [],
+            "costs": [],
+        },
+        "growth": {
+            "comparisons": [],
+            "growth": [{"what": "nodes", "exponent": 1.0, "low": 0.9, "high": 1.1}],
+            "costs": [{"what": "over products", "value": 4.0, "low": 3.9, "unit": "times"}],
+        },
+    }
+}
+
+
+class TestRegressions:
+    @pytest.fixture
+    def fresh(self):
+        return copy.deepcopy(RESULTS)
+
+    def test_the_same_is_not_worse(self, fresh):
+        from regression import regressions
+
+        assert regressions(RESULTS, fresh) == []
+        assert regressions({"pieces": {}}, fresh) == []
+
+    def test_ratios_that_fell_are_named(self, fresh):
+        from regression import regressions
+
+        (row,) = fresh["pieces"]["densratio"]["comparisons"]
+        row.update(ratio=6.5, low=5.0, high=7.5)
+        assert regressions(RESULTS, fresh) == []
+        row.update(ratio=4.0, low=3.0, high=5.0)
+        assert regressions(RESULTS, fresh) == ["densratio: RULSIF against densratio: 8.0 -> 4.0"]
+
+    def test_exponents_and_multiples_that_rose_are_named(self, fresh):
+        from regression import regressions
+
+        piece = fresh["pieces"]["growth"]
+        piece["growth"][0]["exponent"] = 1.2
+        assert regressions(RESULTS, fresh) == []
+        piece["growth"][0]["exponent"] = 1.4
+        piece["costs"][0].update(value=6.0, low=5.9)
+        assert regressions(RESULTS, fresh) == [
+            "growth: growth with nodes: 1.0 -> 1.4",
+            "growth: over products: 4.0 -> 6.0 times",
+        ]
+
+
+def test_the_page_is_made_of_the_results(stored):
+    from page import page
+    from run import PIECES
+
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == page(stored)
+    assert list(stored["pieces"]) == [name for name in PIECES if name in stored["pieces"]]
+
+
+def test_the_machine_has_no_name(stored):
+    text = json.dumps(stored)
+    assert not re.search(r"/(home|root|tmp|work|usr)/", text)
+
+
+def test_claims_about_speed_are_measured(stored):
+    from claims import CLAIMS, number, pages
+
+    text = " ".join(pages().values())
+    for claim in CLAIMS:
+        assert claim.words in text
+        assert claim.low <= number(stored, claim) <= claim.high, claim
