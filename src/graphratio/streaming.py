@@ -104,15 +104,24 @@ class StreamedData:
         fitted = np.empty(self.samples.n_observations)
         ranges = node_ranges(self.sizes, BLOCK_ROWS)
         weights = mixing_weights(self.sizes, self.alpha)
+        kernel, pivots, transform = (
+            self.features.kernel,
+            self.features.pivots,
+            self.features.transform,
+        )
+        # The whitening goes into the coefficients: a product per node, not per observation.
+        whitened = theta @ transform.T
 
         def work(i: int) -> None:
             nodes = ranges[i]
             rows = self._rows(nodes)
-            psi = self._features(nodes)
-            fitted[rows] = np.einsum("im,im->i", psi, theta[self.samples.node_index[rows]])
+            values = kernel(self.samples.values[rows], pivots, self.features.bandwidth)
+            of_node = whitened[self.samples.node_index[rows]]
+            fitted[rows] = np.einsum("ip,ip->i", values, of_node)
             scale = np.repeat(weights[nodes].ravel(), self.sizes[nodes].ravel())
-            psi *= (scale * fitted[rows])[:, np.newaxis]
-            product[nodes] = segment_indicator(self.sizes[nodes].sum(axis=1), psi.dtype) @ psi
+            values *= (scale * fitted[rows])[:, np.newaxis]
+            total = segment_indicator(self.sizes[nodes].sum(axis=1), values.dtype) @ values
+            product[nodes] = total @ transform
 
         in_parallel(work, len(ranges))
         return product, fitted
