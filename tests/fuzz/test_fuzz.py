@@ -4,9 +4,9 @@ import pytest
 import typer
 
 from tests.fuzz import judge as judging
-from tests.fuzz.__main__ import run
 from tests.fuzz.cases import Case, case
 from tests.fuzz.judge import judge
+from tests.fuzz.run import run
 
 
 def test_an_input_is_a_function_of_its_seed():
