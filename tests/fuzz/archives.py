@@ -143,7 +143,8 @@ def _array(members: dict[str, bytes], rng: random.Random) -> None:
     elif kind == "shape":
         new = new.reshape(-1)
     elif kind == "type":
-        new = new.astype(rng.choice(["f4", "i8", "U3", "?"]))
+        kind = rng.choice(["f4", "i8", "U3", "?"])
+        new = new.astype("U3" if new.dtype.kind in "SU" else kind)
     elif kind == "empty":
         new = new[:0]
     elif kind == "larger":
