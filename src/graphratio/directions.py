@@ -61,7 +61,9 @@ class Leading:
         covariance = second - np.outer(mean_features, mean_features)
         values, vectors = linalg.eigh(covariance, subset_by_index=(low, size - 1))
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        total = max(float(np.trace(covariance)), np.finfo(float).tiny)
+        # Without any spread, as of a single observation, what is left is rounding.
+        rounding = np.finfo(float).eps * float(np.trace(second)) + np.finfo(float).tiny
+        total = max(float(np.trace(covariance)), rounding)
         count = min(1 + int(np.searchsorted(np.cumsum(values) / total, CARRIED)), len(values))
         kept = values[:count]
         weights = kept / kept.sum() if kept.sum() > 0 else np.full(count, 1 / count)

@@ -163,3 +163,12 @@ def test_kept_in_files(tmp_path):
     model.save(tmp_path / "model.grz")
     again = gr.load(tmp_path / "model.grz")
     np.testing.assert_array_equal(again.effective_sizes(), model.effective_sizes())
+
+
+def test_a_node_without_data_beside_a_single_observation():
+    reference = {"a": [[1.5, 1.4]], "b": np.empty((0, 2))}
+    target = {"a": [[4.5, 2.6]], "b": np.empty((0, 2))}
+    graph = gr.Graph.from_edges([("a", "b", 0.25)])
+    model = gr.recommended(random_state=0).fit((reference, target), graph)
+    np.testing.assert_array_equal(model.direction_moments_[1], 0.0)
+    assert np.isfinite(model.effective_sizes()).all()
