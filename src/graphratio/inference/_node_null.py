@@ -36,6 +36,7 @@ from graphratio.inference._statistics import NAMES, combined_count, exceedances,
 from graphratio.moments import DenseSecond, Moments
 from graphratio.objectives import GraphObjective
 from graphratio.solvers import basis_of, solve_nodes, solve_path
+from graphratio.solvers.bases import Basis
 from graphratio.typing import BoolArray, FloatArray, IntArray
 
 # The prediction of the neighbours is a direction to look in: this accuracy is plenty.
@@ -181,11 +182,14 @@ class _ConditionalFits:
         first = features.first(pooled)
         witness = np.zeros((n_nodes, m))
         conductance = np.zeros((n_nodes, m))
+        for group in np.unique(groups[nodes]):
+            members = groups == group
+            conductance[members] = conductances(features.second, graph, *penalties[group])[members]
+        basis = basis_of(graph) if graph.n_edges else None
         for part in group_parts(groups, nodes):
             lam, gam = penalties[groups[part[0]]]
-            predicted = _prediction(features, first, pooled, graph, part, lam, gam)
+            predicted = _prediction(features, first, pooled, graph, basis, part, lam, gam)
             witness[part] = predicted[part]
-            conductance[part] = conductances(features.second, graph, lam, gam)[part]
         held, witness = conductance[nodes], witness[nodes]
         system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
         place = np.empty(n_nodes, dtype=np.intp)
@@ -207,6 +211,7 @@ def _prediction(
     first: FloatArray,
     pooled: PooledSamples,
     graph: Graph,
+    basis: Basis | None,
     masked: IntArray,
     lam: float,
     gam: float,
@@ -221,9 +226,9 @@ def _prediction(
         prior_ratio=1.0,
     )
     objective = GraphObjective.of(moments, graph.laplacian, lam, gam)
-    if not graph.n_edges:
+    if basis is None:
         return solve_nodes(objective)[:, 0]
-    return solve_path(objective, basis_of(graph), _TOLERANCE, _ITERATIONS).theta[:, 0]
+    return solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta[:, 0]
 
 
 def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> FloatArray:
