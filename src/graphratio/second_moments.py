@@ -52,6 +52,9 @@ class SecondMoment(Protocol):
     def combinations(self, factors: FloatArray) -> FloatArray:
         """Sums over nodes of factor times A_v, shape (k, m, m) for factors (k, n_nodes)."""
 
+    def take(self, nodes: IntArray) -> SecondMoment:
+        """Those of some of the nodes, in the given order."""
+
     def astype(self, dtype: type[np.floating]) -> SecondMoment:
         """The same moments in another precision."""
 
@@ -92,6 +95,10 @@ class DenseSecond:
     def combinations(self, factors: FloatArray) -> FloatArray:
         """Sums of the blocks, one matrix product, shape (k, m, m)."""
         return _sums_of_blocks(self.blocks, factors)
+
+    def take(self, nodes: IntArray) -> DenseSecond:
+        """Blocks of some of the nodes."""
+        return DenseSecond(self.blocks[nodes])
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
         """The same blocks in another precision."""
@@ -146,6 +153,10 @@ class CompactSecond:
     def combinations(self, factors: FloatArray) -> FloatArray:
         """Sums of the blocks as they are kept, shape (k, m, m)."""
         return _sums_of_blocks(self.blocks, factors)
+
+    def take(self, nodes: IntArray) -> CompactSecond:
+        """Blocks of some of the nodes."""
+        return CompactSecond(self.blocks[nodes])
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
         """The same blocks with products in the given precision."""
@@ -228,6 +239,20 @@ class FactoredSecond:
                     rows = slice(begin, begin + BLOCK_ROWS)
                     total += flat[rows].T @ (flat[rows] * scale[rows])
         return totals
+
+    def take(self, nodes: IntArray) -> FactoredSecond:
+        """Rows of some of the nodes, each of which may be asked for once."""
+        position = np.full(self.n_nodes, -1)
+        position[nodes] = np.arange(len(nodes))
+        parts = []
+        for own, psi, weights in self.parts:
+            kept = np.flatnonzero(position[own] >= 0)
+            if kept.size:
+                parts.append((position[own[kept]], psi[kept], weights[kept]))
+        # Nodes without rows are in no part; one of the parts says how many features there are.
+        _, psi, weights = self.parts[0]
+        nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
+        return FactoredSecond(len(nodes), parts or [nothing])
 
     def astype(self, dtype: type[np.floating]) -> FactoredSecond:
         """The same features in another precision."""

@@ -19,13 +19,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from graphratio.graph import Graph
 from graphratio.solvers.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.low_modes import LowModes, component_indicators, low_modes, reciprocal
 from graphratio.solvers.multigrid import Multigrid
 from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
-from graphratio.typing import FloatArray
+from graphratio.typing import FloatArray, IntArray
 
 # Up to this many nodes the full eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 800
@@ -46,6 +47,16 @@ class Basis(Protocol):
     @property
     def hierarchy(self) -> Hierarchy:
         """Ever smaller graphs, for multigrid."""
+
+    @property
+    def components(self) -> IntArray:
+        """Connected component of every node."""
+
+    def in_null_space(self, x: sparse.csr_array) -> tuple[IntArray, Any]:
+        """Functions that are constant on components, given at the nodes, in these coordinates.
+
+        Returns the coordinates in which they are not zero, and their values there.
+        """
 
     def to_nodes(self, x: FloatArray) -> FloatArray:
         """From these coordinates to nodes."""
@@ -105,6 +116,16 @@ class SpectralBasis:
         """Ever smaller graphs, for multigrid."""
         return build_hierarchy(self.laplacian)
 
+    @cached_property
+    def components(self) -> IntArray:
+        """Connected component of every node."""
+        return np.asarray(csgraph.connected_components(self.laplacian, directed=False)[1])
+
+    def in_null_space(self, x: sparse.csr_array) -> tuple[IntArray, Any]:
+        """The lowest modes, as many as there are components."""
+        lowest = np.arange(self.components.max() + 1)
+        return lowest, self.vectors[:, lowest].T @ x
+
     def to_nodes(self, x: FloatArray) -> FloatArray:
         """V X."""
         return times(self.vectors, x)
@@ -157,6 +178,16 @@ class NodeBasis:
             laplacian = laplacian.toarray()
         constants = component_indicators(graph, LOW_MODES).astype(dtype)
         return cls(laplacian, constants, graph)
+
+    @property
+    def components(self) -> IntArray:
+        """Connected component of every node."""
+        return self.graph.components
+
+    def in_null_space(self, x: sparse.csr_array) -> tuple[IntArray, Any]:
+        """The nodes concerned."""
+        nodes = np.flatnonzero(np.diff(x.indptr))
+        return nodes, x[nodes]
 
     def to_nodes(self, x: FloatArray) -> FloatArray:
         """Nothing to do."""

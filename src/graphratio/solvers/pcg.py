@@ -19,6 +19,7 @@ from graphratio.objectives import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis
 from graphratio.solvers.block_jacobi import HalfSum
 from graphratio.solvers.block_multigrid import BlockMultigrid
+from graphratio.solvers.components import with_component_means
 from graphratio.solvers.mean_field import mean_field
 from graphratio.solvers.solution import Solution
 from graphratio.solvers.stacks import Linear, Selection, pick
@@ -195,11 +196,10 @@ def _plan(
 
 
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
-    if name == "kronecker":
-        return mean_field(objective, basis)
-    if name == "mixed":
-        return HalfSum.of(objective, basis, mean_field(objective, basis))
-    return BlockMultigrid.of(objective, basis, basis.hierarchy)
+    if name == "multigrid":
+        return BlockMultigrid.of(objective, basis, basis.hierarchy)
+    field = with_component_means(mean_field(objective, basis), objective, basis)
+    return field if name == "kronecker" else HalfSum.of(objective, basis, field)
 
 
 class _System:

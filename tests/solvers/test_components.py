@@ -1,0 +1,127 @@
+"""Graphs in several pieces: the means over the pieces are solved with their own data."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from tests.problems import dense_solution
+from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
+
+from graphratio.graph import Graph
+from graphratio.moments import Moments
+from graphratio.objectives import GraphObjective
+from graphratio.second_moments import CompactSecond, DenseSecond, FactoredSecond
+from graphratio.solvers import basis_of, solve_pcg
+from graphratio.solvers.bases import NodeBasis
+from graphratio.solvers.components import ComponentMeans, with_component_means
+from graphratio.solvers.mean_field import mean_field
+
+BASES = {"modes": basis_of, "nodes": NodeBasis.of}
+
+
+def rings(count, length=8):
+    ring = np.roll(np.eye(length), 1, axis=1)
+    return sparse.block_diag([ring + ring.T] * count)
+
+
+def corrected(objective, basis):
+    return with_component_means(mean_field(objective, basis), objective, basis)
+
+
+def as_matrix(operator, basis, n_nodes, m):
+    unit = np.eye(n_nodes * m).reshape(n_nodes * m, n_nodes, 1, m)
+    columns = [basis.to_nodes(operator.apply(basis.from_nodes(x))).ravel() for x in unit]
+    return np.array(columns)
+
+
+@pytest.mark.parametrize("where", BASES)
+def test_means_over_components_are_solved_exactly(where):
+    graph = ragged_graph()
+    m = 3
+    objective = GraphObjective.of(
+        plane_moments(graph.n_nodes, alike=False, m=m), graph.laplacian, 0.01, 1e-2
+    )
+    basis = BASES[where](graph)
+    matrix = as_matrix(corrected(objective, basis), basis, graph.n_nodes, m)
+    largest = np.abs(matrix).max()
+    assert_allclose(matrix, matrix.T, atol=1e-5 * largest)
+    assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
+    blocks, ridge = objective.moments.second.dense(), graph.n_nodes * 0.01 * 1e-2
+    rng = np.random.default_rng(0)
+    for component in np.unique(graph.components)[1:]:
+        inside = graph.components == component
+        value = rng.normal(size=m)
+        found = (matrix @ np.outer(inside, value).ravel()).reshape(-1, m)
+        exact = np.linalg.solve(blocks[inside].mean(axis=0) + ridge * np.eye(m), value)
+        assert_allclose(found, np.outer(inside, exact), rtol=1e-4, atol=1e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("where", BASES)
+@pytest.mark.parametrize("lam", [1e-5, 1e-2])
+def test_solutions_are_the_dense_ones(where, lam):
+    graph = ragged_graph()
+    moments = plane_moments(graph.n_nodes, alike=False, m=4)
+    objective = GraphObjective.of(moments, graph.laplacian, lam, 1e-3)
+    solution = solve_pcg(objective, BASES[where](graph), 1e-9, 400)
+    truth = dense_solution(objective)
+    assert np.linalg.norm(solution.theta - truth) <= 1e-5 * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("where", BASES)
+def test_a_few_stray_nodes_cost_no_iterations(where):
+    """Small pieces beside a large one, whose mean says little about them."""
+    whole = grid_graph(24)
+    apart = Graph.from_adjacency(sparse.block_diag([whole.adjacency, rings(20), np.zeros((5, 5))]))
+    counts = {}
+    for name, graph in {"whole": whole, "apart": apart}.items():
+        moments = plane_moments(graph.n_nodes, alike=False)
+        objective = GraphObjective.of(moments, graph.laplacian, 1.0, 1e-5)
+        counts[name] = solve_pcg(objective, BASES[where](graph), 1e-6, 300, "kronecker").n_iter
+    assert counts["apart"] <= counts["whole"] + 3
+
+
+def test_connected_graphs_and_large_components_are_left_alone():
+    single, most = grid_graph(12), sparse.block_diag([grid_graph(12).adjacency, rings(1)])
+    for graph, n_corrected in ((single, 0), (Graph.from_adjacency(most), 1)):
+        moments = plane_moments(graph.n_nodes, alike=True, m=3)
+        objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
+        operator = corrected(objective, NodeBasis.of(graph))
+        count = operator.indicators.shape[1] if isinstance(operator, ComponentMeans) else 0
+        assert count == n_corrected
+
+
+def test_many_candidates_at_once_equal_one_by_one():
+    graph = ragged_graph()
+    moments = plane_moments(graph.n_nodes, alike=False, m=3)
+    lam = np.geomspace(1e-4, 1, 5)
+    basis = basis_of(graph)
+    x = np.random.default_rng(0).normal(size=(graph.n_nodes, 5, 3))
+    together = corrected(GraphObjective.of(moments, graph.laplacian, lam, 1e-2), basis)
+    for i, value in enumerate(lam):
+        alone = corrected(GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis)
+        expected = alone.apply(x[:, [i]])
+        tolerance = {"rtol": 1e-4, "atol": 1e-5 * np.abs(expected).max()}
+        assert_allclose(together.apply(x)[:, [i]], expected, **tolerance)
+        assert_allclose(together.restrict(np.array([i])).apply(x[:, [i]]), expected, **tolerance)
+
+
+@pytest.mark.parametrize("chunk", [3, 2048])
+def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
+    monkeypatch.setattr("graphratio.solvers.components.CHUNK", chunk)
+    graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
+    psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
+    # In two rectangles, out of order, and with a node that has no rows at all.
+    order = rng.permutation(20)[:-1]
+    parts = [(nodes, psi[nodes], weights[nodes]) for nodes in (order[:8], order[8:])]
+    factored = FactoredSecond(20, parts)
+    forms = [factored, DenseSecond(factored.dense()), CompactSecond(factored.dense(compact=True))]
+    x = rng.normal(size=(20, 1, m))
+    found = []
+    for second in forms:
+        moments = Moments(second, np.zeros((20, m)), np.ones(20, bool))
+        objective = GraphObjective.of(moments, graph.laplacian, 0.1, 0.1)
+        found.append(corrected(objective, NodeBasis.of(graph)).apply(x))
+        nodes = np.array([7, 3, int(np.setdiff1d(np.arange(20), order)[0])])
+        assert_allclose(second.take(nodes).dense(), factored.dense()[nodes], rtol=1e-6, atol=1e-6)
+    for other in found[1:]:
+        assert_allclose(other, found[0], rtol=1e-4, atol=1e-5)
