@@ -102,5 +102,7 @@ class Directions:
         mean_features : ndarray of shape (m,)
         """
         share = len(moments.complete) / max(int(moments.complete.sum()), 1)
-        leading = Leading.of(moments.second.mean().astype(np.float64) * share, mean_features)
+        leading = Leading.of(
+            moments.second.mean(rough=True).astype(np.float64) * share, mean_features
+        )
         return cls(leading.weights, leading.moments(moments.second))

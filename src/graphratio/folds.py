@@ -10,7 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from graphratio.moments import Moments, MomentSums, factored_moments, mixing_weights
+from graphratio.moments import (
+    Moments,
+    MomentSums,
+    factored_moments,
+    mixing_weights,
+    moments_without,
+)
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
 
@@ -99,6 +105,5 @@ class FoldedMoments:
         rows = np.flatnonzero(self.folds == fold)
         counts = np.bincount(self.segment[rows], minlength=self.shape[0] * 2)
         psi, sizes = self.psi[rows], counts.reshape(self.shape)
-        train = MomentSums.of(psi, sizes).replace_by_complement(self.total)
-        held_out = factored_moments(psi, sizes, self.alpha, self.prior_ratio)
-        return train.mixed(self.alpha, self.prior_ratio), held_out
+        train = moments_without(self.total, psi, sizes, self.alpha, self.prior_ratio)
+        return train, factored_moments(psi, sizes, self.alpha, self.prior_ratio)

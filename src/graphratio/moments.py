@@ -28,6 +28,9 @@ from graphratio.second_moments import FactoredSecond as FactoredSecond
 from graphratio.second_moments import SecondMoment as SecondMoment
 from graphratio.typing import BoolArray, FloatArray, IntArray
 
+# Entries of second moments that are worked on at once, to stay in the cache.
+CHUNK_ENTRIES = 2**17
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -100,11 +103,6 @@ class MomentSums:
         return MomentSums(
             self.second - other.second, self.first - other.first, self.sizes - other.sizes
         )
-
-    def replace_by_complement(self, whole: MomentSums) -> MomentSums:
-        """Return whole - self in the memory of self, which is lost."""
-        np.subtract(whole.second, self.second, out=self.second)
-        return MomentSums(self.second, whole.first - self.first, whole.sizes - self.sizes)
 
     def mixed(self, alpha: float | FloatArray, prior_ratio: float = 0.0) -> Moments:
         """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""
@@ -189,6 +187,60 @@ def factored_moments(
         parts.append((batch.segments, _rectangle_of(psi, batch.rows, batch.valid), weight))
     b = problem_first(first, used, alpha, prior_ratio)
     return Moments(FactoredSecond(len(sizes), parts), b, has_both(used), prior_ratio)
+
+
+def moments_without(
+    total: MomentSums,
+    psi: FloatArray,
+    sizes: IntArray,
+    alpha: float | FloatArray,
+    prior_ratio: float = 0.0,
+) -> Moments:
+    """Moments of what is left when some of the rows that were summed are taken away.
+
+    Equal to ``(total - MomentSums.of(psi, sizes)).mixed(alpha, prior_ratio)``, without sums of
+    the rows taken away: a few nodes at a time, which stay in the cache.
+
+    Parameters
+    ----------
+    total : MomentSums
+    psi : ndarray of shape (n_rows, m)
+        The rows to take away, sorted by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+        How many of them each sample has.
+    alpha, prior_ratio : float
+    """
+    left = total.sizes - sizes
+    scale = mixing_weights(left, alpha).astype(psi.dtype)
+    of_row = np.repeat(scale.ravel(), sizes.ravel())
+    n_nodes, _, m, _ = total.second.shape
+    blocks = np.empty((n_nodes, m, m), dtype=psi.dtype)
+    step = max(1, CHUNK_ENTRIES // m**2)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    for batch in batches(starts, per_node):
+        for begin in range(0, len(batch.segments), step):
+            some = slice(begin, begin + step)
+            nodes = _as_slice(batch.segments[some])
+            rows = batch.rows[some]
+            valid = None if batch.valid is None else batch.valid[some]
+            taken = _rectangle_of(psi, rows, valid)
+            block = total.second[nodes, 0] * scale[nodes, 0, np.newaxis, np.newaxis]
+            block += total.second[nodes, 1] * scale[nodes, 1, np.newaxis, np.newaxis]
+            block -= (taken * of_row[rows][:, :, np.newaxis]).transpose(0, 2, 1) @ taken
+            blocks[nodes] = block
+    none = np.flatnonzero(per_node == 0)
+    blocks[none] = np.einsum("vk,vkij->vij", scale[none], total.second[none])
+    first = total.first - (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(-1, 2, m)
+    b = problem_first(first, left, alpha, prior_ratio)
+    return Moments(DenseSecond(blocks), b, has_both(left), prior_ratio)
+
+
+def _as_slice(index: IntArray) -> IntArray | slice:
+    """Increasing positions without a gap as a slice, which is taken without copying."""
+    if index[-1] - index[0] + 1 == len(index):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def prefers_factored(sizes: IntArray, m: int) -> bool:

@@ -65,6 +65,11 @@ class Level:
     restriction: sparse.csr_array
     radius: float
 
+    @cached_property
+    def neighbours(self) -> sparse.csr_array:
+        """Off-diagonal part of the Laplacian with its sign changed."""
+        return sparse.csr_array(sparse.diags_array(self.laplacian.diagonal()) - self.laplacian)
+
     @property
     def mass_diagonal(self) -> FloatArray:
         """Diagonal of the mass, shape (n,)."""

@@ -34,6 +34,9 @@ LARGEST_SPECTRUM = 800
 # Above this share of non-zeros a dense product with the Laplacian is faster.
 DENSE_SHARE = 0.05
 
+# Entries of a stack that a dense product is done with at once: the more columns the better.
+DENSE_GROUP = 2**22
+
 # Components whose means are kept apart from the rest, and lowest modes of crowded graphs.
 LOW_MODES = 8
 
@@ -165,6 +168,11 @@ class NodeBasis:
         """Ever smaller graphs, for multigrid."""
         return build_hierarchy(self.graph.laplacian)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether nodes have very many neighbours."""
+        return 2 * self.graph.n_edges > CROWDED * self.graph.n_nodes
+
     @cached_property
     def lowest(self) -> tuple[FloatArray, FloatArray]:
         """Lowest modes of the Laplacian, for crowded graphs."""
@@ -204,7 +212,7 @@ class NodeBasis:
 
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
         """One cycle of multigrid; on crowded graphs the lowest modes and the degrees."""
-        if 2 * self.graph.n_edges <= CROWDED * self.graph.n_nodes:
+        if not self.crowded:
             return Multigrid.of(self.hierarchy, w, lam, gam)
         dtype = self.constants.dtype
         modes, vectors = self.lowest
@@ -236,7 +244,8 @@ class LaplacianPenalty:
             product *= lam[which]
             return product
 
-        return by_columns(work, x)
+        dense = isinstance(self.basis.laplacian, np.ndarray)
+        return by_columns(work, x, DENSE_GROUP if dense else None)
 
     def restrict(self, candidates: Selection) -> LaplacianPenalty:
         """Keep some of the candidates."""

@@ -114,11 +114,31 @@ class _Cycle:
         if depth == len(self.steps):
             return np.asarray(self.vectors @ (self.last * (self.vectors.T @ right)))
         level, step = self.levels[depth], self.steps[depth]
+        if level.mass is None:
+            return self._finest(level, step, right)
         x: FloatArray = step * right
         left = self._left(level, right, x)
         x += level.interpolation @ self._below(depth + 1, level.restriction @ left)
         left = self._left(level, right, x)
         left *= step
+        x += left
+        return x
+
+    def _finest(self, level: Level, step: FloatArray, right: FloatArray) -> FloatArray:
+        """The same with the identity for M, where step (tau + D) is one number.
+
+        So only neighbours are multiplied with: right - (tau I + L) (step right) is
+        (1 - omega) right + W (step right), with W the off-diagonal part of -L.
+        """
+        rest = step.dtype.type(1 - DAMPING / level.radius)
+        x: FloatArray = step * right
+        left: FloatArray = level.neighbours @ x
+        left += rest * right
+        x += level.interpolation @ self._below(1, level.restriction @ left)
+        left = level.neighbours @ x
+        left += right
+        left *= step
+        x *= rest
         x += left
         return x
 

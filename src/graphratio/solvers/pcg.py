@@ -19,10 +19,10 @@ from graphratio.objectives import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis
 from graphratio.solvers.block_jacobi import HalfSum
 from graphratio.solvers.block_multigrid import BlockMultigrid
-from graphratio.solvers.components import with_component_means
+from graphratio.solvers.corrections import with_own_means
 from graphratio.solvers.mean_field import mean_field
 from graphratio.solvers.solution import Solution
-from graphratio.solvers.stacks import Linear, Selection, pick
+from graphratio.solvers.stacks import Linear, Selection, pick, row_chunks
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice
 
@@ -198,7 +198,7 @@ def _plan(
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
         return BlockMultigrid.of(objective, basis, basis.hierarchy)
-    field = with_component_means(mean_field(objective, basis), objective, basis)
+    field = with_own_means(mean_field(objective, basis), objective, basis)
     return field if name == "kronecker" else HalfSum.of(objective, basis, field)
 
 
@@ -245,7 +245,6 @@ def _iterate(
     # Steps of the active candidates, added to x when the set of them changes.
     p: FloatArray = np.zeros_like(r)
     part: FloatArray = p
-    work: FloatArray = p
     rho: FloatArray = np.zeros(n_candidates, dtype=x.dtype)
     for step in range(max_iter):
         going = relative[active] > tol
@@ -256,22 +255,40 @@ def _iterate(
             active = active[going]
             system, inverse = system.restrict(going), inverse.restrict(going)
             r, p, rho = pick(r, going), pick(p, going), rho[going]
-            part, work = np.zeros_like(r), np.empty_like(r)
+            part = np.zeros_like(r)
         counts[active[relative[active] > tol]] += 1
         z = inverse.apply(r)
         previous, rho = rho, _dots(r, z)
-        p *= _broadcast(_ratio(rho, previous))
-        p += z
+        _turn(p, z, _ratio(rho, previous))
         q = system.apply(p)
-        length = _broadcast(_ratio(rho, _dots(p, q)))
-        np.multiply(length, p, out=work)
-        part += work
-        q *= length
-        r -= q
-        relative[active] = np.sqrt(_dots(r, r)) / norm[active]
+        length = _ratio(rho, _dots(p, q))
+        relative[active] = np.sqrt(_advance(part, r, p, q, length)) / norm[active]
         history.append(relative.copy())
     x[:, active] += part
     return counts, history, relative
+
+
+def _turn(p: FloatArray, z: FloatArray, share: FloatArray) -> None:
+    """The next direction, in place: z plus a share of the last one."""
+    for rows in row_chunks(p):
+        p[rows] *= _broadcast(share)
+        p[rows] += z[rows]
+
+
+def _advance(
+    x: FloatArray, r: FloatArray, p: FloatArray, q: FloatArray, length: FloatArray
+) -> FloatArray:
+    """Go along a direction p with image q, in place, and return the squares of the residuals.
+
+    `q` is lost.
+    """
+    squares: FloatArray = np.zeros_like(length)
+    for rows in row_chunks(p):
+        x[rows] += _broadcast(length) * p[rows]
+        q[rows] *= _broadcast(length)
+        r[rows] -= q[rows]
+        squares += _dots(r[rows], r[rows])
+    return squares
 
 
 def _dots(a: FloatArray, b: FloatArray) -> FloatArray:

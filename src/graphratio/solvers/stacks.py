@@ -12,9 +12,22 @@ from graphratio.typing import BoolArray, FloatArray, IntArray
 
 Selection = IntArray | BoolArray
 
-# Entries of a stack that are worked on at once: what is in between stays small enough for the
-# memory to be used again and again.
-GROUP_ENTRIES = 2**21
+# Entries of a stack that are worked on at once, so that what is in between stays in the cache,
+# and columns that are at least, since going through a sparse matrix has a cost of its own.
+GROUP_ENTRIES = 2**18
+GROUP_COLUMNS = 16
+
+
+def row_chunks(x: FloatArray) -> list[slice]:
+    """Nodes of a stack that are worked on at once, where several steps are to share a cache.
+
+    Examples
+    --------
+    >>> row_chunks(np.empty((3, 2, 2)))
+    [slice(0, 3, None)]
+    """
+    step = max(1, GROUP_ENTRIES * len(x) // max(x.size, 1))
+    return [slice(begin, min(begin + step, len(x))) for begin in range(0, len(x), step)]
 
 
 class Linear(Protocol):
@@ -38,7 +51,9 @@ def times(matrix: Any, x: FloatArray) -> FloatArray:
     return np.asarray(matrix @ x.reshape(len(x), width)).reshape(-1, *x.shape[1:])
 
 
-def by_columns(work: Callable[[FloatArray, slice], FloatArray], x: FloatArray) -> FloatArray:
+def by_columns(
+    work: Callable[[FloatArray, slice], FloatArray], x: FloatArray, entries: int | None = None
+) -> FloatArray:
     """Apply something that keeps columns apart, to groups of columns of large stacks.
 
     Parameters
@@ -46,6 +61,8 @@ def by_columns(work: Callable[[FloatArray, slice], FloatArray], x: FloatArray) -
     work : callable
         Takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are.
     x : ndarray of shape (n_nodes, n_candidates, m)
+    entries : int, optional
+        Of a group; by default few enough for the cache.
 
     Examples
     --------
@@ -54,7 +71,7 @@ def by_columns(work: Callable[[FloatArray, slice], FloatArray], x: FloatArray) -
     """
     flat = x.reshape(len(x), -1)
     n_columns = flat.shape[1]
-    count = -(-flat.size // GROUP_ENTRIES)
+    count = min(-(-flat.size // (entries or GROUP_ENTRIES)), -(-n_columns // GROUP_COLUMNS))
     if count <= 1:
         return np.asarray(work(flat, slice(0, n_columns)), dtype=x.dtype).reshape(x.shape)
     # As many groups for every thread.
@@ -64,7 +81,7 @@ def by_columns(work: Callable[[FloatArray, slice], FloatArray], x: FloatArray) -
 
     def one(i: int) -> None:
         columns = slice(int(ends[i]), int(ends[i + 1]))
-        result[:, columns] = work(np.ascontiguousarray(flat[:, columns]), columns)
+        result[:, columns] = work(flat[:, columns], columns)
 
     in_parallel(one, count)
     return result.reshape(x.shape)

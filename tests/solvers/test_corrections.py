@@ -1,4 +1,4 @@
-"""Graphs in several pieces: the means over the pieces are solved with their own data."""
+"""Graphs in pieces or clusters: means over them are solved with their own data."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,14 @@ from tests.problems import dense_solution
 from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 
 from graphratio.graph import Graph
-from graphratio.moments import Moments
+from graphratio.moments import Moments, MomentSums
 from graphratio.objectives import GraphObjective
 from graphratio.second_moments import CompactSecond, DenseSecond, FactoredSecond
-from graphratio.solvers import basis_of, solve_pcg
+from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.components import ComponentMeans, with_component_means
+from graphratio.solvers.corrections import Corrected, with_own_means
 from graphratio.solvers.mean_field import mean_field
+from graphratio.solvers.pcg import _iterate, _System
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -25,7 +26,7 @@ def rings(count, length=8):
 
 
 def corrected(objective, basis):
-    return with_component_means(mean_field(objective, basis), objective, basis)
+    return with_own_means(mean_field(objective, basis), objective, basis)
 
 
 def as_matrix(operator, basis, n_nodes, m):
@@ -86,7 +87,7 @@ def test_connected_graphs_and_large_components_are_left_alone():
         moments = plane_moments(graph.n_nodes, alike=True, m=3)
         objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
         operator = corrected(objective, NodeBasis.of(graph))
-        count = operator.indicators.shape[1] if isinstance(operator, ComponentMeans) else 0
+        count = operator.functions.shape[1] if isinstance(operator, Corrected) else 0
         assert count == n_corrected
 
 
@@ -107,7 +108,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.components.CHUNK", chunk)
+    monkeypatch.setattr("graphratio.solvers.corrections.CHUNK", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.
@@ -125,3 +126,67 @@ def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch)
         assert_allclose(second.take(nodes).dense(), factored.dense()[nodes], rtol=1e-6, atol=1e-6)
     for other in found[1:]:
         assert_allclose(other, found[0], rtol=1e-4, atol=1e-5)
+
+
+def clustered_problem(n_candidates=1):
+    """Four crowded clusters whose nodes have their own laws."""
+    rng = np.random.default_rng(0)
+    cluster = np.arange(320) // 80
+    chance = np.where(cluster[:, np.newaxis] == cluster, 0.6, 0.02)
+    upper = np.triu(rng.random((320, 320)) < chance, 1)
+    graph = Graph.from_adjacency((upper + upper.T).astype(float))
+    psi = (
+        rng.normal(size=(320, 30, 4)) * (1 + 3 * (cluster[:, np.newaxis] == np.arange(4)))[:, None]
+    )
+    moments = MomentSums.of(psi.reshape(-1, 4), np.full((320, 2), 15)).mixed(0.1)
+    lam = np.geomspace(1e-3, 1.0, n_candidates)
+    return graph, GraphObjective.of(moments, graph.laplacian, lam, 1e-4)
+
+
+def test_clusters_of_crowded_graphs_are_solved_with_their_own_data():
+    graph, objective = clustered_problem()
+    basis = NodeBasis.of(graph)
+    assert basis.crowded
+    inner = mean_field(objective, basis)
+    operator = with_own_means(inner, objective, basis)
+    assert operator.functions.shape == (320, 4)
+    matrix = as_matrix(operator, basis, 320, 4)
+    assert_allclose(matrix, matrix.T, atol=1e-5 * np.abs(matrix).max())
+    assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
+    # On the span of P it is the inverse of the whole system restricted to that span.
+    P = np.kron(operator.functions, np.eye(4))
+    system = (
+        320 * objective.lam[0] * np.kron(graph.laplacian.toarray() + 1e-4 * np.eye(320), np.eye(4))
+    )
+    for v, block in enumerate(objective.moments.second.dense()):
+        rows = slice(4 * v, 4 * v + 4)
+        system[rows, rows] += block
+    restricted = np.linalg.inv(P.T @ system @ P)
+    assert_allclose(P.T @ matrix @ P, restricted, atol=1e-3 * np.abs(restricted).max())
+
+
+def test_clusters_save_iterations_and_leave_the_answer():
+    graph, objective = clustered_problem(5)
+    basis = NodeBasis.of(graph)
+    path = solve_path(objective, basis, 1e-8, 300, "kronecker")
+    for candidate in range(5):
+        truth = dense_solution(objective, candidate)
+        apart = np.linalg.norm(path.theta[:, candidate] - truth)
+        assert apart <= 1e-5 * np.linalg.norm(truth)
+    plain = CountingInverse(mean_field(objective, basis))
+    rhs = np.repeat(objective.moments.first[:, np.newaxis], 5, axis=1)
+    _iterate(_System(objective, basis), plain, rhs, plain.apply(rhs), 1e-8, 300)
+    assert path.n_iter.max() < 0.7 * plain.count
+
+
+class CountingInverse:
+    def __init__(self, inner):
+        self.inner, self.count = inner, -1
+
+    def apply(self, x):
+        self.count += 1
+        return self.inner.apply(x)
+
+    def restrict(self, candidates):
+        self.inner = self.inner.restrict(candidates)
+        return self
