@@ -40,7 +40,7 @@ ALPHA = 0.1
 BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 60, 100
 # Nodes of each group that are looked at in a draw.
 RATIO_NODES = 4
-FIRST_BOUND, FIRST_GRAPH = 60_000, 70_000
+FIRST_BOUND, FIRST_GRAPH = 100_000, 70_000
 Row = dict[str, object]
 # A unit of work: its key, which starts every row, and how to compute the rows.
 Unit = tuple[dict[str, object], Callable[[], list[Row]]]

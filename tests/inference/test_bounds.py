@@ -10,7 +10,7 @@ from graphratio.exceptions import InputError
 from graphratio.inference import _folded
 from graphratio.inference._plan import NodeMeans, Plan
 from graphratio.inference._refit_noise import RefitNoise, refit_noise
-from graphratio.inference.bounds import _skewed_quantile, bounds_from
+from graphratio.inference.bounds import _lower_quantile, _upper_quantile, bounds_from
 
 ALPHA = 0.1
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3e-4, node_penalty=0.1)
@@ -125,8 +125,24 @@ def test_degrees_of_freedom():
 
 def test_skewness_lowers_the_bound_and_only_lowers_it():
     freedom = np.full(3, 98.0)
-    quantiles = _skewed_quantile(freedom, np.array([-0.5, 0.0, 0.5]), 0.1)
+    quantiles = _lower_quantile(freedom, np.array([-0.5, 0.0, 0.5]), 0.1)
     assert quantiles[0] > quantiles[1] == quantiles[2] == pytest.approx(stats.t.ppf(0.9, 98))
+
+
+def test_hall_quantiles_hold_for_means_of_skewed_terms():
+    """Means of 30 terms minus an exponential: each end is missed by about its share."""
+    terms = -np.random.default_rng(0).exponential(size=(40_000, 30))
+    error = terms.std(axis=1, ddof=1) / np.sqrt(30)
+    above_truth = (terms.mean(axis=1) + 1) / error
+    skewness = np.full(1, -2 / np.sqrt(30))
+    freedom = np.full(1, 29.0)
+    plain = stats.t.ppf(0.95, 29)
+    lower, upper = (f(freedom, skewness, 0.05)[0] for f in (_lower_quantile, _upper_quantile))
+    missed = {"low": (above_truth > lower).mean(), "high": (-above_truth > upper).mean()}
+    assert missed["low"] == pytest.approx(0.05, abs=0.01)
+    assert (above_truth > plain).mean() > 0.08
+    # The upper end is half way between the plain quantile, hardly ever missed, and its share.
+    assert (-above_truth > plain).mean() < missed["high"] < 0.05
 
 
 def test_nested_selection_never_sees_the_fold_it_is_judged_on():

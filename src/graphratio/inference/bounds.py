@@ -30,6 +30,10 @@ from graphratio.samples import align
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.validation import as_generator, check_integer, check_real
 
+# Share of the correction for skewness that is made at the upper end. The skewness is estimated:
+# with all of it intervals at nodes with heavy tails cover less than they say, with none more.
+UPPER_SHARE = 0.5
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DivergenceBounds:
@@ -199,9 +203,13 @@ def bounds_from(
     tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
     one_sided = (1 - confidence) / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
-    lower = estimate - _skewed_quantile(means.freedom, skewness, one_sided) * error
-    below = _skewed_quantile(means.freedom, skewness, one_sided / 2) - lighter
-    above = stats.t.ppf(1 - one_sided / 2, means.freedom) - lighter
+    lower = estimate - _lower_quantile(means.freedom, skewness, one_sided) * error
+    below = _lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
+    above = _upper_quantile(means.freedom, skewness, one_sided / 2) - lighter
+    if simultaneous:
+        # What shortens an interval was measured for single nodes, not this far out.
+        below = below + lighter
+        above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     return DivergenceBounds(
         nodes=data.nodes,
@@ -214,15 +222,34 @@ def bounds_from(
     )
 
 
-def _skewed_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
-    """Upper quantile of a Student statistic of a mean with skewness, after Hall's transform.
+def _lower_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
+    """Errors from the estimate down to the lower end, for a mean with skewness.
 
-    g(t) = t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric for skewness a; its inverse
-    at the quantile of Student's law is returned. Where few large terms decide, a sample that
-    happens to lack them has both too large a mean and too small a spread, and this corrects
-    for it. Never below the plain quantile: skewness to the other side is not made use of.
+    Never below the plain quantile: skewness to the other side is not made use of.
     """
     plain = np.asarray(stats.t.ppf(1 - tail, freedom))
+    return np.asarray(np.maximum(plain, _hall_inverse(plain, skewness)))
+
+
+def _upper_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
+    """Errors from the estimate up to the upper end.
+
+    A sample that has the few large terms has a low mean and a large spread, so the plain
+    quantile reaches too far up. Of what the transform takes off a part is taken.
+    """
+    plain = np.asarray(stats.t.ppf(1 - tail, freedom))
+    less = np.minimum(plain, -_hall_inverse(-plain, skewness))
+    return np.asarray(plain - UPPER_SHARE * (plain - less))
+
+
+def _hall_inverse(quantile: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Quantile of a Student statistic of a mean with skewness, after Hall's transform.
+
+    g(t) = t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric for skewness a; its inverse
+    at a quantile of Student's law is returned. Where few large terms decide, a sample that
+    happens to lack them has both too large a mean and too small a spread, and this corrects
+    for it.
+    """
     # Towards a large negative skewness the transform loses its inverse.
     a = np.clip(skewness, -1.0, -1e-8)
-    return np.asarray(np.maximum(plain, 3.0 / a * (np.cbrt(1.0 + a * (plain - a / 6.0)) - 1.0)))
+    return np.asarray(3.0 / a * (np.cbrt(1.0 + a * (quantile - a / 6.0)) - 1.0))
