@@ -96,12 +96,14 @@ class NystromMap:
         return int(self.transform.shape[1])
 
     def __call__(self, x: FloatArray, dtype: type[np.floating] = np.float64) -> FloatArray:
-        """Features of points, shape (n_points, n_components)."""
+        """Features of points, shape (n_points, n_components), computed in the given precision."""
         psi = np.empty((len(x), self.n_components), dtype=dtype)
+        transform = self.transform.astype(dtype, copy=False)
         # Block by block, so that the kernel values stay in the cache.
         for begin in range(0, len(x), BLOCK_ROWS):
             rows = slice(begin, begin + BLOCK_ROWS)
-            psi[rows] = self.kernel(x[rows], self.pivots, self.bandwidth) @ self.transform
+            values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
+            np.matmul(values, transform, out=psi[rows])
         return psi
 
     def principal(

@@ -45,8 +45,16 @@ class Kernel:
     name: str
     metric: str
 
-    def __call__(self, x: FloatArray, y: FloatArray, bandwidth: float) -> FloatArray:
-        """Kernel matrix of two sets of points, shape (len(x), len(y)).
+    def __call__(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        bandwidth: float,
+        dtype: type[np.floating] = np.float64,
+    ) -> FloatArray:
+        """Kernel matrix of two sets of points, shape (len(x), len(y)), in the given precision.
+
+        Distances are always computed in double precision.
 
         Examples
         --------
@@ -69,6 +77,7 @@ class Kernel:
                     # The square of a very small bandwidth underflows: divide twice instead.
                     values /= -2 * bandwidth
                     values /= bandwidth
+            values = values.astype(dtype, copy=False)
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:

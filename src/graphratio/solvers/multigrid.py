@@ -41,8 +41,9 @@ class Multigrid:
     hierarchy : Hierarchy
     lam : ndarray of shape (n_candidates,)
     tau : ndarray of shape (n_candidates, m)
-    steps : list of ndarray of shape (n, n_candidates, m)
-        omega / D of every level above the one that is diagonalised.
+    diagonals : list of tuple of ndarray of shape (n, 1)
+        Diagonals of L and M, divided by omega, of every level above the one that is diagonalised:
+        with every shift they give the steps omega / D.
     vectors : ndarray of shape (n_last, n_last)
         Of that level, with vectors' M vectors = I and vectors' L vectors diagonal.
     last : ndarray of shape (n_last, n_candidates, m)
@@ -52,7 +53,7 @@ class Multigrid:
     hierarchy: Hierarchy
     lam: FloatArray
     tau: FloatArray
-    steps: list[FloatArray]
+    diagonals: list[tuple[FloatArray, FloatArray]]
     vectors: FloatArray
     last: FloatArray
 
@@ -62,13 +63,13 @@ class Multigrid:
         dtype = np.float32
         tau = (w / lam[:, np.newaxis] + gam[:, np.newaxis]).astype(dtype)
         small = hierarchy.dense_level
-        steps = [_damped_reciprocal(level, tau) for level in hierarchy.levels[: small.depth]]
+        diagonals = [_diagonals(level, dtype) for level in hierarchy.levels[: small.depth]]
         last = 1.0 / (small.modes[:, np.newaxis, np.newaxis] + tau)
         return cls(
             hierarchy,
             lam.astype(dtype),
             tau,
-            steps,
+            diagonals,
             small.vectors.astype(dtype),
             last.astype(dtype),
         )
@@ -78,10 +79,11 @@ class Multigrid:
         lam = np.repeat(self.lam, x.shape[2])
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
+            tau = self.tau.ravel()[which]
             cycle = _Cycle(
                 self.hierarchy.levels,
-                self.tau.ravel()[which],
-                [step.reshape(len(step), -1)[:, which] for step in self.steps],
+                tau,
+                [np.reciprocal(edges + tau * mass) for edges, mass in self.diagonals],
                 self.vectors,
                 self.last.reshape(len(self.last), -1)[:, which],
             )
@@ -95,14 +97,16 @@ class Multigrid:
             self,
             lam=self.lam[candidates],
             tau=self.tau[candidates],
-            steps=[pick(step, candidates) for step in self.steps],
             last=pick(self.last, candidates),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Cycle:
-    """The cycle on some of the columns; the attributes are those of `Multigrid`, flattened."""
+    """The cycle on some of the columns; the attributes are those of `Multigrid`, flattened.
+
+    `steps` are omega / D of every level but the last.
+    """
 
     levels: list[Level]
     tau: FloatArray
@@ -156,7 +160,7 @@ class _Cycle:
         return np.subtract(right, product, out=product)
 
 
-def _damped_reciprocal(level: Level, tau: FloatArray) -> FloatArray:
-    degrees = level.laplacian.diagonal()[:, np.newaxis, np.newaxis]
-    diagonal: FloatArray = degrees + tau * level.mass_diagonal[:, np.newaxis, np.newaxis]
-    return np.asarray(tau.dtype.type(DAMPING / level.radius) / diagonal)
+def _diagonals(level: Level, dtype: type[np.floating]) -> tuple[FloatArray, FloatArray]:
+    scale = level.radius / DAMPING
+    edges, mass = level.laplacian.diagonal() * scale, level.mass_diagonal * scale
+    return edges[:, np.newaxis].astype(dtype), mass[:, np.newaxis].astype(dtype)

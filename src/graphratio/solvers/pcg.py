@@ -29,7 +29,7 @@ from graphratio.validation import check_choice
 PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 
 # Converged candidates are dropped once no more than this share of the batch is still going.
-KEEP_SHARE = 0.95
+KEEP_SHARE = 0.8
 
 # lam * N * mean degree below which the blocks of the nodes have to enter from the start.
 WEAK_COUPLING = 0.05

@@ -17,6 +17,9 @@ Selection = IntArray | BoolArray
 GROUP_ENTRIES = 2**18
 GROUP_COLUMNS = 16
 
+# Entries of a piece of a stack in which several arrays are worked on together.
+ROW_ENTRIES = 2**15
+
 
 def row_chunks(x: FloatArray) -> list[slice]:
     """Nodes of a stack that are worked on at once, where several steps are to share a cache.
@@ -26,7 +29,7 @@ def row_chunks(x: FloatArray) -> list[slice]:
     >>> row_chunks(np.empty((3, 2, 2)))
     [slice(0, 3, None)]
     """
-    step = max(1, GROUP_ENTRIES * len(x) // max(x.size, 1))
+    step = max(1, ROW_ENTRIES * len(x) // max(x.size, 1))
     return [slice(begin, min(begin + step, len(x))) for begin in range(0, len(x), step)]
 
 
