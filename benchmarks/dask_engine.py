@@ -9,9 +9,11 @@ docs/dask.md.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,10 @@ import graphratio as gr
 from graphratio.engine import LocalEngine, Message
 from graphratio.engine.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
 from graphratio.engine.local import LocalPartitions
+from page import between
+
+RESULTS = Path(__file__).with_name("dask.json")
+PAGE = Path(__file__).parents[1] / "docs" / "dask.md"
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,6 @@ ITERATES = 10
 
 # Fits whose medians are compared for the overhead; the smallest is the least disturbed.
 REPEATS = 5
-
-# The overhead per iteration that the engine is to stay below, in milliseconds.
-TARGET = 15.0
 
 
 def grid(side: int) -> gr.Graph:
@@ -166,13 +169,9 @@ def boundary_of(model: gr.GRULSIF) -> int:
     return int(model.solution_.method.split(",")[-1].split()[0])
 
 
-def growth() -> None:
-    """Processor time and bytes of an iteration, partitions in this process."""
-    print("== growth with the graph: two partitions in this process, processor time")
-    print(
-        f"{'nodes':>7} {'m':>3} {'iterations':>10} {'ms/it':>8} {'us/it/node':>11} "
-        f"{'bytes/it':>9} {'by the model':>13} {'MB held':>8} {'by the model':>13}"
-    )
+def growth() -> list[dict[str, float]]:
+    """Processor time and bytes of an iteration, two partitions in this process."""
+    rows = []
     for case in CASES:
         engines: list[KeptEngine] = []
 
@@ -183,28 +182,28 @@ def growth() -> None:
         model, seen = watched(make, case, time.process_time)
         graph, m, n = model.graph_, model.n_components_, 2 * case.n_observations
         modes = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
-        travel = 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5))
         per_node = n * (case.dimension + m) + m * min(m, n) + ITERATES * m + modes
-        memory = 8 * graph.n_nodes * per_node
-        milliseconds = 1e3 * float(np.median(seen.iterations))
-        held = sum(held_bytes(part) for part in engines[0].opened.parts.values())
-        print(
-            f"{graph.n_nodes:7d} {m:3d} {model.solution_.n_iter:10d} {milliseconds:8.2f} "
-            f"{1e3 * milliseconds / graph.n_nodes:11.2f} {seen.bytes[-1]:9d} {travel:13d} "
-            f"{1e-6 * held:8.2f} {1e-6 * memory:13.2f}",
-            flush=True,
+        rows.append(
+            {
+                "nodes": graph.n_nodes,
+                "observations": n,
+                "features": m,
+                "iterations": model.solution_.n_iter,
+                "milliseconds": 1e3 * float(np.median(seen.iterations)),
+                "bytes": seen.bytes[-1],
+                "bytes_by_model": 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5)),
+                "megabytes": 1e-6 * sum(held_bytes(p) for p in engines[0].opened.parts.values()),
+                "megabytes_by_model": 8e-6 * graph.n_nodes * per_node,
+            }
         )
+    return rows
 
 
-def overhead() -> None:
+def overhead() -> list[dict[str, Any]]:
     """Wall time of an iteration on two local workers, beside the same work in this process."""
     from distributed import Client, LocalCluster
 
-    print("== overhead: two partitions on two local Dask workers and in this process, wall time")
-    print(
-        f"{'nodes':>7} {'m':>3} {'ms/it local / 2':>15} {'ms/it Dask':>11} "
-        f"{'overhead ms':>12} {'same bits':>10}   (target: at most {TARGET:g} ms)"
-    )
+    rows = []
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
@@ -216,20 +215,53 @@ def overhead() -> None:
             there, dask = least_disturbed(
                 lambda watch: gr.DaskEngine(client, 2, observe=watch), case
             )
-            # In this process the partitions take turns, on two workers they run side by side.
-            alone = local / 2
-            print(
-                f"{case.side**2:7d} {there.n_components_:3d} {alone:15.2f} {dask:11.2f} "
-                f"{dask - alone:12.2f} "
-                f"{np.array_equal(here.coef_, there.coef_)!s:>10}",
-                flush=True,
+            rows.append(
+                {
+                    "nodes": case.side**2,
+                    "features": there.n_components_,
+                    # In this process the partitions take turns, on workers they run side by side.
+                    "alone": local / 2,
+                    "dask": dask,
+                    "same_bits": bool(np.array_equal(here.coef_, there.coef_)),
+                }
             )
+    return rows
+
+
+def overhead_table(rows: list[dict[str, Any]]) -> str:
+    """What the engine adds to an iteration, in Markdown."""
+    lines = ["| nodes | features | without the engine | on two workers | added | same bits |"]
+    lines.append("|---" * 6 + "|")
+    for row in rows:
+        times = (row["alone"], row["dask"], row["dask"] - row["alone"])
+        cells = " | ".join(f"{value:.1f} ms" for value in times)
+        same = "yes" if row["same_bits"] else "no"
+        lines.append(f"| {row['nodes']:,} | {row['features']} | {cells} | {same} |")
+    return "\n".join(lines) + "\n"
+
+
+def growth_table(rows: list[dict[str, float]]) -> str:
+    """Time, bytes and memory beside the cost model, in Markdown."""
+    head = "nodes | n, m | iterations to 1e-8 | time of an iteration | per node"
+    both = "measured, by the formula"
+    lines = [f"| {head} | bytes of an iteration: {both} | memory held: {both} |", "|---" * 7 + "|"]
+    for row in rows:
+        cells = [f"{row['nodes']:,}", f"{row['observations']}, {row['features']}"]
+        cells += [str(row["iterations"]), f"{row['milliseconds']:.1f} ms"]
+        cells += [f"{1e3 * row['milliseconds'] / row['nodes']:.1f} µs"]
+        cells += [f"{row['bytes']:,}; {row['bytes_by_model']:,}"]
+        cells += [f"{row['megabytes']:.1f}; {row['megabytes_by_model']:.1f} MB"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Print both tables."""
-    growth()
-    overhead()
+    """Measure, print, store and put both tables into the page."""
+    found = {"overhead": overhead(), "growth": growth()}
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    for name, table in (("overhead", overhead_table), ("growth", growth_table)):
+        print(table(found[name]))
+        between(PAGE, name, table(found[name]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from measure import Piece, Work, growth
 
-SCENARIOS = ("Ia", "IIb")
+SCENARIOS = ("Ia", "Ib", "IIa", "IIb")
 NODES = (100, 200, 400, 800, 1600)
 OBSERVATIONS = (50, 100, 200, 400, 800)
 FEATURES = (2, 4, 8, 16, 32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 HEAD = """# Benchmarks
@@ -14,6 +15,13 @@ library's, so above 1 the library is faster, with a 95 % interval over the round
 over to other machines, seconds do not. `make bench-check` measures again and fails where a ratio
 has fallen clearly below the stored one.
 """
+
+
+def between(path: Path, name: str, text: str) -> None:
+    """Put measured tables into a page, between its two marks."""
+    first, last = f"<!-- {name}: measured -->\n", f"<!-- {name}: end -->\n"
+    before, rest = path.read_text(encoding="utf-8").split(first)
+    path.write_text(before + first + "\n" + text + "\n" + last + rest.split(last)[1], "utf-8")
 
 
 def page(results: dict[str, Any]) -> str:

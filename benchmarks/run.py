@@ -19,9 +19,11 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dask_engine import growth_table, overhead_table
 from measure import machine
 from page import page
 from regression import regressions
+from scale import tables
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -49,6 +51,17 @@ def measured(names: list[str]) -> dict[str, Any]:
         return {"machine": machine(), "pieces": pieces}
 
 
+def elsewhere() -> str:
+    """Stored tables of the benchmarks that take longer or need workers."""
+    scale, dask = (json.loads((HERE / f"{name}.json").read_text()) for name in ("scale", "dask"))
+    parts = {
+        "Large graphs, stored by `make bench-scale`": tables(scale),
+        "What the Dask engine adds, stored by `make bench-dask`": overhead_table(dask["overhead"]),
+        "Growth of its iterations, stored by `make bench-dask`": growth_table(dask["growth"]),
+    }
+    return "\n".join(f"## {title}\n\n{table}" for title, table in parts.items())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
@@ -57,6 +70,7 @@ def main() -> int:
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"pieces": {}}
     fresh = measured(options.only)
     print(page(fresh))
+    print(elsewhere())
     worse = regressions(stored, fresh)
     for line in worse:
         print(f"worse than stored: {line}")

@@ -136,9 +136,53 @@ def test_the_machine_has_no_name(stored):
 
 
 def test_claims_about_speed_are_measured(stored):
-    from claims import CLAIMS, number, pages
+    from claims import CLAIMS, number, pages, unbacked
+
+    assert unbacked() == []
 
     text = " ".join(pages().values())
     for claim in CLAIMS:
         assert claim.words in text
         assert claim.low <= number(stored, claim) <= claim.high, claim
+
+
+def test_tables_in_the_pages_are_the_stored_results():
+    from dask_engine import growth_table, overhead_table
+    from scale import tables
+
+    def stored_in(name):
+        return json.loads((ROOT / "benchmarks" / f"{name}.json").read_text())
+
+    dask = stored_in("dask")
+    made = {
+        ("scaling", "scale"): tables(stored_in("scale")),
+        ("dask", "overhead"): overhead_table(dask["overhead"]),
+        ("dask", "growth"): growth_table(dask["growth"]),
+    }
+    for (page, name), table in made.items():
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"<!-- {name}: measured -->\n\n{table}\n<!-- {name}: end -->\n" in text
+
+
+def test_a_table_goes_between_its_marks(tmp_path):
+    from page import between
+
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- x: measured -->\nold\n<!-- x: end -->\nafter\n")
+    between(path, "x", "| new |\n")
+    between(path, "x", "| newer |\n")
+    assert path.read_text() == (
+        "before\n<!-- x: measured -->\n\n| newer |\n\n<!-- x: end -->\nafter\n"
+    )
+
+
+def test_growth_is_relative_to_the_smallest_graph_of_a_kind():
+    from scale import tables
+
+    fit = {"graph": "grid", "law": "alike", "coupling": 1.0, "node_penalty": 1.0, "n_iter": 5}
+    fit |= {"processor_seconds": 1.0, "gibibytes": 1.0}
+    rows = [fit | {"n_nodes": n, "seconds": s} for n, s in ((100, 2.0), (800, 17.0))]
+    selection = {"graph": "grid", "n_nodes": 9, "selection_nodes": "all", "seconds": 3.0}
+    text = tables([*rows, selection | {"gibibytes": 0.5}])
+    assert "| 17.0 s | 8.5 times |" in text
+    assert "| grid | 9 | all nodes | 3.0 s | 0.5 GiB |" in text

@@ -124,7 +124,7 @@ class TestAdjacency:
             ([[0, 1], [1]], r"not a rectangular array"),
             (PAIR * 1j, r"complex"),
             (sparse.csr_array(PAIR * 1j), r"complex.*real weights"),
-            (sparse.coo_array(np.ones(2)), r"1-D.*square matrix"),
+            (sparse.coo_array(np.ones(2)), r"not square|1-D.*square matrix"),
             (pd.DataFrame(PAIR, index=["u", "v"], columns=["v", "u"]), r"different labels"),
             (np.zeros((0, 0)), r"no nodes"),
         ],
@@ -647,3 +647,13 @@ class TestLargeGraphs:
     def test_coordinates_of_many_points(self):
         points = np.random.default_rng(0).normal(size=(100_000, 2))
         assert Graph.from_coordinates(points).n_neighbors.min() == 5
+
+
+def test_indices_are_narrow_whatever_was_given():
+    """All of SciPy's graph algorithms take them, in every version."""
+    wide = sparse.csr_array(PAIR)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    graph = Graph.from_adjacency(wide)
+    for matrix in (graph.adjacency, graph.laplacian):
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        assert not matrix.indices.flags.writeable

@@ -138,7 +138,12 @@ class NystromMap:
         rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)
         rotated, vectors = rough._rotated(psi, weights, 0.0)
-        return rotated, psi @ vectors.astype(dtype)
+        vectors = vectors.astype(dtype)
+        # In place, since features are what takes most memory.
+        for begin in range(0, len(psi), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            psi[rows] = psi[rows] @ vectors
+        return rotated, psi
 
     def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
         """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""

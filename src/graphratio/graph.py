@@ -319,6 +319,10 @@ class Graph:
 
 
 def _frozen(matrix: sparse.csr_array) -> sparse.csr_array:
+    if matrix.nnz <= np.iinfo(np.int32).max:
+        # Older SciPy widens indices, and then finds no shortest paths with them.
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
     for array in (matrix.data, matrix.indices, matrix.indptr):
         read_only(array)
     return matrix

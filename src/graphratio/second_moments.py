@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -223,7 +224,13 @@ class FactoredSecond:
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block, without forming the blocks; if `rough`, from at most 16,384 rows."""
         n_rows = sum(weights.size for _, _, weights in self.parts)
-        share = ROUGH_ROWS / n_rows if rough and n_rows > ROUGH_ROWS else 1.0
+        return self._rough_mean if rough and n_rows > ROUGH_ROWS else self._mean(1.0)
+
+    @cached_property
+    def _rough_mean(self) -> FloatArray:
+        return self._mean(ROUGH_ROWS / sum(weights.size for _, _, weights in self.parts))
+
+    def _mean(self, share: float) -> FloatArray:
         even = np.full((1, self.n_nodes), 1 / self.n_nodes, dtype=self.dtype)
         return np.asarray(self.combinations(even, share)[0])
 

@@ -154,7 +154,9 @@ def _draw_connected(adjacency: sparse.csr_array) -> FloatArray:
     n = adjacency.shape[0]
     if n == 2:
         return np.array([[0.0, 0.0], [1.0, 0.0]])
-    steps = sparse.csr_array((np.ones(adjacency.nnz), adjacency.indices, adjacency.indptr), (n, n))
+    # Older SciPy finds shortest paths with indices of 32 bits only.
+    places = (part.astype(np.int32) for part in (adjacency.indices, adjacency.indptr))
+    steps = sparse.csr_array((np.ones(adjacency.nnz), *places), (n, n))
     hops = _pivot_distances(steps)
     # Classical scaling on the distances to the pivots.
     squares = hops**2

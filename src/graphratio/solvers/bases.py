@@ -239,8 +239,10 @@ class LaplacianPenalty:
         lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
-            product = np.asarray(self.basis.laplacian @ (columns - flat @ (flat.T @ columns)))
-            product += gam[which] * columns
+            work = flat @ (flat.T @ columns)
+            np.subtract(columns, work, out=work)
+            product = np.asarray(self.basis.laplacian @ work)
+            product += np.multiply(columns, gam[which], out=work)
             product *= lam[which]
             return product
 
