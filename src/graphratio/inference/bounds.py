@@ -34,6 +34,10 @@ from graphratio.validation import as_generator, check_integer, check_real
 # with all of it intervals at nodes with heavy tails cover less than they say, with none more.
 UPPER_SHARE = 0.5
 
+# What degrees of freedom are divided by at the lower end of intervals for all nodes at once, with
+# as many left at least.
+FAR_OUT = 3
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DivergenceBounds:
@@ -207,8 +211,10 @@ def bounds_from(
     below = _lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
     above = _upper_quantile(means.freedom, skewness, one_sided / 2) - lighter
     if simultaneous:
-        # What shortens an interval was measured for single nodes, not this far out.
-        below = below + lighter
+        # What shortens an interval was measured for single nodes, not this far out, where the
+        # lower tail is heavier than Student's.
+        heavier = np.maximum(means.freedom / FAR_OUT, np.minimum(means.freedom, FAR_OUT))
+        below = _lower_quantile(heavier, skewness, one_sided / 2)
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     return DivergenceBounds(
