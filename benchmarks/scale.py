@@ -77,7 +77,7 @@ def run(job: dict) -> dict:
         "n_nodes": graph.n_nodes,
         "seconds": seconds,
         "processor_seconds": processor_seconds,
-        "gibibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "gibibytes": _peak(),
         "n_iter": model.solution_.n_iter,
         "residual": model.solution_.residual,
         "n_components": model.n_components_,
@@ -85,24 +85,65 @@ def run(job: dict) -> dict:
     }
 
 
+def run_after(job: dict) -> dict:
+    """What can be asked after a fit, on normal samples that shift in a disc of the plane."""
+    rng = np.random.default_rng(0)
+    points = rng.random((job["n_nodes"], 2))
+    shift = np.linalg.norm(points - 0.5, axis=1) < 0.2
+    reference, target = rng.normal(size=(2, job["n_nodes"], N_OBSERVATIONS, 1))
+    target += shift[:, np.newaxis, np.newaxis]
+    data = (reference, target)
+    graph = gr.Graph.from_coordinates(points, k=5)
+    other = gr.Graph.from_coordinates(rng.random((job["n_nodes"], 2)), k=5)
+    plain = gr.GRULSIF(prior_ratio=1.0, random_state=0)
+    model = plain.fit(data, graph)
+    options = {"random_state": 0}
+    asked = {
+        "effective sizes": lambda: model.effective_sizes(),
+        "borrowed, one node": lambda: model.borrowed(17),
+        "expected_ratio_interval, one node, 50 points": lambda: gr.expected_ratio_interval(
+            model, data, np.linspace(-2, 3, 50), 17
+        ),
+        "divergence_bounds": lambda: gr.divergence_bounds(model, data, graph, **options),
+        "compare_graphs, two graphs": lambda: gr.compare_graphs(
+            data, {"near": graph, "elsewhere": other}, **options
+        ),
+    }
+    seconds = {}
+    for name, work in asked.items():
+        began = time.perf_counter()
+        work()
+        seconds[name] = time.perf_counter() - began
+    return job | {"after": seconds, "gibibytes": _peak()}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
 def jobs(largest: int) -> list[dict]:
     sizes = [size for size in SIZES if size <= largest]
-    corners = [(lam, gam) for lam in (1e-3, 10.0) for gam in (1e-5, 1.0)]
     todo: list[dict] = []
     for kind in ("grid", "plane"):
-        for size in sizes:
-            common = {"graph": kind, "n_nodes": size}
-            for lam, gam in corners:
-                todo.append(common | {"law": "alike", "coupling": lam, "node_penalty": gam})
-            for gam in (1e-5, 1.0):
-                weak = {"law": "own", "coupling": 0.01, "node_penalty": gam, "per_node": True}
-                todo.append(common | weak)
+        cases = [
+            {"law": "alike", "coupling": lam, "node_penalty": gam}
+            for lam in (1e-3, 10.0)
+            for gam in (1e-5, 1.0)
+        ]
+        cases += [
+            {"law": "own", "coupling": 0.01, "node_penalty": gam, "per_node": True}
+            for gam in (1e-5, 1.0)
+        ]
+        # Sizes innermost: what is compared runs one after the other, as the machine then is.
+        todo += [{"graph": kind, "n_nodes": size} | case for case in cases for size in sizes]
         selection = {"graph": kind, "n_nodes": 10_000, "law": "alike"}
         todo += [selection | {"selection_nodes": nodes} for nodes in (None, "all")]
-    return todo
+    return [*todo, {"graph": "plane", "n_nodes": 10_000, "after": None}]
 
 
 def show(row: dict) -> str:
+    if "after" in row:
+        return "\n".join(f"{name}: {seconds:.1f} s" for name, seconds in row["after"].items())
     if "selection_nodes" in row:
         what = f"selection on {row['selection_nodes'] or 'patches'}"
     else:
@@ -117,7 +158,7 @@ def show(row: dict) -> str:
 
 def tables(rows: list[dict]) -> str:
     """What was measured, in Markdown: fits, and selections below them."""
-    fits = [row for row in rows if "selection_nodes" not in row]
+    fits = [row for row in rows if "coupling" in row]
     first = {_kind(row): row["seconds"] for row in reversed(fits)}
     head = "graph|nodes|laws|lambda d|gamma|time|over the smallest|processor time|peak memory"
     lines = [_line(f"{head}|iterations".split("|")), "|---" * 10 + "|"]
@@ -135,6 +176,11 @@ def tables(rows: list[dict]) -> str:
             on = "all nodes" if row["selection_nodes"] else "patches of 2,000 nodes"
             cells = [row["graph"], f"{row['n_nodes']:,}", on, f"{row['seconds']:.1f} s"]
             lines.append(_line([*cells, f"{row['gibibytes']:.1f} GiB"]))
+    for row in rows:
+        if "after" in row:
+            lines += ["", f"After a fit to {row['n_nodes']:,} nodes in the plane with one feature:"]
+            lines += ["", _line(["question", "time"]), "|---" * 2 + "|"]
+            lines += [_line([name, f"{s:.1f} s"]) for name, s in row["after"].items()]
     return "\n".join(lines) + "\n"
 
 
@@ -149,13 +195,17 @@ def _kind(row: dict) -> tuple:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest number of nodes")
+    parser.add_argument("--graph", choices=("grid", "plane"), help="fits on this graph only")
+    parser.add_argument("--first", type=int, help="so many of the jobs")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
-        print(json.dumps(run(json.loads(options.job))))
+        job = json.loads(options.job)
+        print(json.dumps(run_after(job) if "after" in job else run(job)))
         return
     rows = []
-    for job in jobs(options.largest):
+    todo = [job for job in jobs(options.largest) if options.graph in (None, job["graph"])]
+    for job in todo[: options.first]:
         command = [sys.executable, __file__, "--job", json.dumps(job)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))

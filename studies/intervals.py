@@ -149,7 +149,10 @@ def _ratios(name: str, n: int) -> list[Row]:
             nodes = rng.choice(np.flatnonzero(scenario.groups == group), RATIO_NODES, False)
             terms = [sandwich.terms(at, int(node)) for node in nodes]
             errors[group].append(
-                {v: np.sqrt((t**2).sum(axis=0)) for v, t in zip(nodes, terms, strict=True)}
+                {
+                    v: np.sqrt((t**2).sum(axis=0)) * stats.t.ppf(0.95, sandwich.freedom(t))
+                    for v, t in zip(nodes, terms, strict=True)
+                }
             )
     rows: list[Row] = []
     for group in groups:
@@ -158,9 +161,9 @@ def _ratios(name: str, n: int) -> list[Row]:
         apart = np.abs(value - value.mean(axis=0)) * np.sqrt(len(value) / (len(value) - 1))
         position = {v: i for i, v in enumerate(np.flatnonzero(scenario.groups == group))}
         inside = [
-            apart[draw, :, position[v]] <= stats.norm.ppf(0.95) * error
+            apart[draw, :, position[v]] <= half_width
             for draw, of_draw in enumerate(errors[group])
-            for v, error in of_draw.items()
+            for v, half_width in of_draw.items()
         ]
         covers = round(float(np.mean(inside)), 4)
         rows.append({"group": group, "draws": RATIO_DRAWS, "lines": len(inside), "covers": covers})

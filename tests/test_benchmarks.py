@@ -183,6 +183,8 @@ def test_growth_is_relative_to_the_smallest_graph_of_a_kind():
     fit |= {"processor_seconds": 1.0, "gibibytes": 1.0}
     rows = [fit | {"n_nodes": n, "seconds": s} for n, s in ((100, 2.0), (800, 17.0))]
     selection = {"graph": "grid", "n_nodes": 9, "selection_nodes": "all", "seconds": 3.0}
-    text = tables([*rows, selection | {"gibibytes": 0.5}])
+    after = {"n_nodes": 9, "after": {"bounds": 2.0}}
+    text = tables([*rows, selection | {"gibibytes": 0.5}, after])
     assert "| 17.0 s | 8.5 times |" in text
     assert "| grid | 9 | all nodes | 3.0 s | 0.5 GiB |" in text
+    assert "| bounds | 2.0 s |" in text

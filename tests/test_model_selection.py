@@ -280,3 +280,30 @@ def test_default_fit_is_accurate(name, limit):
             found.append(scenario.mean_squared_error(model.predict, 0.1, 2000, 1).mean())
     assert np.mean(errors[gr.GRULSIF]) <= limit
     assert np.mean(errors[gr.GRULSIF]) < np.mean(errors[gr.Pool])
+
+
+def test_uneven_weights_are_solved_in_double_precision():
+    """Edges that differ by twelve decades leave no digits to single precision."""
+    rng = np.random.default_rng(0)
+    n_nodes = 820
+    edges = [(v, v + 1, 10 ** rng.uniform(-6, 6)) for v in range(n_nodes - 1) if v % 20]
+    graph = gr.Graph.from_edges(edges, nodes=range(n_nodes))
+    data = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, n_nodes, 6))))
+    candidates = Candidates(np.ones(1), np.array([1e-6, 1e-3, 1.0]), np.array([0.1]))
+    atoms = np.linspace(-2, 2, 8)[:, np.newaxis]
+    scores = {}
+    for dtype in (None, np.float64):
+        found = select(
+            data,
+            graph,
+            get_kernel("gaussian"),
+            atoms,
+            candidates,
+            alpha=0.1,
+            prior_ratio=0.0,
+            n_folds=5,
+            random_state=np.random.default_rng(0),
+            dtype=dtype,
+        )
+        scores[dtype] = found.results["mean_score"]
+    assert_allclose(scores[None], scores[np.float64], rtol=1e-12)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import example, settings
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -486,6 +486,7 @@ class TestProperties:
         st.lists(st.lists(SCALARS, max_size=3), max_size=3),
         st.sampled_from(["error", "drop"]),
     )
+    @example([[]], [[0.0, 5e-324]], "error")
     @settings(derandomize=True, deadline=None, max_examples=300)
     def test_anything_gives_finite_samples_or_a_clear_error(self, reference, target, missing):
         with warnings.catch_warnings():

@@ -6,7 +6,8 @@ one; the candidate with the smallest mean loss over nodes and folds wins.
 
 How it is computed. For a bandwidth the features are evaluated once, and the moments are summed
 once over all observations and once over each fold; training moments are their difference. All
-pairs of penalties are solved together (see `solvers.pcg`), in single precision, to a residual
+pairs of penalties are solved together (see `solvers.pcg`), in single precision if the graph's
+weights allow it, to a residual
 of `SOLVE_TOLERANCE`, and without the directions that carry less than `FEATURE_FLOOR` of the
 second moment. The final fit makes none of these economies.
 """
@@ -28,7 +29,7 @@ from graphratio.kernels import Kernel
 from graphratio.moments import Moments
 from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
-from graphratio.solvers import basis_of, solve_nodes, solve_path
+from graphratio.solvers import basis_of, selection_precision, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray, IntArray
 from graphratio.validation import check_choice, check_integer
@@ -129,7 +130,7 @@ def select(
     n_folds: int,
     random_state: np.random.Generator,
     progress: bool = False,
-    dtype: type[np.floating] = np.float32,
+    dtype: type[np.floating] | None = None,
     max_memory: int | None = None,
     penalty_scale: float = 1.0,
 ) -> Selection:
@@ -148,14 +149,16 @@ def select(
     n_folds : int
     random_state : numpy Generator
     progress : bool
-    dtype : floating type
-        Precision of the moments and solves.
+    dtype : floating type, optional
+        Precision of the moments and solves. Default: single, or double where the weights of the
+        graph are very uneven.
     max_memory : int, optional
         Bytes that the selection may take; more is an error.
     penalty_scale : float
         Graph penalties are multiplied by this in the solves, but reported without it: for
         samples that are a part of the nodes the candidates are meant for.
     """
+    dtype = selection_precision(graph) if dtype is None else dtype
     folds = assign_folds(samples, n_folds, random_state)
     lam, gam = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, n_folds))

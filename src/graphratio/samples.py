@@ -276,6 +276,13 @@ class NodeSamples:
                     f"the samples have {self.n_nodes} nodes and the graph {len(labels)}",
                     "Give one entry for each node of the graph, in its order",
                 )
+            if set(labels) == set(range(self.n_nodes)):
+                raise InputError(
+                    f"the nodes of the graph are the numbers 0 to {self.n_nodes - 1} in another "
+                    f"order, {listing(list(labels))}, and the samples do not say whose they are",
+                    "Pass NodeSamples.from_arrays(..., nodes=range(n_nodes)) for the sample i at "
+                    "node i, or nodes=graph.nodes for samples in the order of the graph",
+                )
             return replace(self, nodes=labels, labelled=True)
         read.check_same_labels(self.nodes, labels)
         order = np.array([self._positions[label] for label in labels], dtype=np.intp)

@@ -95,6 +95,8 @@ class Scaling:
         mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
         # Rounding leaves a constant column with a spread of about this, not exactly zero.
         constant = spread <= 8 * np.finfo(np.float64).eps
+        # So does a spread that cannot be divided by, of numbers below the smallest normal one.
+        constant |= spread * unit < np.finfo(np.float64).tiny
         scale = np.where(constant, 1.0, spread * unit)
         if untouched is not None:
             mean, scale = np.where(untouched, 0.0, mean), np.where(untouched, 1.0, scale)

@@ -138,7 +138,9 @@ def _array(members: dict[str, bytes], rng: random.Random) -> None:
     new = old.copy()
     kind = rng.choice(["values", "values", "shape", "type", "empty", "pickle", "larger"])
     if kind == "values" and new.size and new.dtype.kind in "fi":
-        bad = [np.nan, np.inf, -np.inf, 1e308, -1.0, 0.0] if new.dtype.kind == "f" else [-1, 2**31]
+        bad: list[float] = [np.nan, np.inf, -np.inf, 1e308, -1.0, 0.0]
+        if new.dtype.kind == "i":
+            bad = [-1, min(2**31, int(np.iinfo(new.dtype).max))]
         new.ravel()[rng.randrange(new.size)] = rng.choice(bad)
     elif kind == "shape":
         new = new.reshape(-1)

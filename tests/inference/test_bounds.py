@@ -250,3 +250,35 @@ def test_two_inner_folds_on_many_nodes(monkeypatch):
     monkeypatch.setattr(_folded, "MANY_NODES", 10)
     two = plan.run(fits, 5, 1, np.random.default_rng(1))["fit"]
     assert [choice[1] for choice in two.chosen] == [choice[1] for choice in every.chosen]
+
+
+def test_bounds_are_those_of_the_model_that_is_passed():
+    """Penalties that are fixed are kept, whatever the graph, and for Pool too."""
+    rng = np.random.default_rng(0)
+    samples = (list(rng.normal(size=(3, 40))), list(rng.normal(size=(3, 40)) + 1))
+    graph = gr.Graph.from_edges([(0, 1), (1, 2)])
+
+    def fitted(model, over):
+        return gr.divergence_bounds(model, samples, over, random_state=0).fitted_divergence
+
+    weak, strong = (gr.Pool(node_penalty=p, prior_ratio=1.0) for p in (1e-6, 1e4))
+    assert fitted(weak, graph).max() > 0.1
+    np.testing.assert_allclose(fitted(strong, graph), 0, atol=1e-3)
+    held = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.01, node_penalty=1e6)
+    np.testing.assert_allclose(fitted(held, gr.Graph.empty(3)), 0, atol=1e-3)
+    with pytest.raises(InputError, match="adaptive=True learns the graph"):
+        fitted(gr.GRULSIF(adaptive=True), graph)
+    with pytest.raises(InputError, match="type list is not a Graph"):
+        fitted(held, [(0, 1)])
+
+
+def test_no_interval_exceeds_the_largest_divergence():
+    rng = np.random.default_rng(0)
+    sizes = [2, 40, 40, 40]
+    samples = (
+        [rng.normal(size=n) for n in sizes],
+        [np.concatenate([rng.normal(size=n - 1) + 4, [0.0]]) for n in sizes],
+    )
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-4, node_penalty=1e-3)
+    bounds = gr.divergence_bounds(model, samples, n_folds=3, random_state=0)
+    assert np.nanmax(bounds.fitted_divergence_interval) <= 4.5

@@ -18,7 +18,8 @@ def scenario():
 
 
 def ring(n_nodes=60, step=17):
-    return gr.Graph.from_edges([(i, (i + step) % n_nodes) for i in range(n_nodes)])
+    edges = [(i, (i + step) % n_nodes) for i in range(n_nodes)]
+    return gr.Graph.from_edges(edges, nodes=range(n_nodes))
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,7 @@ def test_every_fit_has_losses_with_intervals(found):
         assert table[f"loss, {name}"].notna().all()
         assert (table[f"half width, {name}"] > 0).all()
     assert set(table["neighbors"]) <= {"helped", "hurt", "unclear"}
+    assert found.without_graph == "none"
     gain = table[f"loss, {ALONE}"] - table["loss, clusters"]
     np.testing.assert_allclose(table["gain"], gain, atol=1e-12)
     assert list(table["node"][table["neighbors"] == "helped"]) == found.helped()
@@ -147,7 +149,9 @@ def test_labels_in_another_order_make_no_difference(scenario):
 @pytest.mark.parametrize(
     ("graphs", "message"),
     [
-        ({}, "cannot be compared"),
+        ({}, "empty mapping"),
+        (3, "graphs is a int"),
+        ({1: ring(), "1": ring(step=13)}, "same as text"),
         ({"a": 3}, "'a' are not graphs"),
         ({ALONE: None}, "used for other fits"),
         ({"a": ring(60), "b": gr.Graph.empty(59)}, "'b' has other nodes"),
@@ -167,3 +171,68 @@ def test_too_little_to_compare(scenario):
         gr.compare_graphs((rng.normal(size=30), rng.normal(size=30)))
     with pytest.raises(InputError, match="Pool fits every node by itself"):
         gr.compare_graphs(scenario.samples, ring(), model=gr.Pool())
+
+
+def test_samples_without_labels_need_graphs_in_one_order(scenario):
+    """Which sample is whose must not depend on which graph comes first."""
+    permuted = gr.Graph.from_edges([(i, (i + 17) % 60) for i in range(60)])
+    with pytest.raises(InputError, match="'clusters' come in another order"):
+        gr.compare_graphs(scenario.samples, {"ring": permuted, "clusters": scenario.graph})
+    with pytest.raises(InputError, match="numbers 0 to 59 in another order, 0, 17, 1"):
+        gr.GRULSIF(bandwidth=1.0).fit(scenario.samples, permuted)
+    chain = [("a", "b"), ("b", "c")]
+    named = [gr.Graph.from_edges(edges) for edges in (chain, chain[::-1])]
+    three = (list(np.zeros((3, 9))), list(np.ones((3, 9))))
+    with pytest.raises(InputError, match="'y' come in another order"):
+        gr.compare_graphs(three, {"x": named[0], "y": named[1]})
+    # With labels either order will do.
+    data = scenario.samples
+    labelled = gr.NodeSamples.from_arrays(
+        [data.reference(v) for v in range(60)], [data.target(v) for v in range(60)], nodes=range(60)
+    )
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    options = {"model": fixed, "n_repeats": 1, "n_folds": 3, "random_state": 0}
+    pair = [("ring", permuted), ("clusters", scenario.graph)]
+    rankings = [
+        gr.compare_graphs(labelled, dict(order), **options).ranking for order in (pair, pair[::-1])
+    ]
+    assert rankings[0] == rankings[1] == ["clusters", "ring"]
+
+
+@pytest.fixture(scope="module")
+def opposed():
+    """Neighbours on a ring move in opposite directions, and a strong penalty holds them."""
+    rng = np.random.default_rng(3)
+    reference = list(rng.normal(size=(40, 60)))
+    target = [rng.normal(size=60) + (3 if v % 2 else -3) for v in range(40)]
+    return (reference, target), ring(40, 1)
+
+
+def test_a_graph_that_hurts_is_not_the_best(opposed):
+    data, graph = opposed
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.01)
+    options = {"model": fixed, "n_repeats": 1, "random_state": 0}
+    result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
+    assert result.best == "none"
+    assert "'bad' hurt" in result.verdict
+    assert "'none' is the better choice" in result.verdict
+    assert "better still" not in result.verdict
+    assert "learned from the data (learned_graph) does clearly better than 'bad'" in result.verdict
+    assert gr.compare_graphs(data, graph, **options).best is None
+
+
+def test_without_a_graph_there_are_no_gains(opposed):
+    data, _ = opposed
+    result = gr.compare_graphs(data, learn=False, model=MODEL, n_repeats=1, random_state=0)
+    assert result.verdict == "There is no graph to compare."
+    assert set(result.neighbors) == {"not assessed"}
+    with pytest.raises(InputError, match="no graph was compared"):
+        result.plot()
+
+
+def test_nodes_without_enough_data_are_not_assessed(opposed):
+    (reference, target), graph = opposed
+    short = [reference[0][:1], *reference[1:]]
+    result = gr.compare_graphs((short, target), graph, model=MODEL, n_repeats=1, random_state=0)
+    assert result.neighbors[0] == "not assessed"
+    assert "of 39 nodes" in result.verdict

@@ -118,3 +118,47 @@ def test_needs_a_fitted_model(scenario):
 def test_needs_points(scenario, model):
     with pytest.raises(InputError, match="no points"):
         gr.expected_ratio_interval(model, scenario.samples, np.empty((0, 1)), 0)
+
+
+def few_observations(n, rng):
+    return (list(rng.normal(size=(4, n))), list(rng.normal(size=(4, n)) + 1))
+
+
+def chain_model(n, rng):
+    data = few_observations(n, rng)
+    graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    atoms = np.linspace(-2, 3, 8)[:, np.newaxis]
+    model = gr.GRULSIF(
+        prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1, dictionary=atoms
+    )
+    return model.fit(data, graph), data
+
+
+def test_few_observations_widen_the_interval():
+    """With three observations in a sample most of the nominal 90 % are reached.
+
+    With quantiles of the normal law it would be 10 % less.
+    """
+    rng = np.random.default_rng(0)
+    bands = [
+        gr.expected_ratio_interval(*chain_model(3, rng), [0.0, 1.0, 2.0], 1) for _ in range(150)
+    ]
+    expected = np.mean([band.ratio for band in bands], axis=0)
+    apart = np.array([np.abs(band.ratio - expected) for band in bands])
+    half = np.array([band.expected_ratio_high - band.ratio for band in bands])
+    error = np.array([band.standard_error for band in bands])
+    covered, normal = (apart <= half).mean(), (apart <= 1.645 * error).mean()
+    assert covered > 0.8
+    assert covered > normal + 0.05
+
+
+def test_one_observation_is_not_certainty():
+    band = gr.expected_ratio_interval(*chain_model(1, np.random.default_rng(0)), [0.0, 2.0], 1)
+    assert (band.expected_ratio_high - band.expected_ratio_low > 0.1).all()
+
+
+def test_other_samples_are_refused(scenario, model):
+    more = drawn(scenario, 101, np.random.default_rng(0))
+    fitted = model.fit(drawn(scenario, 100, np.random.default_rng(0)), scenario.graph)
+    with pytest.raises(InputError, match=r"100 \+ 100 observations of node 0.*have 101 \+ 101"):
+        gr.expected_ratio_interval(fitted, more, LINE, 3)

@@ -51,3 +51,17 @@ def test_nothing_to_compare(scenario):
     model = gr.RULSIF(bandwidth=1.0, node_penalty=0.1).fit(scenario.samples)
     assert graph_help(model, scenario.samples, []) is None
     assert contributions(model) is None
+
+
+def test_contributors_need_not_be_neighbours():
+    """A node of many observations two steps away is what the estimate rests on."""
+    rng = np.random.default_rng(0)
+    data = tuple([rng.normal(size=n) for n in (5, 5, 500)] for _ in range(2))
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+    model.fit(data, gr.Graph.from_edges([(0, 1), (1, 2)]))
+    first = contributions(model)["largest"][0]
+    table = model.borrowed(0).set_index("node")
+    assert first[0][0] == 2
+    assert [node for node, _ in first] == [v for v in table.index if v != 0]
+    for node, share in first:
+        assert share == pytest.approx(table.loc[node, "share"], abs=2e-3)

@@ -33,6 +33,8 @@ from graphratio.typing import FloatArray, IntArray
 LARGEST_DENSE = 800
 # Their number; the relative error of an entry of the diagonal is about sqrt(2 / 400) = 7 %.
 PROJECTIONS = 400
+# Pairs of nodes per node up to which neighbours of neighbours are looked at as well.
+MOST_PAIRS = 60
 CG_TOLERANCE = 1e-4
 CG_ITERATIONS = 2000
 
@@ -70,12 +72,13 @@ class Borrowing:
         return np.asarray(data + self.lam * self.gam)
 
     def all_nodes(self) -> tuple[FloatArray, sparse.csr_array]:
-        """Effective sizes, shape (n_nodes, 2), and the worth of direct neighbours (sparse).
+        """Effective sizes, shape (n_nodes, 2), and the worth of other nodes (sparse).
 
-        Row v of the matrix holds the worth at v of an observation of each of its neighbours.
+        Row v of the matrix holds the worth at v of an observation of every other node, or on
+        graphs of more than 800 nodes of its neighbours and theirs.
         """
         graph = self.graph
-        pattern = graph.adjacency
+        pattern = self._pattern()
         row = np.repeat(np.arange(graph.n_nodes), np.diff(pattern.indptr))
         column = pattern.indices
         if not graph.n_edges:
@@ -90,6 +93,17 @@ class Borrowing:
         near = np.clip(near, 0.0, 1.0)
         worth_of = sparse.csr_array((near, column, pattern.indptr), shape=pattern.shape)
         return np.clip(sizes, self.sizes, limits), worth_of
+
+    def _pattern(self) -> sparse.csr_array:
+        """Pairs of nodes whose worth to each other is asked for."""
+        n_nodes = self.graph.n_nodes
+        if n_nodes <= LARGEST_DENSE:
+            return sparse.csr_array(np.ones((n_nodes, n_nodes)) - np.eye(n_nodes))
+        near = (self.graph.adjacency != 0).astype(np.float64)
+        wider = sparse.csr_array(near + near @ near)
+        if wider.nnz > MOST_PAIRS * n_nodes:
+            wider = near
+        return sparse.csr_array(wider - sparse.diags_array(wider.diagonal()))
 
     def at_node(self, position: int) -> FloatArray:
         """Worth at one node of an observation of every node, shape (n_nodes,); 1 for itself."""

@@ -30,6 +30,9 @@ from graphratio.validation import as_generator, check_choice, check_integer, che
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
 _BLOCK = 2048
 
+# Penalties that make sense.
+PENALTY_SPAN = (1e-15, 1e15)
+
 # Observations beyond which features are rotated to a nearly diagonal second moment.
 _MANY_OBSERVATIONS = 2**16
 
@@ -285,11 +288,13 @@ def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArra
     """
     if value is None:
         return np.asarray(default, dtype=np.float64)
+    # Beyond these a sum of penalty and data is one of the two, or out of range.
+    low, high = PENALTY_SPAN if name.endswith("penalty") else (0.0, np.inf)
     if np.ndim(value) == 0:
-        return np.array([check_real(value, name, low=0)])
+        return np.array([check_real(value, name, low=low, high=high)])
     if np.ndim(value) != 1 or not len(value):
         raise InputError(
             f"{name}={value!r} is neither a number nor a sequence of numbers",
             "Pass None to select it, a number to fix it, or a sequence of candidates",
         )
-    return np.array(sorted({check_real(item, name, low=0) for item in value}))
+    return np.array(sorted({check_real(item, name, low=low, high=high) for item in value}))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio import _frames
-from graphratio.exceptions import listing
+from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.inference._notebook import comparison_html
 from graphratio.inference._paired import Difference, node_gains
@@ -66,6 +66,8 @@ class GraphComparison:
         Names of the candidates that have edges.
     learned_graph : Graph or None
         The offer, if one was learned: from all data, ready for `fit`.
+    without_graph : str or None
+        Name of the candidate without edges, if there is one: the fit "each node alone".
 
     Examples
     --------
@@ -83,6 +85,7 @@ class GraphComparison:
     confidence: float
     graphs: tuple[str, ...]
     learned_graph: Graph | None
+    without_graph: str | None = None
     backend: _frames.Backend = "pandas"
 
     @cached_property
@@ -94,9 +97,16 @@ class GraphComparison:
 
     @cached_property
     def best(self) -> str | None:
-        """The graph that is better than every other, or None if there is no clear difference."""
+        """The graph that is better than every other, or None if there is no clear difference.
+
+        If it is clearly worse than each node alone, the name of the candidate without edges, or
+        None if there is none.
+        """
         if not self.ranking:
             return None
+        alone = self.between(self.ranking[0], ALONE)
+        if alone.p_value <= self._level and alone.mean > 0:
+            return self.without_graph
         first, rest = self.ranking[0], self.ranking[1:]
         clear = [self.between(first, other).p_value <= self._level / len(rest) for other in rest]
         return first if all(clear) else None
@@ -140,10 +150,12 @@ class GraphComparison:
 
     @property
     def neighbors(self) -> list[str]:
-        """What neighbours did at every node: "helped", "hurt" or "unclear"."""
+        """What neighbours did at every node: "helped", "hurt", "unclear" or "not assessed"."""
+        if not self.ranking:
+            return ["not assessed"] * len(self.nodes)
         gain, half = self.gains
         words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
-        return [str(word) for word in words]
+        return [str(word) for word in np.where(np.isnan(gain), "not assessed", words)]
 
     def helped(self) -> list[Label]:
         """Nodes whose loss is lower with the graph, beyond chance at the given confidence."""
@@ -162,12 +174,13 @@ class GraphComparison:
         """The outcome in plain language."""
         if not self.ranking:
             return "There is no graph to compare."
-        return " ".join([*self._which(), self._whether(), self._where_in_words()])
+        parts = [*self._which(), self._whether(), *self._learned(), self._where_in_words()]
+        return " ".join(parts)
 
     def _which(self) -> list[str]:
         if len(self.graphs) < 2:
             return []
-        if self.best is not None:
+        if self.best is not None and self.best in self.graphs:
             others = listing(self.ranking[1:])
             return [f"{self.best!r} fits the data best, clearly better than {others}."]
         first = self.ranking[0]
@@ -176,6 +189,8 @@ class GraphComparison:
             for name in self.ranking[1:]
             if self.between(first, name).p_value > self._level / (len(self.ranking) - 1)
         ]
+        if not tied:
+            return [f"{first!r} fits the data better than {listing(self.ranking[1:])}."]
         return [f"No clear difference between {first!r} and {listing(tied)}."]
 
     def _whether(self) -> str:
@@ -191,17 +206,32 @@ class GraphComparison:
             text += f"than with each node alone ({p_value})."
         else:
             text = f"{what} made no clear difference against each node alone."
+        helped = alone.p_value <= self._level and alone.mean < 0
+        if alone.p_value <= self._level and not helped and self.without_graph is not None:
+            text += f" {self.without_graph!r} is the better choice."
         if shared.p_value > self._level:
-            text += " One ratio for all nodes does about as well."
+            text += " Against one ratio for all nodes there is no clear difference."
         elif shared.mean > 0:
-            text += " One ratio for all nodes does better still."
-        if name == LEARNED and alone.p_value <= self._level and alone.mean < 0:
+            text += f" One ratio for all nodes does better{' still' if helped else ''}."
+        if name == LEARNED and helped:
             text += " Use it: fit(samples, comparison.learned_graph)."
         return text
 
+    def _learned(self) -> list[str]:
+        """How a learned graph does beside those that were given."""
+        if not self.graphs or LEARNED not in self.losses:
+            return []
+        given = self.ranking[0]
+        apart = self.between(LEARNED, given)
+        if apart.p_value > self._level:
+            how = "does neither clearly better nor worse than"
+        else:
+            how = "does clearly better than" if apart.mean < 0 else "does worse than"
+        return [f"A graph learned from the data (learned_graph) {how} {given!r}."]
+
     def _where_in_words(self) -> str:
         helped, hurt = self.helped(), self.hurt()
-        count = len(self.nodes)
+        count = int(np.isfinite(self.gains[0]).sum())
         text = f"Neighbours clearly helped at {len(helped)} of {count} nodes"
         return f"{text} and hurt at {len(hurt)}{': ' + listing(hurt) if hurt else ''}."
 
@@ -228,7 +258,8 @@ class GraphComparison:
         """One row per node: losses with intervals, the gain over each node alone, and what it is.
 
         For every fit the columns loss and half width of its interval; `gain`, `gain_low` and
-        `gain_high` of the best-ranked graph, and `neighbors`, one of "helped", "hurt", "unclear".
+        `gain_high` of the best-ranked graph, and `neighbors`, one of "helped", "hurt", "unclear",
+        or "not assessed" at nodes with fewer than two observations in a sample.
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:
@@ -243,6 +274,8 @@ class GraphComparison:
         """Gain of every node, sorted, with intervals; returns the Axes."""
         from graphratio.plotting import plot_gains
 
+        if not self.ranking:
+            raise InputError("no graph was compared, so there are no gains to plot", "Pass a graph")
         gain, half = self.gains
         return plot_gains(gain, half, ax=ax)
 

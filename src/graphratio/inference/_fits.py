@@ -43,15 +43,18 @@ class Coupling:
     candidates: Candidates
 
     @cached_property
-    def _basis(self) -> Basis:
-        return basis_of(self.graph, np.float32)
+    def _bases(self) -> dict[np.dtype[np.floating], Basis]:
+        return {}
 
     def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         objective = GraphObjective.of(moments, self.graph.laplacian, lam, gam)
         if not self.graph.n_edges:
             return solve_nodes(objective)
-        return solve_path(objective, self._basis, SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
+        dtype = moments.second.dtype
+        if dtype not in self._bases:
+            self._bases[dtype] = basis_of(self.graph, dtype)
+        return solve_path(objective, self._bases[dtype], SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
 
     def stiffness(self, w: FloatArray, lam: float, gam: float) -> FloatArray:
         """How strongly the rest of the graph holds the ratio of a node, shape (n_nodes, m).

@@ -34,6 +34,8 @@ class Setting:
     dictionary : ndarray of shape (n_atoms, n_features)
     alpha, prior_ratio : float
     n_folds : int
+    dtype : floating type
+        Precision of moments and solves.
     """
 
     kernel: Kernel
@@ -41,6 +43,7 @@ class Setting:
     alpha: float
     prior_ratio: float
     n_folds: int
+    dtype: type[np.floating] = np.float32
 
 
 class Folded:
@@ -59,7 +62,7 @@ class Folded:
             setting.kernel, setting.dictionary, float(bandwidth), RANK_TOLERANCE
         )
         self.features, self.psi = features.principal(
-            samples.values, weights, FEATURE_FLOOR, np.float32
+            samples.values, weights, FEATURE_FLOOR, setting.dtype
         )
         m = self.psi.shape[1]
         self.sums: Sequence[MomentSums] | None = None

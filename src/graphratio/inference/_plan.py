@@ -22,6 +22,7 @@ from graphratio.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwi
 from graphratio.model_selection import NODE_PENALTIES, Candidates
 from graphratio.moments import segment_indicator
 from graphratio.samples import NodeSamples, as_samples
+from graphratio.solvers import selection_precision
 from graphratio.typing import FloatArray, IntArray
 
 
@@ -57,6 +58,11 @@ class Plan:
                 f"a model of type {type(template).__name__} cannot be fitted on folds here",
                 "Pass a GRULSIF or a Pool",
             )
+        if getattr(template, "adaptive", False):
+            raise InputError(
+                "adaptive=True learns the graph, and is not available for fits on folds",
+                "Pass a model with adaptive=False",
+            )
         kernel = get_kernel(template.kernel)
         sigma = median_bandwidths(samples, kernel)
         dictionary = getattr(template, "dictionary_", None)
@@ -82,9 +88,9 @@ class Plan:
         )
 
     def coupled(self, graph: Graph) -> Coupling:
-        """Neighbours in a graph together; without edges, or for Pool, every node by itself."""
-        if not graph.n_edges or isinstance(self.template, Pool):
-            return self.alone()
+        """What the template fits: neighbours in a graph together, with Pool none."""
+        if isinstance(self.template, Pool):
+            graph = Graph.empty(self.samples.nodes)
         penalties = positive_candidates(
             getattr(self.template, "graph_penalty", None),
             "graph_penalty",
@@ -93,7 +99,7 @@ class Plan:
         return Coupling(graph, Candidates(self.bandwidths, penalties, self.node_penalties))
 
     def alone(self) -> Coupling:
-        """Every node by itself, with penalties of its own scale."""
+        """Every node by itself, with penalties chosen for that whatever the template's are."""
         graph = Graph.empty(self.samples.nodes)
         return Coupling(graph, self._without_graph())
 
@@ -127,6 +133,7 @@ class Plan:
             float(template.alpha),
             float(template.prior_ratio),
             n_folds,
+            self._precision(fits),
         )
         with suitable_threads(self.samples.n_observations, len(self.dictionary)):
             return held_out_ratios(
@@ -137,6 +144,13 @@ class Plan:
                 random_state=random_state,
                 **options,
             )
+
+    @staticmethod
+    def _precision(fits: Mapping[str, Fit]) -> type[np.floating]:
+        """Single, unless the weights of one of the graphs are too uneven for it."""
+        graphs = [fit.graph for fit in fits.values() if isinstance(fit, Coupling)]
+        uneven = any(selection_precision(graph) is np.float64 for graph in graphs)
+        return np.float64 if uneven else np.float32
 
 
 def in_scale_of(template: Any, samples: Any) -> NodeSamples:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio import _frames
-from graphratio.exceptions import listing
+from graphratio.exceptions import InputError, listing
 from graphratio.graph import Graph
 from graphratio.inference._held_out import HeldOut
 from graphratio.inference._notebook import bounds_html
@@ -101,7 +101,8 @@ class DivergenceBounds:
     def outcome(self) -> str:
         """How many nodes have a true divergence above 0, and which."""
         above = [self.nodes[i] for i in np.flatnonzero(self.changed)]
-        found = f"{len(above)} of {len(self.nodes)} nodes have a true divergence above 0"
+        judged = int(np.isfinite(self.true_divergence_lower_bound).sum())
+        found = f"{len(above)} of {judged} nodes have a true divergence above 0"
         return f"{found}: {listing(above)}" if above else found
 
     def plot(self, ax: Any = None) -> Any:
@@ -174,6 +175,11 @@ def divergence_bounds(
     array([False,  True])
     """
     confidence = check_real(confidence, "confidence", low=0, high=1)
+    if graph is not None and not isinstance(graph, Graph):
+        raise InputError(
+            f"a graph of type {type(graph).__name__} is not a Graph",
+            "Build one with gr.Graph.from_edges, from_adjacency, ...",
+        )
     rng = as_generator(random_state)
     read = in_scale_of(model, samples)
     if graph is None:
@@ -217,6 +223,10 @@ def bounds_from(
         below = _lower_quantile(heavier, skewness, one_sided / 2)
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
+    # No function has a larger divergence than that of the largest ratio, 1 / alpha.
+    alpha = float(plan.template.alpha)
+    most = 0.5 * (1 / alpha - 1) if alpha > 0 else np.inf
+    high = np.maximum(np.minimum(high, most), low)
     return DivergenceBounds(
         nodes=data.nodes,
         true_divergence_lower_bound=lower,

@@ -56,7 +56,8 @@ def compare_graphs(
         None stands for no graph. All graphs have the same nodes.
     model : GRULSIF, optional
         Says how to fit: alpha, kernel, candidates, ... Default `GRULSIF(prior_ratio=1)`. Its
-        hyperparameters are chosen inside the training folds where they are not fixed.
+        hyperparameters are chosen inside the training folds where they are not fixed. Each node
+        alone and all nodes as one always choose their own penalty.
     confidence : float in (0, 1), default 0.95
         Of the verdict and of the intervals.
     n_folds : int, default 5
@@ -78,7 +79,7 @@ def compare_graphs(
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=100, random_state=0)
-    >>> ring = gr.Graph.from_edges([(i, (i + 17) % 40) for i in range(40)])
+    >>> ring = gr.Graph.from_edges([(i, (i + 17) % 40) for i in range(40)], nodes=range(40))
     >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
     >>> found = gr.compare_graphs(
     ...     scenario.samples, {"clusters": scenario.graph, "ring": ring}, model=model,
@@ -121,6 +122,7 @@ def compare_graphs(
         confidence,
         tuple(coupled),
         graph,
+        next((name for name, g in named.items() if not g.n_edges), None),
         data.backend,
     )
 
@@ -139,9 +141,14 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
     if graphs is None or isinstance(graphs, Graph):
         graphs = {"graph": graphs}
     if not isinstance(graphs, Mapping) or not graphs:
+        what = "an empty mapping" if isinstance(graphs, Mapping) else f"a {type(graphs).__name__}"
         raise InputError(
-            f"graphs of type {type(graphs).__name__} cannot be compared",
+            f"graphs is {what}, with nothing to compare",
             'Pass a mapping such as {"roads": graph, "none": None}',
+        )
+    if len({str(name) for name in graphs}) < len(graphs):
+        raise InputError(
+            f"two of the names {listing(list(graphs))} are the same as text", "Choose other names"
         )
     wrong = [name for name, g in graphs.items() if not (g is None or isinstance(g, Graph))]
     if wrong:
@@ -157,10 +164,19 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
     given = [g for g in graphs.values() if g is not None]
     empty = Graph.empty(samples.nodes if samples.labelled else samples.n_nodes)
     first = given[0] if given else empty
-    return {
+    named = {
         str(name): Graph.empty(first.nodes) if g is None else _in_order(g, first, str(name))
         for name, g in graphs.items()
     }
+    if not samples.labelled and first.nodes != samples.nodes:
+        for name, g in graphs.items():
+            if g is not None and g.nodes != first.nodes:
+                raise InputError(
+                    f"the nodes of graph {str(name)!r} come in another order than those of the "
+                    "first, and the samples do not say whose they are",
+                    "Pass NodeSamples.from_arrays(..., nodes=[...]) with the label of each sample",
+                )
+    return named
 
 
 def _in_order(graph: Graph, first: Graph, name: str) -> Graph:

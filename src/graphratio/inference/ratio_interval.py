@@ -168,16 +168,21 @@ def expected_ratio_interval(
         )
     confidence = check_real(confidence, "confidence", low=0, high=1)
     data = model._align(samples)
+    _check_same_sizes(model, data)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
-    terms = Sandwich(model, data).terms(model.features_(scaled), model.graph_.position(node))
+    sandwich = Sandwich(model, data)
+    terms = sandwich.terms(model.features_(scaled), model.graph_.position(node))
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
-    quantile = float(stats.norm.ppf(0.5 + confidence / 2))
+    freedom = sandwich.freedom(terms)
+    quantile = stats.t.ppf(0.5 + confidence / 2, freedom)
     if simultaneous:
         rng = as_generator(random_state)
-        quantile = _largest(terms, error, confidence, rng)
+        joint = _largest(terms, error, confidence, rng)
+        # As far out in Student's law as the joint quantile is in the normal one.
+        quantile = stats.t.isf(stats.norm.sf(joint), freedom)
     ratio = model.predict(points, node=node, clip=False)
     low, high = ratio - quantile * error, ratio + quantile * error
     return ExpectedRatioInterval(
@@ -192,6 +197,19 @@ def expected_ratio_interval(
         feature_names=tuple(str(name) for name in model.feature_names_in_),
         backend=data.backend,
     )
+
+
+def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
+    sizes = np.column_stack([data.n_reference, data.n_target])
+    other = np.flatnonzero((sizes != model.sizes_).any(axis=1))
+    if other.size:
+        v = int(other[0])
+        was, now = (" + ".join(map(str, row)) for row in (model.sizes_[v], sizes[v]))
+        raise InputError(
+            f"the model was fitted on {was} observations of node {data.nodes[v]!r}, and the "
+            f"samples have {now}",
+            "Pass the samples that the model was fitted on",
+        )
 
 
 class Sandwich:
@@ -246,11 +264,24 @@ class Sandwich:
         terms *= self.slope[:, np.newaxis]
         count = np.maximum(self.sizes, 1)
         means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
+        # A single observation says nothing about its spread: its term counts as it is.
+        means[self.sizes == 1] = 0.0
         terms -= np.repeat(means, self.sizes, axis=0)
         # Each sample's variance with one degree of freedom taken off.
         correction = np.repeat(count / np.maximum(count - 1, 1), self.sizes)
         terms *= np.sqrt(correction)[:, np.newaxis]
         return terms
+
+    def freedom(self, terms: FloatArray) -> FloatArray:
+        """Degrees of freedom of the variance at every point, after Satterthwaite.
+
+        Each sample has one less than it has observations, and at least one.
+        """
+        parts = segment_indicator(self.sizes, terms.dtype) @ terms**2
+        left = np.maximum(self.sizes - 1, 1)[:, np.newaxis]
+        doubt = (parts**2 / left).sum(axis=0)
+        total = parts.sum(axis=0) ** 2
+        return np.asarray(np.divide(total, doubt, out=np.full_like(total, 1e6), where=doubt > 0))
 
     def _weights(self, at: FloatArray, position: int) -> FloatArray:
         """Solutions w of all points, shape (n_nodes, n_points, m)."""

@@ -94,7 +94,7 @@ def _template(model: Any, edges: bool) -> GRULSIF:
         return GRULSIF(**fixed, **{name: getattr(model, name) for name in same})
     if edges:
         fixed |= {"graph_penalty": model.graph_penalty_, "node_penalty": model.node_penalty_}
-    template: GRULSIF = clone(model).set_params(**fixed)
+    template: GRULSIF = clone(model).set_params(adaptive=False, **fixed)
     return template
 
 

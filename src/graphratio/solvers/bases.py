@@ -37,6 +37,9 @@ DENSE_SHARE = 0.05
 # Entries of a stack that a dense product is done with at once: the more columns the better.
 DENSE_GROUP = 2**22
 
+# Largest quotient of weights with which sums over edges keep enough digits in single precision.
+EVEN_WEIGHTS = 1e4
+
 # Components whose means are kept apart from the rest, and lowest modes of crowded graphs.
 LOW_MODES = 8
 
@@ -72,6 +75,22 @@ class Basis(Protocol):
 
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
         """Approximate inverse of w + lam (lap + gam I), where w has shape (m,)."""
+
+
+def selection_precision(graph: Graph) -> type[np.floating]:
+    """Precision of the many solves of a selection: single, unless edges are too uneven for it.
+
+    Examples
+    --------
+    >>> selection_precision(Graph.from_edges([(0, 1), (1, 2)])).__name__
+    'float32'
+    >>> selection_precision(Graph.from_edges([(0, 1, 1.0), (1, 2, 1e6)])).__name__
+    'float64'
+    """
+    weights = graph.adjacency.data
+    if weights.size and weights.max() > EVEN_WEIGHTS * weights.min():
+        return np.float64
+    return np.float32
 
 
 def basis_of(graph: Graph, dtype: Any = np.float64) -> Basis:
