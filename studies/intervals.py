@@ -37,10 +37,10 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
 NAMES = ("Ia", "Ib", "IIa", "IIb")
 ALPHA = 0.1
-BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 40, 60, 100
+BOUND_DRAWS, RATIO_DRAWS, GRAPH_DRAWS = 80, 60, 100
 # Nodes of each group that are looked at in a draw.
 RATIO_NODES = 4
-FIRST_BOUND, FIRST_GRAPH = 100_000, 70_000
+FIRST_BOUNDS, FIRST_GRAPH = (100_000, 120_000), 70_000
 Row = dict[str, object]
 # A unit of work: its key, which starts every row, and how to compute the rows.
 Unit = tuple[dict[str, object], Callable[[], list[Row]]]
@@ -67,7 +67,11 @@ def fresh_divergences(scenario: Scenario, functions: list, n: int, seed: int) ->
 
 def bounds() -> Iterator[Unit]:
     """Lower bounds and intervals of divergences: counts for each draw and group."""
-    chosen = {name: list(seeds(name, BOUND_DRAWS, FIRST_BOUND)) for name in NAMES}
+    each = BOUND_DRAWS // len(FIRST_BOUNDS)
+    chosen = {
+        name: [seed for first in FIRST_BOUNDS for seed in seeds(name, each, first)]
+        for name in NAMES
+    }
     # Draws outermost, so that a run that is cut short has seen every cell.
     for draw in range(BOUND_DRAWS):
         for n in (50, 100, 250):

@@ -73,15 +73,18 @@ def _simultaneous(rows: Rows) -> str:
     body = []
     for (name, n), part in _cells(rows, "scenario", "n"):
         draws: dict[str, list[bool]] = {}
-        for row in part:
+        # Draws of before these intervals were widened have none.
+        for row in (row for row in part if row["simultaneous_interval_covers"]):
             right = draws.setdefault(row["seed"], [True, True])
             for i, column in enumerate(
                 ("simultaneous_bound_holds", "simultaneous_interval_covers")
             ):
                 right[i] &= row[column] == row["nodes"]
+        if not draws:
+            continue
         shares = [f"{sum(right[i] for right in draws.values()) / len(draws):.0%}" for i in (0, 1)]
-        body.append([name, n, *shares])
-    return _table(["scenario", "n", "all bounds hold", "all intervals cover"], body)
+        body.append([name, n, str(len(draws)), *shares])
+    return _table(["scenario", "n", "draws", "all bounds hold", "all intervals cover"], body)
 
 
 def _ratios(rows: Rows) -> str:
