@@ -107,22 +107,28 @@ def test_versions_agree():
 
 
 def test_import_is_cheap():
-    """At most 0.3 s of processor time on top of NumPy, SciPy and scikit-learn's base."""
+    """At most 0.3 s of processor time on top of NumPy, SciPy and scikit-learn's base.
+
+    Or, on a machine that is slow at the moment, a third of what those take in the same process.
+    """
     code = (
-        "import time, numpy, scipy, sklearn.base\n"
+        "import time\n"
         "began = time.process_time()\n"
+        "import numpy, scipy, sklearn.base\n"
+        "between = time.process_time()\n"
         "import graphratio\n"
-        "print(time.process_time() - began)"
+        "print(between - began, time.process_time() - between)"
     )
-    times = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            ).stdout
+    times = []
+    for _ in range(8):
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
-        for _ in range(3)
-    ]
-    assert min(times) <= 0.3
+        others, own = map(float, run.stdout.split())
+        times.append((others, own))
+        if own <= max(0.3, others / 3):
+            return
+    pytest.fail(f"seconds of the others and of graphratio: {times}")
 
 
 def test_import_needs_no_optional_package():
