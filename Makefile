@@ -24,7 +24,7 @@ help:
 	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
 	@echo "make calibration  measure false alarms and power of the tests, about half an hour"
 	@echo "make changepoints  measure change-point detection, about half an hour"
-	@echo "make intervals  measure bounds, intervals and verdicts on graphs, about half an hour"
+	@echo "make intervals  measure bounds, intervals and verdicts on graphs, about two hours; goes on if stopped"
 	@echo "make fuzz    20,000 hostile inputs for the command line, some minutes; goes on if stopped"
 	@echo "make dist    build wheel and sdist and try them in fresh environments"
 	@echo "make matrix  run the tests with the oldest and the newest NumPy, SciPy, scikit-learn"

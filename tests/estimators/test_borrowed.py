@@ -172,3 +172,14 @@ def test_a_node_without_data_beside_a_single_observation():
     model = gr.recommended(random_state=0).fit((reference, target), graph)
     np.testing.assert_array_equal(model.direction_moments_[1], 0.0)
     assert np.isfinite(model.effective_sizes()).all()
+
+
+def test_hubs_of_large_graphs_cost_no_more_than_their_edges():
+    """Only neighbours are looked at beyond 800 nodes: pairs with a common hub are too many."""
+    rng = np.random.default_rng(0)
+    n_nodes = 900
+    star = gr.Graph.from_edges([(0, v) for v in range(1, n_nodes)])
+    data = (list(rng.normal(size=(n_nodes, 4))), list(rng.normal(size=(n_nodes, 4))))
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1, max_atoms=5)
+    _, worth = model.fit(data, star)._borrowing.all_nodes()
+    assert worth.nnz == 2 * star.n_edges

@@ -33,8 +33,6 @@ from graphratio.typing import FloatArray, IntArray
 LARGEST_DENSE = 800
 # Their number; the relative error of an entry of the diagonal is about sqrt(2 / 400) = 7 %.
 PROJECTIONS = 400
-# Pairs of nodes per node up to which neighbours of neighbours are looked at as well.
-MOST_PAIRS = 60
 CG_TOLERANCE = 1e-4
 CG_ITERATIONS = 2000
 
@@ -75,14 +73,16 @@ class Borrowing:
         """Effective sizes, shape (n_nodes, 2), and the worth of other nodes (sparse).
 
         Row v of the matrix holds the worth at v of an observation of every other node, or on
-        graphs of more than 800 nodes of its neighbours and theirs.
+        graphs of more than 800 nodes of its neighbours.
         """
         graph = self.graph
-        pattern = self._pattern()
+        if not graph.n_edges:
+            return self.sizes.copy(), sparse.csr_array(graph.adjacency.shape)
+        pattern = graph.adjacency
+        if graph.n_nodes <= LARGEST_DENSE:
+            pattern = sparse.csr_array(1.0 - np.eye(graph.n_nodes))
         row = np.repeat(np.arange(graph.n_nodes), np.diff(pattern.indptr))
         column = pattern.indices
-        if not graph.n_edges:
-            return self.sizes.copy(), sparse.csr_array(pattern.shape)
         method = self._dense if graph.n_nodes <= LARGEST_DENSE else self._projected
         sizes, near = np.zeros_like(self.sizes), np.zeros(len(row))
         for j, weight in enumerate(self.directions.weights):
@@ -93,17 +93,6 @@ class Borrowing:
         near = np.clip(near, 0.0, 1.0)
         worth_of = sparse.csr_array((near, column, pattern.indptr), shape=pattern.shape)
         return np.clip(sizes, self.sizes, limits), worth_of
-
-    def _pattern(self) -> sparse.csr_array:
-        """Pairs of nodes whose worth to each other is asked for."""
-        n_nodes = self.graph.n_nodes
-        if n_nodes <= LARGEST_DENSE:
-            return sparse.csr_array(np.ones((n_nodes, n_nodes)) - np.eye(n_nodes))
-        near = (self.graph.adjacency != 0).astype(np.float64)
-        wider = sparse.csr_array(near + near @ near)
-        if wider.nnz > MOST_PAIRS * n_nodes:
-            wider = near
-        return sparse.csr_array(wider - sparse.diags_array(wider.diagonal()))
 
     def at_node(self, position: int) -> FloatArray:
         """Worth at one node of an observation of every node, shape (n_nodes,); 1 for itself."""
