@@ -258,10 +258,10 @@ class LaplacianPenalty:
         lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
-            work = flat @ (flat.T @ columns)
-            np.subtract(columns, work, out=work)
-            product = np.asarray(self.basis.laplacian @ work)
-            product += np.multiply(columns, gam[which], out=work)
+            centred = flat @ (flat.T @ columns)
+            np.subtract(columns, centred, out=centred)
+            product = np.asarray(self.basis.laplacian @ centred)
+            product += np.multiply(columns, gam[which], out=centred)
             product *= lam[which]
             return product
 
