@@ -15,6 +15,7 @@ from graphratio.typing import FloatArray, IntArray, Label
 from graphratio.validation import (
     as_labels,
     as_numeric,
+    check_flag,
     check_magnitude,
     distinct_codes,
     nearest_name,
@@ -86,7 +87,7 @@ def undirected(
     check_magnitude(entries.data, "the edge weights")
     matrix.eliminate_zeros()
     transpose = sparse.csr_array(matrix.T)
-    if symmetrize:
+    if check_flag(symmetrize, "symmetrize"):
         matrix = sparse.csr_array(matrix.maximum(transpose))
     elif one_sided:
         # Of the patterns, since products of tiny weights would vanish.
@@ -183,7 +184,7 @@ def networkx_edges(
         raise InputError(f"{type(graph).__name__} is not a networkx graph", "Pass networkx.Graph")
     if weight is not None and not isinstance(weight, str):
         raise InputError(f"weight={weight!r} is not the name of an attribute", "Pass a str or None")
-    if graph.is_directed() and not symmetrize:
+    if graph.is_directed() and not check_flag(symmetrize, "symmetrize"):
         raise InputError(
             "the networkx graph is directed", "Pass symmetrize=True, or graph.to_undirected()"
         )

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from graphratio.validation import check_flag
+
 # Before that the pace says little.
 _SILENT_SECONDS = 3.0
 
@@ -63,7 +65,7 @@ class ProgressBar:
     ) -> None:
         self.total = total
         self.label = label
-        self.enabled = enabled
+        self.enabled = check_flag(enabled, "progress")
         self.stream = stream if stream is not None else sys.stderr
         self.lines = lines
         self.done = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphratio.exceptions import InputError, listing
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import nearest_name, read_only
+from graphratio.validation import check_flag, nearest_name, read_only
 
 
 def log_mask(
@@ -85,7 +85,7 @@ class Scaling:
         """
         kept = read_only(log.copy()) if log.any() else None
         neutral = cls(read_only(np.zeros(log.size)), read_only(np.ones(log.size)), kept)
-        if not standardize:
+        if not check_flag(standardize, "standardize"):
             return neutral
         logged = neutral.apply(values)
         largest = np.abs(logged).max(axis=0)

@@ -251,6 +251,19 @@ def check_integer(value: object, name: str, *, low: int, high: float = math.inf)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_flag(value: object, name: str) -> bool:
+    """Check that a parameter is True or False.
+
+    Examples
+    --------
+    >>> check_flag(np.True_, "clip")
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}={value!r} is neither True nor False")
+    return bool(value)
+
+
 def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
     """Check that a parameter is one of the given words; the error suggests the nearest one."""
     if isinstance(value, str) and value in choices:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import graphratio as gr
 from graphratio.exceptions import GraphRatioError, GraphRatioWarning
+from graphratio.plotting import plot_graph
 
 PROFILE = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -199,3 +200,31 @@ def test_comparisons_of_graphs(data):
         lambda: gr.compare_graphs(SAMPLES, GRAPH, **{**usual, **changed}), {*usual, *changed}
     )
     assert found is None or found.verdict
+
+
+FITTED = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1).fit(SAMPLES, GRAPH)
+FLAGS = {
+    "GRULSIF progress": lambda flag: gr.GRULSIF(cv=2, progress=flag).fit(SAMPLES, GRAPH),
+    "GRULSIF adaptive": lambda flag: gr.GRULSIF(adaptive=flag).fit(SAMPLES, GRAPH),
+    "ProfileGRULSIF adaptive": lambda flag: gr.ProfileGRULSIF(adaptive=flag).fit(SAMPLES, GRAPH),
+    "RULSIF nonnegative": lambda flag: gr.RULSIF(nonnegative=flag).fit(SAMPLES),
+    "predict clip": lambda flag: FITTED.predict(np.zeros((1, 2)), clip=flag),
+    "importance_weights relative": lambda flag: FITTED.importance_weights(SAMPLES, relative=flag),
+    "bounds simultaneous": lambda flag: gr.divergence_bounds(FITTED, SAMPLES, simultaneous=flag),
+    "interval simultaneous": lambda flag: gr.expected_ratio_interval(
+        FITTED, SAMPLES, np.zeros((1, 2)), "a", simultaneous=flag
+    ),
+    "detector standardize": lambda flag: gr.GraphChangePointDetector(4, standardize=flag).fit(
+        PANEL, GRAPH
+    ),
+    "edges symmetrize": lambda flag: gr.Graph.from_edges([("a", "b")], symmetrize=flag),
+    "map edges": lambda flag: plot_graph(FITTED, edges=flag),
+}
+
+
+@pytest.mark.parametrize("what", FLAGS)
+@pytest.mark.parametrize("value", [np.array([0.5, 1.0]), "yes", None, 2])
+def test_what_is_true_or_false_is_nothing_else(what, value):
+    with pytest.raises(GraphRatioError, match="neither True nor False") as refused:
+        FLAGS[what](value)
+    assert str(refused.value).startswith(what.split()[1])

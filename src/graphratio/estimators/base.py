@@ -23,7 +23,7 @@ from graphratio.exceptions import DataWarning, InputError, listing
 from graphratio.graph import Graph
 from graphratio.samples import Encoding, NodeSamples, Scaling, align, as_samples
 from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import as_points, check_real
+from graphratio.validation import as_points, check_flag, check_real
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
@@ -147,7 +147,7 @@ class NodeRatioEstimator(BaseEstimator):
         else:
             position = self.graph_.position(node)
             ratios = self._ratios_at_nodes(points, np.full(len(points), position))
-        return self._clipped(ratios) if clip else ratios
+        return self._clipped(ratios) if check_flag(clip, "clip") else ratios
 
     def divergence(self, samples: Any) -> FloatArray:
         """Divergence of the fitted ratios on other samples, shape (n_nodes,).
@@ -196,7 +196,9 @@ class NodeRatioEstimator(BaseEstimator):
         """
         aligned = self._align(samples)
         ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
-        weights = weights_from_ratios(ratios, aligned, self._relative, relative)
+        weights = weights_from_ratios(
+            ratios, aligned, self._relative, check_flag(relative, "relative")
+        )
         weights.warn()
         return weights
 

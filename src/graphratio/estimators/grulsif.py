@@ -23,7 +23,7 @@ from graphratio.solvers import solve
 from graphratio.solvers.adaptive import adaptive_rounds
 from graphratio.solvers.edges import Edges
 from graphratio.typing import FloatArray, RandomState
-from graphratio.validation import as_generator, check_integer
+from graphratio.validation import as_generator, check_flag, check_integer
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):
@@ -192,6 +192,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
             fit_partitioned(self, samples, graph)
             return self
+        adaptive = check_flag(self.adaptive, "adaptive")
         aligned = self._prepare(samples, graph, borrow=True)
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(
@@ -202,7 +203,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             self.solver,
             self.max_iter,
         )
-        if self.adaptive and self.graph_.n_edges:
+        if adaptive and self.graph_.n_edges:
             with suitable_threads(aligned.n_observations, self.n_atoms_):
                 self._learn_edges(aligned)
         return self

@@ -39,7 +39,7 @@ from graphratio.solvers.profiles import (
     rounds,
 )
 from graphratio.typing import FloatArray, RandomState
-from graphratio.validation import as_generator, as_points, check_integer
+from graphratio.validation import as_generator, as_points, check_flag, check_integer
 
 
 class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
@@ -193,6 +193,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         if self.n_rounds is not None:
             check_integer(self.n_rounds, "n_rounds", low=0)
         check_integer(self.max_iter, "max_iter", low=1)
+        check_flag(self.adaptive, "adaptive")
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(aligned, rng)
         axes = self._axes(widths)

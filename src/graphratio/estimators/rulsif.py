@@ -9,13 +9,12 @@ import numpy as np
 
 from graphratio.estimators._centres import CentredEstimator
 from graphratio.estimators._node_choice import choose, choose_cautiously
-from graphratio.exceptions import InputError
 from graphratio.graph import Graph
 from graphratio.least_squares import least_squares, left_out_losses
 from graphratio.node_blocks import NodeBlock
 from graphratio.solvers.solution import Solution
 from graphratio.typing import FloatArray, IntArray, RandomState
-from graphratio.validation import check_choice
+from graphratio.validation import check_choice, check_flag
 
 # Largest relative residual of the linear systems that counts as solved.
 _TOLERANCE = 1e-6
@@ -37,8 +36,7 @@ class _LeastSquares(CentredEstimator):
         graph : Graph, optional
             Kept for the order of nodes, tables and plots; its edges play no part.
         """
-        if not isinstance(self.nonnegative, bool | np.bool_):
-            raise InputError(f"nonnegative={self.nonnegative!r} is neither True nor False")
+        check_flag(self.nonnegative, "nonnegative")
         if self.selection is not None:
             check_choice(self.selection, "selection", ("cautious", "min"))
         self.divergence_name_ = "Pearson"

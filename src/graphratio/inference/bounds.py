@@ -28,7 +28,7 @@ from graphratio.inference._notebook import bounds_html
 from graphratio.inference._plan import NodeMeans, Plan, in_scale_of, loss_terms
 from graphratio.samples import align
 from graphratio.typing import BoolArray, FloatArray, Label, RandomState
-from graphratio.validation import as_generator, check_integer, check_real
+from graphratio.validation import as_generator, check_flag, check_integer, check_real
 
 # Share of the correction for skewness that is made at the upper end. The skewness is estimated:
 # with all of it intervals at nodes with heavy tails cover less than they say, with none more.
@@ -175,6 +175,7 @@ def divergence_bounds(
     array([False,  True])
     """
     confidence = check_real(confidence, "confidence", low=0, high=1)
+    check_flag(simultaneous, "simultaneous")
     if graph is not None and not isinstance(graph, Graph):
         raise InputError(
             f"a graph of type {type(graph).__name__} is not a Graph",

@@ -31,7 +31,7 @@ from graphratio.objectives import GraphObjective
 from graphratio.samples import NodeSamples
 from graphratio.solvers import basis_of, solve_many
 from graphratio.typing import FloatArray, Label, RandomState
-from graphratio.validation import as_generator, as_points, check_real
+from graphratio.validation import as_generator, as_points, check_flag, check_real
 
 SOLVE_TOLERANCE = 1e-5
 SOLVE_ITERATIONS = 1000
@@ -167,6 +167,7 @@ def expected_ratio_interval(
             "Pass a fitted GRULSIF or Pool",
         )
     confidence = check_real(confidence, "confidence", low=0, high=1)
+    check_flag(simultaneous, "simultaneous")
     data = model._align(samples)
     _check_same_sizes(model, data)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)

@@ -14,7 +14,7 @@ from graphratio.plotting._common import FAINT, INK, SEQUENTIAL, FittedModel, new
 from graphratio.plotting._labels import place_labels
 from graphratio.plotting.layout import node_layout
 from graphratio.typing import FloatArray, Label
-from graphratio.validation import check_integer
+from graphratio.validation import check_flag, check_integer
 
 # The scale reaches at least this far, so that noise in an unchanged network stays pale.
 _SMALLEST_TOP = 0.1
@@ -82,7 +82,7 @@ def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
     positions = layout.positions
     if ax is None:
         ax = new_axes(_figure_size(positions))
-    if edges:
+    if check_flag(edges, "edges"):
         draw_edges(ax, positions[layout.edges])
     return ax, positions
 

@@ -30,7 +30,7 @@ from graphratio.graph import Graph
 from graphratio.kernels import Kernel, get_kernel, median_bandwidths
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray
-from graphratio.validation import check_real
+from graphratio.validation import check_flag, check_real
 
 # Shares of the total variance of the features: the ridge, and the pull along the edges of a
 # node of mean degree. Directions with less variance than the ridge hardly count: left out.
@@ -129,7 +129,7 @@ def look(
 
 def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, FloatArray]:
     """Mean and spread of every feature of every node; a constant one has the spread of others."""
-    if not standardize:
+    if not check_flag(standardize, "standardize"):
         return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
     shift, spread = values.mean(axis=0), values.std(axis=0)
     constant = spread <= 1e-12 * np.abs(values).max(axis=0)
