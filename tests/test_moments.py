@@ -3,7 +3,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from graphratio.divergences import moment_losses, pearson_divergences, ratio_losses
-from graphratio.moments import MomentSums, factored_moments, moments_without, node_moments
+from graphratio.moments import (
+    MomentSums,
+    dense_moments,
+    factored_moments,
+    moments_without,
+    node_moments,
+)
 
 
 @pytest.fixture
@@ -29,11 +35,12 @@ def by_hand(psi, sizes, alpha, rho):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("rho", [0.0, 1.0, 0.4])
-@pytest.mark.parametrize("form", ["dense", "factored"])
+@pytest.mark.parametrize("form", ["sums", "dense", "factored"])
 def test_every_mean_divides_by_its_own_size(data, alpha, rho, form):
     psi, sizes = data
     build = {
-        "dense": lambda: MomentSums.of(psi, sizes).mixed(alpha, rho),
+        "sums": lambda: MomentSums.of(psi, sizes).mixed(alpha, rho),
+        "dense": lambda: dense_moments(psi, sizes, alpha, rho),
         "factored": lambda: factored_moments(psi, sizes, alpha, rho),
     }
     moments = build[form]()

@@ -27,6 +27,9 @@ MOST_DIRECTIONS = 8
 # The ridge eps, relative to the variance of all features.
 RIDGE = 1e-3
 
+# Nodes that are worked on at once.
+CHUNK_NODES = 2048
+
 
 @dataclass(frozen=True, eq=False)
 class Leading:
@@ -71,12 +74,16 @@ class Leading:
 
     def moments(self, second: SecondMoment) -> FloatArray:
         """Schur complements a_vj of all nodes, shape (n_nodes, n_directions)."""
-        stack = np.broadcast_to(self.vectors.T, (second.shape[0], *self.vectors.T.shape))
-        images = second.apply(np.ascontiguousarray(stack, second.dtype))
-        blocks = (images @ self.vectors).astype(np.float64)
-        inverse = np.linalg.inv(blocks + self.ridge * np.eye(blocks.shape[1]))
-        own = np.maximum(1.0 / np.einsum("vjj->vj", inverse) - self.ridge, 0.0)
-        return np.asarray(own[:, : len(self.weights)])
+        n_nodes = second.shape[0]
+        own = np.empty((n_nodes, len(self.weights)))
+        for begin in range(0, n_nodes, CHUNK_NODES):
+            nodes = np.arange(begin, min(begin + CHUNK_NODES, n_nodes))
+            stack = np.repeat(self.vectors.T[np.newaxis].astype(second.dtype), len(nodes), axis=0)
+            blocks = (second.take(nodes).apply(stack) @ self.vectors).astype(np.float64)
+            inverse = np.linalg.inv(blocks + self.ridge * np.eye(blocks.shape[1]))
+            complements = 1.0 / np.einsum("vjj->vj", inverse)[:, : len(self.weights)] - self.ridge
+            own[nodes] = np.maximum(complements, 0.0)
+        return own
 
 
 @dataclass(frozen=True, eq=False)

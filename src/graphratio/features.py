@@ -31,8 +31,10 @@ RANK_TOLERANCE = 1e-12
 RANK_TOLERANCE_LARGE = 1e-8
 LARGE_DICTIONARY = 100
 
-# Points from which it is first estimated which directions matter.
+# Points from which it is first estimated which directions matter, and their share among many:
+# directions that few points have a part in need more to be told apart.
 PRINCIPAL_ROWS = 4096
+PRINCIPAL_SHARE = 1 / 128
 
 BLOCK_ROWS = 2048
 
@@ -148,7 +150,8 @@ class NystromMap:
     def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
         """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""
         # At random, since regular steps through sorted rows may miss a whole sample.
-        rows = np.random.default_rng(0).permutation(len(x))[:PRINCIPAL_ROWS]
+        count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
+        rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
         return self._rotated(self(x[rows]), weights[rows], floor)[0]
 
     def _rotated(

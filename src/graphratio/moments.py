@@ -85,7 +85,7 @@ class MomentSums:
         m = psi.shape[1]
         second = np.zeros((flat.size, m, m), dtype=psi.dtype)
         for batch in batches(starts, flat):
-            rows = _rectangle_of(psi, batch.rows, batch.valid)
+            rows = rectangle_of(psi, batch.rows, batch.valid)
             if batch.segments.size == flat.size:
                 np.matmul(rows.transpose(0, 2, 1), rows, out=second)
             else:
@@ -184,7 +184,7 @@ def factored_moments(
         weight = weights[batch.rows]
         if batch.valid is not None:
             weight = np.where(batch.valid, weight, 0).astype(psi.dtype)
-        parts.append((batch.segments, _rectangle_of(psi, batch.rows, batch.valid), weight))
+        parts.append((batch.segments, rectangle_of(psi, batch.rows, batch.valid), weight))
     b = problem_first(first, used, alpha, prior_ratio)
     return Moments(FactoredSecond(len(sizes), parts), b, has_both(used), prior_ratio)
 
@@ -224,7 +224,7 @@ def moments_without(
             nodes = _as_slice(batch.segments[some])
             rows = batch.rows[some]
             valid = None if batch.valid is None else batch.valid[some]
-            taken = _rectangle_of(psi, rows, valid)
+            taken = rectangle_of(psi, rows, valid)
             block = total.second[nodes, 0] * scale[nodes, 0, np.newaxis, np.newaxis]
             block += total.second[nodes, 1] * scale[nodes, 1, np.newaxis, np.newaxis]
             block -= (taken * of_row[rows][:, :, np.newaxis]).transpose(0, 2, 1) @ taken
@@ -264,11 +264,39 @@ def node_moments(
     """
     if prefers_factored(sizes, psi.shape[1]):
         return factored_moments(psi, sizes, alpha, prior_ratio)
-    return MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)
+    return dense_moments(psi, sizes, alpha, prior_ratio)
 
 
-def _rectangle_of(psi: FloatArray, rows: IntArray, valid: BoolArray | None) -> FloatArray:
-    """Rows of psi as a rectangle; padding is zero."""
+def dense_moments(
+    psi: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float = 0.0
+) -> Moments:
+    """Moments with blocks.
+
+    Equal to ``MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)``, but for rounding, without
+    sums of either sample: both of a node are one product.
+    """
+    m = psi.shape[1]
+    root = np.sqrt(mixing_weights(sizes, alpha)).astype(psi.dtype)
+    blocks = np.zeros((len(sizes), m, m), dtype=psi.dtype)
+    step = max(1, CHUNK_ENTRIES // m**2)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    of_row = np.repeat(root.ravel(), sizes.ravel())[:, np.newaxis]
+    for batch in batches(starts, per_node):
+        for begin in range(0, len(batch.segments), step):
+            some = slice(begin, begin + step)
+            rows = batch.rows[some]
+            valid = None if batch.valid is None else batch.valid[some]
+            # A matrix times itself is half the work of a product, and exactly symmetric.
+            scaled = rectangle_of(psi, rows, valid) * rectangle_of(of_row, rows, valid)
+            blocks[_as_slice(batch.segments[some])] = scaled.transpose(0, 2, 1) @ scaled
+    first = (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(*sizes.shape, m)
+    b = problem_first(first, sizes, alpha, prior_ratio)
+    return Moments(DenseSecond(blocks), b, has_both(sizes), prior_ratio)
+
+
+def rectangle_of(psi: FloatArray, rows: IntArray, valid: BoolArray | None) -> FloatArray:
+    """Rows of psi as a rectangle, a view of it where that is possible; padding is zero."""
     if valid is None:
         count, width = rows.shape
         contiguous = rows[0, 0] + count * width - 1 == rows[-1, -1]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio._memory import FitPlan, node_ranges
+from graphratio._ragged import batches
 from graphratio._threads import in_parallel
 from graphratio.features import NystromMap
 from graphratio.moments import (
@@ -28,7 +29,7 @@ from graphratio.moments import (
     has_both,
     mixing_weights,
     node_moments,
-    segment_indicator,
+    rectangle_of,
 )
 from graphratio.samples import NodeSamples
 from graphratio.typing import FloatArray, IntArray
@@ -103,25 +104,26 @@ class StreamedData:
         product = np.empty_like(theta)
         fitted = np.empty(self.samples.n_observations)
         ranges = node_ranges(self.sizes, BLOCK_ROWS)
-        weights = mixing_weights(self.sizes, self.alpha)
-        kernel, pivots, transform = (
-            self.features.kernel,
-            self.features.pivots,
-            self.features.transform,
-        )
+        weights = np.repeat(mixing_weights(self.sizes, self.alpha).ravel(), self.sizes.ravel())
+        features = self.features
         # The whitening goes into the coefficients: a product per node, not per observation.
-        whitened = theta @ transform.T
+        whitened = theta @ features.transform.T
+        per_node = self.sizes.sum(axis=1)
 
         def work(i: int) -> None:
-            nodes = ranges[i]
-            rows = self._rows(nodes)
-            values = kernel(self.samples.values[rows], pivots, self.features.bandwidth)
-            of_node = whitened[self.samples.node_index[rows]]
-            fitted[rows] = np.einsum("ip,ip->i", values, of_node)
-            scale = np.repeat(weights[nodes].ravel(), self.sizes[nodes].ravel())
-            values *= (scale * fitted[rows])[:, np.newaxis]
-            total = segment_indicator(self.sizes[nodes].sum(axis=1), values.dtype) @ values
-            product[nodes] = total @ transform
+            nodes, rows = ranges[i], self._rows(ranges[i])
+            values = features.kernel(self.samples.values[rows], features.pivots, features.bandwidth)
+            of_row, own = weights[rows], fitted[rows]
+            total = np.zeros((nodes.stop - nodes.start, len(features.pivots)))
+            starts = np.cumsum(per_node[nodes]) - per_node[nodes]
+            for batch in batches(starts, per_node[nodes]):
+                part = rectangle_of(values, batch.rows, batch.valid)
+                ratios = (part @ whitened[nodes][batch.segments, :, np.newaxis])[:, :, 0]
+                present = slice(None) if batch.valid is None else batch.valid
+                own[batch.rows[present]] = ratios[present]
+                ratios *= of_row[batch.rows]
+                total[batch.segments] = (ratios[:, np.newaxis] @ part)[:, 0]
+            product[nodes] = total @ features.transform
 
         in_parallel(work, len(ranges))
         return product, fitted
