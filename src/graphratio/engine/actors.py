@@ -16,8 +16,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from graphratio._allocator import keep_freed_memory
 from graphratio._threads import single_thread
-from graphratio.engine.allocator import keep_freed_memory
 from graphratio.engine.lifesigns import LifeSigns
 from graphratio.engine.partition import Plan
 from graphratio.engine.protocol import (

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._computing import computing
 from graphratio._memory import check_cap, parse_memory, plan_fit, predict_input
-from graphratio._threads import suitable_threads
 from graphratio.dictionary import STRATEGIES, build_dictionary
 from graphratio.divergences import pearson_divergences
 from graphratio.estimators._borrowed_strength import BorrowingMixin
@@ -104,7 +104,7 @@ class NystromEstimator(BorrowingMixin):
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(samples, rng)
         candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
+        with computing(samples.n_observations, self.n_atoms_):
             self._select(samples, graph, candidates, rng)
             return self._solve_at(samples, graph, solver, max_iter)
 

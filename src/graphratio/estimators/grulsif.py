@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._threads import suitable_threads
+from graphratio._computing import computing
 from graphratio.estimators._adaptive import choose_adaptive
 from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
@@ -204,7 +204,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             self.max_iter,
         )
         if adaptive and self.graph_.n_edges:
-            with suitable_threads(aligned.n_observations, self.n_atoms_):
+            with computing(aligned.n_observations, self.n_atoms_):
                 self._learn_edges(aligned)
         return self
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from graphratio._computing import computing
 from graphratio._progress import ProgressBar
-from graphratio._threads import suitable_threads
 from graphratio.estimators._learned_graph import LearnedGraphMixin
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
 from graphratio.estimators._profiles.axes import Axis, decades, listed, moderate
@@ -198,7 +198,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         widths = self._build_dictionary(aligned, rng)
         axes = self._axes(widths)
         folds = assign_folds(aligned, check_integer(self.cv, "cv", low=2), rng)
-        with suitable_threads(aligned.n_observations, self.n_atoms_):
+        with computing(aligned.n_observations, self.n_atoms_):
             data = HeldOutData(
                 aligned,
                 folds,

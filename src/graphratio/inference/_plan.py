@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._threads import suitable_threads
+from graphratio._computing import computing
 from graphratio.dictionary import build_dictionary
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
@@ -135,7 +135,7 @@ class Plan:
             n_folds,
             self._precision(fits),
         )
-        with suitable_threads(self.samples.n_observations, len(self.dictionary)):
+        with computing(self.samples.n_observations, len(self.dictionary)):
             return held_out_ratios(
                 self.samples,
                 fits,

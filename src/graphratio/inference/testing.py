@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._computing import computing
 from graphratio._progress import ProgressBar
-from graphratio._threads import suitable_threads
 from graphratio.exceptions import DataWarning, InputError
 from graphratio.graph import Graph
 from graphratio.inference._conditions import assumptions, data_notes, enough_permutations
@@ -163,7 +163,7 @@ def two_sample_test(
     )
     notes = data_notes(aligned, graph, units, level, correction, null)
     dictionary = settings.atoms(pooled, rng)
-    with suitable_threads(aligned.n_observations, len(dictionary)):
+    with computing(aligned.n_observations, len(dictionary)):
         if null == "node":
             warning, note = correlation_warning(aligned, stamps, graph, rng)
             if warning is not None:

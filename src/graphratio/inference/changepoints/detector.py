@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio import _frames
-from graphratio._threads import suitable_threads
+from graphratio._computing import computing
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators.base import all_or_nothing
 from graphratio.exceptions import InputError
@@ -175,7 +175,7 @@ class GraphChangePointDetector(BaseEstimator):
         self.backend_ = read.backend
         self.times_ = None if read.times is None else list(read.times)
         self._values = [read.values]
-        with suitable_threads(read.values[:, :, 0].size, self.max_directions):
+        with computing(read.values[:, :, 0].size, self.max_directions):
             self._watch(
                 look(
                     read.values[: 2 * self.window],
@@ -232,7 +232,7 @@ class GraphChangePointDetector(BaseEstimator):
         values = read_step(x_t, self.nodes_, self.n_features_in_)
         self._append_time(time)
         self._values.append(values[np.newaxis])
-        with suitable_threads(values.size, self.max_directions):
+        with computing(values.size, self.max_directions):
             found = self._stream.push(self.features_(values[np.newaxis])[:, 0])
         return None if found is None else self._event(found)
 
