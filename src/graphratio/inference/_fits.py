@@ -13,7 +13,7 @@ from graphratio.model_selection import SOLVE_ITERATIONS, SOLVE_TOLERANCE, Candid
 from graphratio.moments import DenseSecond, Moments
 from graphratio.objectives import GraphObjective
 from graphratio.solvers import basis_of, solve_nodes, solve_path
-from graphratio.solvers.bases import LARGEST_SPECTRUM, Basis
+from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray
 
 
@@ -26,6 +26,10 @@ class Fit(Protocol):
 
     def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+
+
+# Nodes up to which the answer of the whole graph is computed, from all of its modes.
+LARGEST_EXACT = 800
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,7 @@ class Coupling:
         does. On large graphs the neighbours are taken as fixed.
         """
         n_nodes = self.graph.n_nodes
-        if n_nodes > LARGEST_SPECTRUM or not self.graph.n_edges:
+        if n_nodes > LARGEST_EXACT or not self.graph.n_edges:
             own = lam * (self.graph.degrees + gam)
             return np.repeat(own[:, np.newaxis], len(w), axis=1)
         modes, vectors = self.graph.spectrum

@@ -23,13 +23,14 @@ from scipy.sparse import csgraph
 
 from graphratio.graph import Graph
 from graphratio.solvers.aggregation import Hierarchy, build_hierarchy
+from graphratio.solvers.clusters import clusters_of, dense_or_clustered
 from graphratio.solvers.low_modes import LowModes, component_indicators, low_modes, reciprocal
 from graphratio.solvers.multigrid import Multigrid
 from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
 from graphratio.typing import FloatArray, IntArray
 
 # Up to this many nodes the full eigendecomposition costs less than it saves.
-LARGEST_SPECTRUM = 800
+LARGEST_SPECTRUM = 400
 
 # Above this share of non-zeros a dense product with the Laplacian is faster.
 DENSE_SHARE = 0.05
@@ -42,6 +43,9 @@ EVEN_WEIGHTS = 1e4
 
 # Components whose means are kept apart from the rest, and lowest modes of crowded graphs.
 LOW_MODES = 8
+
+# Share of the mean degree below which a mode of the Laplacian tells clusters apart.
+CLUSTER_SHARE = 0.5
 
 # Neighbours per node above which products with the Laplacian are avoided in the mean field.
 CROWDED = 40
@@ -172,15 +176,25 @@ class NodeBasis:
 
     Attributes
     ----------
-    laplacian : sparse or dense matrix of shape (n_nodes, n_nodes)
     constants : ndarray of shape (n_nodes, n_constants)
         Normalised indicators of the largest components.
     graph : Graph
     """
 
-    laplacian: Any
     constants: FloatArray
     graph: Graph
+
+    @cached_property
+    def laplacian(self) -> Any:
+        """The Laplacian, in the form in which products with many columns are fastest."""
+        sparse_form = self.graph.laplacian.astype(self.constants.dtype)
+        if sparse_form.nnz <= DENSE_SHARE * self.graph.n_nodes**2:
+            return sparse_form
+        if not self.crowded:
+            return sparse_form.toarray()
+        modes, vectors = self.lowest
+        low = max(1, int(np.count_nonzero(modes < CLUSTER_SHARE * self.graph.mean_degree)))
+        return dense_or_clustered(sparse_form, clusters_of(vectors[:, :low]))
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -199,12 +213,8 @@ class NodeBasis:
 
     @classmethod
     def of(cls, graph: Graph, dtype: Any = np.float64) -> NodeBasis:
-        """Choose the form of the Laplacian of a graph."""
-        laplacian = graph.laplacian.astype(dtype)
-        if laplacian.nnz > DENSE_SHARE * graph.n_nodes**2:
-            laplacian = laplacian.toarray()
-        constants = component_indicators(graph, LOW_MODES).astype(dtype)
-        return cls(laplacian, constants, graph)
+        """Set up for a graph, in the given precision."""
+        return cls(component_indicators(graph, LOW_MODES).astype(dtype), graph)
 
     @property
     def components(self) -> IntArray:
@@ -256,17 +266,19 @@ class LaplacianPenalty:
         """
         flat, m = self.basis.constants, x.shape[2]
         lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
+        connected = self.basis.components.max() == 0
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
-            centred = flat @ (flat.T @ columns)
-            np.subtract(columns, centred, out=centred)
+            means = flat.T @ columns
+            # Of a connected graph a number for every column.
+            centred = columns - (flat[0] * means if connected else flat @ means)
             product = np.asarray(self.basis.laplacian @ centred)
             product += np.multiply(columns, gam[which], out=centred)
             product *= lam[which]
             return product
 
-        dense = isinstance(self.basis.laplacian, np.ndarray)
-        return by_columns(work, x, DENSE_GROUP if dense else None)
+        is_sparse = sparse.issparse(self.basis.laplacian)
+        return by_columns(work, x, None if is_sparse else DENSE_GROUP)
 
     def restrict(self, candidates: Selection) -> LaplacianPenalty:
         """Keep some of the candidates."""

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from graphratio.objectives import GraphObjective
 from graphratio.second_moments import FactoredSecond, SecondMoment
-from graphratio.solvers.bases import Basis, NodeBasis
+from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
 from graphratio.solvers.block_multigrid import NodeInverses
 from graphratio.solvers.stacks import Linear, Selection, times
 from graphratio.typing import FloatArray, IntArray
@@ -37,9 +37,6 @@ LARGE_SHARE = 0.5
 
 # Nodes whose blocks are added up at once.
 CHUNK = 2048
-
-# Share of the mean degree below which a mode of the Laplacian tells clusters apart.
-CLUSTER_SHARE = 0.5
 
 # Size of C up to which it is inverted for many candidates, and for a few.
 LARGEST_MANY = 512
