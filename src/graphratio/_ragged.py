@@ -67,3 +67,16 @@ def _rectangle(segments: IntArray, starts: IntArray, sizes: IntArray, width: int
     full = bool(valid.all())
     rows = starts[segments, np.newaxis] + (step if full else np.where(valid, step, 0))
     return Batch(segments, rows, None if full else valid)
+
+
+def as_slice(index: IntArray) -> IntArray | slice:
+    """Increasing positions without a gap as a slice, which is taken without copying.
+
+    Examples
+    --------
+    >>> as_slice(np.array([2, 3, 4])), as_slice(np.array([2, 4]))
+    (slice(2, 5, None), array([2, 4]))
+    """
+    if index[-1] - index[0] + 1 == len(index):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from graphratio._ragged import batches
+from graphratio._ragged import as_slice, batches
 from graphratio.second_moments import CompactSecond as CompactSecond
 from graphratio.second_moments import DenseSecond as DenseSecond
 from graphratio.second_moments import FactoredSecond as FactoredSecond
@@ -221,7 +221,7 @@ def moments_without(
     for batch in batches(starts, per_node):
         for begin in range(0, len(batch.segments), step):
             some = slice(begin, begin + step)
-            nodes = _as_slice(batch.segments[some])
+            nodes = as_slice(batch.segments[some])
             rows = batch.rows[some]
             valid = None if batch.valid is None else batch.valid[some]
             taken = rectangle_of(psi, rows, valid)
@@ -234,13 +234,6 @@ def moments_without(
     first = total.first - (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(-1, 2, m)
     b = problem_first(first, left, alpha, prior_ratio)
     return Moments(DenseSecond(blocks), b, has_both(left), prior_ratio)
-
-
-def _as_slice(index: IntArray) -> IntArray | slice:
-    """Increasing positions without a gap as a slice, which is taken without copying."""
-    if index[-1] - index[0] + 1 == len(index):
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index
 
 
 def prefers_factored(sizes: IntArray, m: int) -> bool:
@@ -289,7 +282,7 @@ def dense_moments(
             valid = None if batch.valid is None else batch.valid[some]
             # A matrix times itself is half the work of a product, and exactly symmetric.
             scaled = rectangle_of(psi, rows, valid) * rectangle_of(of_row, rows, valid)
-            blocks[_as_slice(batch.segments[some])] = scaled.transpose(0, 2, 1) @ scaled
+            blocks[as_slice(batch.segments[some])] = scaled.transpose(0, 2, 1) @ scaled
     first = (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(*sizes.shape, m)
     b = problem_first(first, sizes, alpha, prior_ratio)
     return Moments(DenseSecond(blocks), b, has_both(sizes), prior_ratio)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from graphratio._ragged import as_slice
 from graphratio._threads import in_parallel
 from graphratio.typing import FloatArray, IntArray
 
@@ -258,8 +259,9 @@ class FactoredSecond:
         position[nodes] = np.arange(len(nodes))
         parts = []
         for own, psi, weights in self.parts:
-            kept = np.flatnonzero(position[own] >= 0)
-            if kept.size:
+            wanted = np.flatnonzero(position[own] >= 0)
+            if wanted.size:
+                kept = as_slice(wanted)
                 parts.append((position[own[kept]], psi[kept], weights[kept]))
         # Nodes without rows are in no part; one of the parts says how many features there are.
         _, psi, weights = self.parts[0]
