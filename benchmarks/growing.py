@@ -10,7 +10,7 @@ from measure import Piece, Work, growth
 
 SCENARIOS = ("Ia", "Ib", "IIa", "IIb")
 NODES = (100, 200, 400, 800, 1600)
-OBSERVATIONS = (50, 100, 200, 400, 800)
+OBSERVATIONS = (50, 100, 200, 400, 800, 1600)
 FEATURES = (2, 4, 8, 16, 32)
 ATOMS = (25, 50, 100, 200, 400)
 

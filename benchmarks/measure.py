@@ -178,8 +178,9 @@ def compare(
 
 
 def growth(what: str, sizes: Sequence[float], work: Sequence[Work], rounds: int = 2) -> Growth:
-    """Best time at every size, and the exponent."""
-    seconds = [min(timed(run)[0] for _ in range(rounds)) for run in work]
+    """Best time at every size, and the exponent; a round goes through all sizes."""
+    each = side_by_side({str(i): run for i, run in enumerate(work)}, rounds)
+    seconds = [float(times.min()) for times in each.values()]
     line = stats.linregress(np.log(sizes), np.log(seconds))
     half = float(stats.t.ppf(0.975, len(sizes) - 2) * line.stderr)
     slope = float(line.slope)

@@ -38,7 +38,7 @@ def test_ratio_and_its_interval():
 def test_exponent_of_a_power(monkeypatch):
     import measure
 
-    monkeypatch.setattr(measure, "timed", lambda work: (work(), None))
+    monkeypatch.setattr(measure, "timed", lambda work, clock: (work(), None))
     sizes = (1, 2, 4, 8)
     found = measure.growth("", sizes, [lambda s=size: 3.0 * s**1.5 for size in sizes])
     assert found.exponent == pytest.approx(1.5)
