@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import graphratio as gr
-import graphratio.estimators._nystrom as nystrom
+from graphratio import _computing
 from graphratio.datasets import make_scenario
 from measure import Cost, Piece, compare, cost
 
@@ -27,6 +27,7 @@ print(json.dumps([middle - began, time.process_time() - middle]))
 FIRST_FIT = """
 import json, time
 import graphratio as gr
+from graphratio import _computing
 from graphratio.datasets import make_scenario
 scenario = make_scenario("IIb", n=50, random_state=1)
 def fit():
@@ -39,6 +40,7 @@ print(json.dumps([fit(), fit()]))
 MEMORY = """
 import json, resource
 import graphratio as gr
+from graphratio import _computing
 from graphratio.datasets import make_scenario
 scenario = make_scenario("IIb", n_nodes=1000, n=100, random_state=1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -135,12 +137,12 @@ def _threads(found: Piece, rounds: int) -> None:
         gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
 
     def with_all() -> None:
-        usual = nystrom.suitable_threads
-        nystrom.suitable_threads = lambda *_: threadpool_limits(cores)
+        usual = _computing.suitable_threads
+        _computing.suitable_threads = lambda *_: threadpool_limits(cores)
         try:
             fit()
         finally:
-            nystrom.suitable_threads = usual
+            _computing.suitable_threads = usual
 
     fit()
     found.comparisons.append(

@@ -14,6 +14,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,15 @@ PIECES = {
 }
 
 
-def measured(names: list[str]) -> dict[str, Any]:
-    """Results of some pieces."""
+def measured(names: list[str], keep: Callable[[str, Any], None]) -> dict[str, Any]:
+    """Results of some pieces; each is also passed on at once, as all of them take a while."""
     pieces = {}
     with threadpool_limits(1):
         for name in names:
             began = time.perf_counter()
             pieces[name] = importlib.import_module(PIECES[name]).piece().to_json()
             print(f"{name}: measured in {time.perf_counter() - began:.0f} s", flush=True)
+            keep(name, pieces[name])
         return {"machine": machine(), "pieces": pieces}
 
 
@@ -68,7 +70,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and store nothing")
     options = parser.parse_args()
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"pieces": {}}
-    fresh = measured(options.only)
+    together = dict(stored["pieces"])
+
+    def keep(name: str, piece: Any) -> None:
+        together[name] = piece
+        if not options.check:
+            ordered = {known: together[known] for known in PIECES if known in together}
+            RESULTS.write_text(
+                json.dumps({"machine": machine(), "pieces": ordered}, indent=1) + "\n"
+            )
+
+    fresh = measured(options.only, keep)
     print(page(fresh))
     print(elsewhere())
     worse = regressions(stored, fresh)
@@ -76,11 +88,7 @@ def main() -> int:
         print(f"worse than stored: {line}")
     if options.check:
         return int(bool(worse))
-    together = {**stored["pieces"], **fresh["pieces"]}
-    ordered = {name: together[name] for name in PIECES if name in together}
-    results = {"machine": fresh["machine"], "pieces": ordered}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    PAGE.write_text(page(results))
+    PAGE.write_text(page(json.loads(RESULTS.read_text())))
     print(f"stored in {RESULTS.name}; the page: docs/{PAGE.name}")
     return 0
 

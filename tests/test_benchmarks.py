@@ -45,6 +45,18 @@ def test_exponent_of_a_power(monkeypatch):
     assert found.low <= found.exponent <= found.high
 
 
+def test_threads_are_compared_on_the_library_as_it_is():
+    """The comparison takes the library's limit away, so it has to know where that is."""
+    import costs
+    from measure import Piece
+
+    found = Piece("")
+    costs._threads(found, rounds=1)
+    (row,) = found.comparisons
+    assert 0 < row.ours < 60
+    assert row.ratio > 0
+
+
 def test_contenders_take_turns():
     from measure import side_by_side
 
