@@ -45,6 +45,23 @@ def test_exponent_of_a_power(monkeypatch):
     assert found.low <= found.exponent <= found.high
 
 
+def test_what_grew_much_is_measured_again():
+    from scale import jobs_again, tables
+
+    case = {"graph": "grid", "law": "alike", "node_penalty": 1.0, "residual": 1e-7, "n_iter": 6}
+    case |= {"processor_seconds": 1.0, "gibibytes": 1.0, "method": "pcg"}
+    rows = [
+        case | {"coupling": coupling, "n_nodes": size, "seconds": seconds}
+        for coupling, times in ((0.1, (1.0, 3.0, 8.0)), (10.0, (1.0, 3.0, 9.5)))
+        for size, seconds in zip((100, 400, 800), times, strict=True)
+    ]
+    again = jobs_again(rows)
+    assert [(job["coupling"], job["n_nodes"]) for job in again] == [(10.0, 100), (10.0, 800)]
+    assert "again" not in tables(rows)
+    repeated = [case | job | {"seconds": s} for job, s in zip(again, (1.2, 9.0), strict=True)]
+    assert "| 7.5 times |" in tables(rows + repeated)
+
+
 def test_threads_are_compared_on_the_library_as_it_is():
     """The comparison takes the library's limit away, so it has to know where that is."""
     import costs
