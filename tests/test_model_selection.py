@@ -107,6 +107,22 @@ def test_scores_equal_brute_force(rho, edges, few):
     assert chosen == tuple(found.results[k][best] for k in list(found.results)[:3])
 
 
+def selected(samples, graph, atoms, candidates, dtype):
+    """A selection with five folds, in the given precision."""
+    return select(
+        samples,
+        graph,
+        KERNEL,
+        atoms,
+        candidates,
+        alpha=0.1,
+        prior_ratio=0.0,
+        n_folds=5,
+        random_state=np.random.default_rng(0),
+        dtype=dtype,
+    )
+
+
 @pytest.mark.parametrize("name", ["Ia", "Ib", "IIa", "IIb"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
@@ -122,18 +138,7 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     )
 
     def run(dtype):
-        return select(
-            samples,
-            graph,
-            KERNEL,
-            atoms,
-            candidates,
-            alpha=0.1,
-            prior_ratio=0.0,
-            n_folds=5,
-            random_state=np.random.default_rng(0),
-            dtype=dtype,
-        )
+        return selected(samples, graph, atoms, candidates, dtype)
 
     single, double = run(np.float32), run(np.float64)
     monkeypatch.setattr(model_selection, "SOLVE_TOLERANCE", 1e-8)
@@ -293,17 +298,5 @@ def test_uneven_weights_are_solved_in_double_precision():
     atoms = np.linspace(-2, 2, 8)[:, np.newaxis]
     scores = {}
     for dtype in (None, np.float64):
-        found = select(
-            data,
-            graph,
-            get_kernel("gaussian"),
-            atoms,
-            candidates,
-            alpha=0.1,
-            prior_ratio=0.0,
-            n_folds=5,
-            random_state=np.random.default_rng(0),
-            dtype=dtype,
-        )
-        scores[dtype] = found.results["mean_score"]
+        scores[dtype] = selected(data, graph, atoms, candidates, dtype).results["mean_score"]
     assert_allclose(scores[None], scores[np.float64], rtol=1e-12)

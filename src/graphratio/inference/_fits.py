@@ -16,6 +16,9 @@ from graphratio.solvers import basis_of, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.typing import FloatArray
 
+# Nodes up to which the answer of the whole graph is computed, from all of its modes.
+LARGEST_EXACT = 800
+
 
 class Fit(Protocol):
     """A way of fitting all nodes at once."""
@@ -26,10 +29,6 @@ class Fit(Protocol):
 
     def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
-
-
-# Nodes up to which the answer of the whole graph is computed, from all of its modes.
-LARGEST_EXACT = 800
 
 
 @dataclass(frozen=True, eq=False)
