@@ -16,8 +16,8 @@ import numpy as np
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import ConvergenceWarning
-from graphratio.moments import node_moments
-from graphratio.objectives import GraphObjective
+from graphratio.moments.node_moments import node_moments
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_cbcgd, solve_pcg
 from graphratio.solvers.bases import Basis
 from measure import Piece, compare

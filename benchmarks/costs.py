@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import graphratio as gr
-from graphratio import _computing
+from graphratio._utils import computing as _computing
 from graphratio.datasets import make_scenario
 from measure import Cost, Piece, compare, cost
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import graphratio as gr
-from graphratio.engine import LocalEngine, Message
-from graphratio.engine.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
-from graphratio.engine.local import LocalPartitions
+from graphratio.distributed import LocalEngine, Message
+from graphratio.distributed.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
+from graphratio.distributed.local import LocalPartitions
 from page import between
 
 RESULTS = Path(__file__).with_name("dask.json")

@@ -11,8 +11,8 @@ import numpy as np
 
 import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.features import NystromMap
-from graphratio.kernels import bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.nystrom import NystromMap
 from measure import Cost, Piece, Work, ratio_interval, side_by_side
 
 CASES = [("Ia", 50), ("Ib", 50), ("IIa", 50), ("IIb", 50), ("IIb", 250)]

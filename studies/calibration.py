@@ -28,7 +28,7 @@ from per_node_tests import per_node_p_values
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.inference.multiplicity import adjust
+from graphratio.testing.multiplicity import adjust
 
 HERE = Path(__file__).parent
 LEVELS = (0.01, 0.05, 0.1)

@@ -21,8 +21,8 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 
 import graphratio as gr
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.datasets.random_graphs import clustered
-from graphratio.typing import FloatArray, IntArray
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "changepoints.csv"

@@ -27,11 +27,11 @@ from scipy import stats
 
 import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.inference._paired import Difference
-from graphratio.inference._plan import Plan
-from graphratio.inference.bounds import bounds_from
-from graphratio.inference.graph_comparison import node_losses
-from graphratio.inference.ratio_interval import Sandwich
+from graphratio.evaluation.bounds import bounds_from
+from graphratio.evaluation.graph_comparison import node_losses
+from graphratio.evaluation.paired import Difference
+from graphratio.evaluation.plan import Plan
+from graphratio.evaluation.ratio_interval import Sandwich
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import graphratio as gr
-from graphratio.inference._permutations import random_labels
-from graphratio.kernels import get_kernel, median_bandwidths
+from graphratio.features.kernels import get_kernel, median_bandwidths
+from graphratio.testing.permutations import random_labels
 
 # Ridges of the ratio. A test would have to settle on one without looking; all are shown, so
 # that the best of them can be compared with.

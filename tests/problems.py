@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from graphratio.graph import Graph
-from graphratio.moments import Moments, MomentSums
-from graphratio.objectives import GraphObjective
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import Moments, MomentSums
+from graphratio.moments.objective import GraphObjective
 
 
 def path(n: int) -> np.ndarray:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators import (
     GRULSIF,
     KLIEP,
@@ -20,20 +22,12 @@ from graphratio.estimators import (
     load,
     recommended,
 )
-from graphratio.graph import Graph
-from graphratio.samples import NodeSamples
 
 if TYPE_CHECKING:
     from graphratio import experiments
-    from graphratio.engine import DaskEngine
-    from graphratio.inference import (
-        GraphChangePointDetector,
-        NodewiseTransfer,
-        compare_graphs,
-        divergence_bounds,
-        expected_ratio_interval,
-        two_sample_test,
-    )
+    from graphratio.changepoints import GraphChangePointDetector
+    from graphratio.distributed import DaskEngine
+    from graphratio.evaluation import compare_graphs, divergence_bounds, expected_ratio_interval
     from graphratio.plotting import (
         plot_graph,
         plot_learned_graph,
@@ -41,6 +35,8 @@ if TYPE_CHECKING:
         plot_profiles,
         plot_selection,
     )
+    from graphratio.testing import two_sample_test
+    from graphratio.transfer import NodewiseTransfer
 
 __all__ = [
     "GRULSIF",
@@ -74,19 +70,19 @@ __all__ = [
 
 # Where names live that are looked up only when used, since most programs need none of them.
 _ON_USE = {
-    "DaskEngine": "graphratio.engine",
+    "DaskEngine": "graphratio.distributed",
     "experiments": "graphratio.experiments",
-    "NodewiseTransfer": "graphratio.inference",
-    "GraphChangePointDetector": "graphratio.inference",
-    "compare_graphs": "graphratio.inference",
-    "divergence_bounds": "graphratio.inference",
-    "expected_ratio_interval": "graphratio.inference",
+    "NodewiseTransfer": "graphratio.transfer",
+    "GraphChangePointDetector": "graphratio.changepoints",
+    "compare_graphs": "graphratio.evaluation",
+    "divergence_bounds": "graphratio.evaluation",
+    "expected_ratio_interval": "graphratio.evaluation",
     "plot_graph": "graphratio.plotting",
     "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",
     "plot_profiles": "graphratio.plotting",
     "plot_selection": "graphratio.plotting",
-    "two_sample_test": "graphratio.inference",
+    "two_sample_test": "graphratio.testing",
 }
 
 

@@ -5,9 +5,9 @@ import pytest
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.directions import Directions
-from graphratio.estimators import _borrowed
-from graphratio.estimators._borrowed import Borrowing
+from graphratio.estimators import borrowing
+from graphratio.estimators.borrowing import Borrowing
+from graphratio.moments.directions import Directions
 
 
 def uneven(n_nodes=24, seed=0, n_target=None):
@@ -136,7 +136,7 @@ def test_random_projections_agree_with_the_inverse(monkeypatch):
     directions = Directions(np.array([0.7, 0.3]), rng.uniform(0.1, 1, (300, 2)))
     sizes = rng.integers(20, 60, (300, 2))
     exact, near = Borrowing(directions, graph, 1e-3, 1e-3, sizes).all_nodes()
-    monkeypatch.setattr(_borrowed, "LARGEST_DENSE", 10)
+    monkeypatch.setattr(borrowing, "LARGEST_DENSE", 10)
     rough, rough_near = Borrowing(directions, graph, 1e-3, 1e-3, sizes).all_nodes()
     relative = rough / exact - 1
     assert np.abs(relative).max() < 0.25

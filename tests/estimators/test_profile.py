@@ -6,11 +6,11 @@ from sklearn.base import clone
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.estimators._profiles import data
-from graphratio.estimators._profiles.axes import Axis, decades
-from graphratio.estimators._profiles.kinds import group, named, number_of_kinds
-from graphratio.estimators._profiles.search import Trial, search
 from graphratio.exceptions import InputError
+from graphratio.selection import held_out_data
+from graphratio.selection.axes import Axis, decades
+from graphratio.selection.kinds import group, named, number_of_kinds
+from graphratio.selection.search import Trial, search
 
 
 @pytest.fixture(scope="module")
@@ -130,16 +130,16 @@ def _diagonal(matrix):
 
 def test_held_out_data_do_not_enter_what_is_learned(monkeypatch):
     """Profiles and weights of a fold must not change with its held-out observations."""
-    from graphratio.estimators._profiles import data
+    from graphratio.selection import held_out_data
 
     seen = []
-    original = data.first_profiles
+    original = held_out_data.first_profiles
 
     def spy(problem, n_profiles, *, smooth):
         seen.append(problem.moments.first.copy())
         return original(problem, n_profiles, smooth=smooth)
 
-    monkeypatch.setattr(data, "first_profiles", spy)
+    monkeypatch.setattr(held_out_data, "first_profiles", spy)
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 6, 20, 1))
     settings = {"n_profiles": 1, "bandwidth": 1.0, "node_penalty": 1e-3, "random_state": 0}
@@ -147,8 +147,8 @@ def test_held_out_data_do_not_enter_what_is_learned(monkeypatch):
     model = gr.ProfileGRULSIF(dictionary=atoms, **settings)
     model.fit((list(reference), list(target)))
     samples = gr.NodeSamples.from_arrays(list(reference), list(target))
-    from graphratio.folds import assign_folds
-    from graphratio.validation import as_generator
+    from graphratio._utils.parameters import as_generator
+    from graphratio.moments.folds import assign_folds
 
     folds = assign_folds(samples, 5, as_generator(0))
     moved = samples.values.copy()
@@ -387,6 +387,6 @@ def test_folds_that_do_not_fit_into_memory_are_made_again(monkeypatch):
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
     given = {"random_state": 0, "bandwidth": [0.8, 1.0], "node_penalty": 1e-3}
     kept = gr.recommended(**given).fit(scenario.samples, scenario.graph)
-    monkeypatch.setattr(data, "LARGEST_KEPT", 0)
+    monkeypatch.setattr(held_out_data, "LARGEST_KEPT", 0)
     again = gr.recommended(**given).fit(scenario.samples, scenario.graph)
     np.testing.assert_array_equal(kept.coef_, again.coef_)

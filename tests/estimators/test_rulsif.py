@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import clone
 
 import graphratio as gr
-from graphratio.estimators._node_choice import choose, choose_cautiously
+from graphratio.estimators.node_choice import choose, choose_cautiously
 from graphratio.exceptions import InputError
-from graphratio.least_squares import left_out_losses
+from graphratio.solvers.least_squares import left_out_losses
 
 RNG = np.random.default_rng
 

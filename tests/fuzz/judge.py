@@ -22,9 +22,9 @@ from typing import Any
 
 import typer.main
 
+from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.app import app
 from graphratio.exceptions import GraphRatioError
-from graphratio.inference import GraphChangePointDetector
 from tests.fuzz.cases import Case
 
 # Seconds of wall time after which an input counts as hanging; the usual one needs 0.02.

@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from graphratio._files import appearing
+from graphratio._utils.files import appearing
 from graphratio._version import __version__
 from graphratio.experiments._pool import outcomes
 from tests.fuzz.cases import case

@@ -5,9 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from graphratio.graph import Graph
+from graphratio.data.graph import Graph
 from graphratio.solvers.bases import LARGEST_SPECTRUM, NodeBasis, basis_of
-from graphratio.solvers.clusters import ClusteredMatrix, clusters_of, dense_or_clustered
+from graphratio.solvers.preconditioners.clusters import (
+    ClusteredMatrix,
+    clusters_of,
+    dense_or_clustered,
+)
 
 
 def crowded(sizes, inside, between, seed=0):

@@ -7,15 +7,15 @@ from scipy import sparse
 from tests.problems import dense_solution
 from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 
-from graphratio.graph import Graph
-from graphratio.moments import Moments, MomentSums
-from graphratio.objectives import GraphObjective
-from graphratio.second_moments import CompactSecond, DenseSecond, FactoredSecond
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import Moments, MomentSums
+from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import CompactSecond, DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.corrections import Corrected, with_own_means
-from graphratio.solvers.mean_field import mean_field
-from graphratio.solvers.pcg import _iterate, _System
+from graphratio.solvers.conjugate_gradients import _iterate, _System
+from graphratio.solvers.preconditioners.corrections import Corrected, with_own_means
+from graphratio.solvers.preconditioners.mean_field import mean_field
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -108,7 +108,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.corrections.CHUNK", chunk)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.corrections.CHUNK", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.

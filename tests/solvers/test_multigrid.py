@@ -6,16 +6,16 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from tests.problems import dense_solution
 
-from graphratio.features import NystromMap
-from graphratio.graph import Graph
-from graphratio.kernels import get_kernel
-from graphratio.moments import MomentSums
-from graphratio.objectives import GraphObjective
+from graphratio.data.graph import Graph
+from graphratio.features.kernels import get_kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.node_moments import MomentSums
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_pcg
-from graphratio.solvers.aggregation import build_hierarchy, groups, heavy_edges
 from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.block_multigrid import BlockMultigrid
-from graphratio.solvers.mean_field import mean_field
+from graphratio.solvers.preconditioners.aggregation import build_hierarchy, groups, heavy_edges
+from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
+from graphratio.solvers.preconditioners.mean_field import mean_field
 
 
 def grid_graph(side):
@@ -83,7 +83,7 @@ def test_dense_graphs_and_hubs_still_shrink_gently():
 
 @pytest.mark.parametrize("entries", [1, 700])
 def test_groups_of_columns_do_not_change_a_product_or_a_cycle(entries, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = plane_graph(150)
     objective = GraphObjective.of(
         plane_moments(150, alike=True, m=5), graph.laplacian, np.array([1e-3, 1.0]), 1e-2
@@ -113,7 +113,7 @@ def test_small_levels_are_solved_exactly():
 @pytest.mark.parametrize("kind", ["mean field", "multigrid"])
 @pytest.mark.parametrize("lam", [1e-4, 1.0])
 def test_cycles_are_symmetric_and_positive(kind, lam, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
     n_nodes, m = graph.n_nodes, 3
     objective = GraphObjective.of(
@@ -133,7 +133,7 @@ def test_cycles_are_symmetric_and_positive(kind, lam, monkeypatch):
 
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
 def test_small_and_isolated_components_get_the_dense_answer(lam, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.aggregation.DENSE_LEVEL", 8)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
     objective = GraphObjective.of(
         plane_moments(graph.n_nodes, alike=False, m=4), graph.laplacian, lam, 1e-3

@@ -3,10 +3,10 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.problems import GRAPHS, dense_solution, graph, objective, random_moments
 
+from graphratio.data.graph import Graph
 from graphratio.exceptions import ConvergenceWarning, InputError
-from graphratio.graph import Graph
-from graphratio.moments import DenseSecond, Moments
-from graphratio.objectives import GraphObjective
+from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import (
     SOLVERS,
     basis_of,
@@ -18,8 +18,8 @@ from graphratio.solvers import (
     solve_pcg,
 )
 from graphratio.solvers.cbcgd import curvatures, levels
-from graphratio.solvers.closed_form import system_matrix
-from graphratio.solvers.pcg import PRECONDITIONERS
+from graphratio.solvers.conjugate_gradients import PRECONDITIONERS
+from graphratio.solvers.direct import system_matrix
 
 # For every penalty: one where the data dominate, one where the graph does.
 PENALTIES = [(0.01, 1.0), (1.0, 0.1)]
@@ -190,7 +190,7 @@ def test_zero_right_hand_side_gives_zero():
 @pytest.mark.parametrize(("lam", "gam"), [(0.01, 1.0), (1.0, 0.1), (1e3, 1e-6)])
 def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, gam, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
-    monkeypatch.setattr("graphratio.solvers.aggregation.COARSEST", 2)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.COARSEST", 2)
     problem = objective(name, lam, gam)
     solution = solve_pcg(problem, basis_of(graph(name)), 1e-10, 500)
     truth = dense_solution(problem)
@@ -207,7 +207,7 @@ def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
         problem.moments.complete,
     )
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
-    monkeypatch.setattr("graphratio.solvers.aggregation.COARSEST", 2)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.COARSEST", 2)
     single = GraphObjective.of(small, problem.laplacian, lam, gam)
     path = solve_path(single, basis_of(graph("complete"), np.float32), 1e-4, 100)
     truth = dense_solution(problem)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from graphratio._optional import import_optional
-from graphratio.exceptions import MissingDependencyError
+from graphratio._utils.exceptions import MissingDependencyError
+from graphratio._utils.optional import import_optional
 
 
 def main() -> None:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from graphratio._files import staged
-from graphratio._optional import import_optional
-from graphratio.cli._console import Screen
-from graphratio.cli.fitting import fit_problem, prepared
+from graphratio._utils.files import staged
+from graphratio._utils.optional import import_optional
+from graphratio.cli.console import Screen
+from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
     FitOptions,
@@ -25,7 +25,7 @@ from graphratio.cli.output import (
     summary_object,
     write_results,
 )
-from graphratio.cli.testing import (
+from graphratio.cli.two_sample import (
     Null,
     TestOptions,
     outcome_object,

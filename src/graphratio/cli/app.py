@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from graphratio._utils.exceptions import GraphRatioError
 from graphratio._version import __version__
-from graphratio.cli import analyse, changes, demo, experiment, saved, testing
-from graphratio.cli._console import visible
-from graphratio.cli._expand import expand
-from graphratio.exceptions import GraphRatioError
+from graphratio.cli import analyse, changes, demo, experiment, saved, two_sample
+from graphratio.cli.console import visible
+from graphratio.cli.expand import expand
 
 # Remedies of the library in the words of the command line.
 _SPELLINGS = {
@@ -85,7 +85,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, Callable[..., None]] = {
     "report": analyse.report,
-    "test": testing.node_tests,
+    "test": two_sample.node_tests,
     "fit": analyse.fit,
     "changes": changes.changes,
     "predict": saved.predict,

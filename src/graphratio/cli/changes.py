@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from graphratio._files import staged
-from graphratio._optional import import_optional
-from graphratio.cli._console import Screen
+from graphratio._utils.files import staged
+from graphratio._utils.optional import import_optional
+from graphratio.changepoints import GraphChangePointDetector
+from graphratio.cli.console import Screen
 from graphratio.cli.inputs import warnings_as
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved
-from graphratio.cli.panels import read_over_time
-from graphratio.inference import GraphChangePointDetector
+from graphratio.cli.panel_files import read_over_time
 
 # How many events are shown on the screen.
 _SHOWN_EVENTS = 20

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from graphratio._files import staged
-from graphratio.cli._console import Screen
-from graphratio.cli.fitting import fit_problem, settings_of
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.files import staged
+from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem
+from graphratio.cli.models import fit_problem, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import (
     REPLACED,
@@ -23,7 +24,6 @@ from graphratio.cli.output import (
 )
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.exceptions import InputError
 
 FOLDER = Path("graphratio-demo")
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from graphratio.cli._console import Screen
-from graphratio.cli._expand import expand
+from graphratio.cli.console import Screen
+from graphratio.cli.expand import expand
 from graphratio.cli.options import Json, Quiet
 
 FOLDER = Path("graphratio-study")

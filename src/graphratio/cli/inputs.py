@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._optional import import_optional
-from graphratio.cli.graphs import build_graph, node_places
+from graphratio._utils.exceptions import GraphRatioWarning, InputError, listing
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio.cli.graph_files import build_graph, node_places
 from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
 from graphratio.cli.periods import TimeAxis, by_time
-from graphratio.cli.tables import TableFile, as_numbers, as_text, is_numeric
-from graphratio.exceptions import GraphRatioWarning, InputError, listing
-from graphratio.graph import Graph
-from graphratio.samples import NodeSamples
-from graphratio.typing import BoolArray, FloatArray
-from graphratio.validation import nearest_name
+from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import nearest_name
 
 
 @dataclass(frozen=True)

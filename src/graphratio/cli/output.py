@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._frames import make_frame
-from graphratio.cli._console import Screen
-from graphratio.cli.fitting import settings_of
+from graphratio._utils.exceptions import InputError
+from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem
+from graphratio.cli.models import settings_of
+from graphratio.data.frames import make_frame
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.exceptions import InputError
 
 # How many nodes and features a summary shows.
 _SHOWN_NODES = 10

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._optional import import_optional
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.optional import import_optional
 from graphratio.cli.options import SampleOptions
-from graphratio.cli.tables import as_text, is_numeric
-from graphratio.exceptions import InputError, listing
+from graphratio.cli.table_files import as_text, is_numeric
 
 _ISO = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?)?")
 _HOW = "Write times like 2020-03-01 or 2020-03-01T14:30, or use numbers in column and options"

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from graphratio._files import appearing
-from graphratio._optional import import_optional
-from graphratio.cli._console import Screen, plain
-from graphratio.cli.fitting import settings_of
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.files import appearing
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.cli.console import Screen, plain
+from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
 from graphratio.cli.output import most_changed
-from graphratio.cli.tables import TableFile, as_numbers, as_text
+from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.data.validation import nearest_name
 from graphratio.estimators import load
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.exceptions import InputError, listing
-from graphratio.typing import FloatArray, Label
-from graphratio.validation import nearest_name
 
 Model = Annotated[
     Path,

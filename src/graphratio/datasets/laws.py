@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 from scipy.special import logsumexp
 
-from graphratio.typing import FloatArray
+from graphratio._utils.typing import FloatArray
 
 # Standard deviations around the outermost mean that hold a Gaussian law: the mass outside is
 # of the order of 1e-32, so that even divided by a tiny alpha it does not count.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphratio.exceptions import InputError, MissingDependencyError
-from graphratio.graph import Graph
-from graphratio.samples import NodeSamples
-from graphratio.typing import Label
+from graphratio._utils.exceptions import InputError, MissingDependencyError
+from graphratio._utils.typing import Label
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 
 
 @dataclass(frozen=True, eq=False, repr=False)

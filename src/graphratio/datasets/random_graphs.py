@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphratio.exceptions import InputError
-from graphratio.typing import BoolArray, IntArray
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.typing import BoolArray, IntArray
 
 GroupArray = NDArray[np.str_]
 

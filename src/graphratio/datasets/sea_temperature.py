@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._optional import import_optional
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import read_only
 from graphratio.datasets.network import NetworkData, package_file
-from graphratio.exceptions import InputError
-from graphratio.graph import Graph
-from graphratio.samples import NodeSamples
-from graphratio.typing import BoolArray, FloatArray, IntArray
-from graphratio.validation import read_only
 
 _PACKAGE = "iris_sample_data"
 _FILE = "sample_data/ostia_monthly.nc"

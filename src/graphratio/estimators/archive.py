@@ -21,18 +21,18 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from scipy import sparse
 
-from graphratio._files import appearing
-from graphratio._graph_input import coordinate_array
+from graphratio._utils.exceptions import FileFormatError, InputError
+from graphratio._utils.files import appearing
 from graphratio._version import __version__
-from graphratio.encoding import Encoding
-from graphratio.engine.settings import EngineSettings
-from graphratio.exceptions import FileFormatError, InputError
-from graphratio.features import NystromMap
-from graphratio.graph import Graph
-from graphratio.kernels import get_kernel
-from graphratio.scaling import Scaling
+from graphratio.data.encoding import Encoding
+from graphratio.data.graph import Graph
+from graphratio.data.graph_input import coordinate_array
+from graphratio.data.scaling import Scaling
+from graphratio.data.validation import read_only
+from graphratio.distributed.settings import EngineSettings
+from graphratio.features.kernels import get_kernel
+from graphratio.features.nystrom import NystromMap
 from graphratio.solvers import Solution
-from graphratio.validation import read_only
 
 Read = TypeVar("Read")
 

@@ -13,17 +13,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio import _frames
-from graphratio._sample_input import default_names
-from graphratio.divergences import pearson_divergences, ratio_losses
+from graphratio._utils.exceptions import DataWarning, InputError, listing
+from graphratio._utils.html import model_html
+from graphratio._utils.parameters import check_flag, check_real
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data import frames
+from graphratio.data.graph import Graph
+from graphratio.data.sample_input import default_names
+from graphratio.data.samples import Encoding, NodeSamples, Scaling, align, as_samples
+from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
-from graphratio.estimators._html import model_html
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.exceptions import DataWarning, InputError, listing
-from graphratio.graph import Graph
-from graphratio.samples import Encoding, NodeSamples, Scaling, align, as_samples
-from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import as_points, check_flag, check_real
+from graphratio.moments.losses import pearson_divergences, ratio_losses
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
@@ -208,7 +209,7 @@ class NodeRatioEstimator(BaseEstimator):
         A polars frame if the samples came from one, otherwise pandas.
         """
         check_is_fitted(self, "nodes_")
-        return _frames.make_frame(self._table(), self.backend_)
+        return frames.make_frame(self._table(), self.backend_)
 
     def _table(self) -> dict[str, Any]:
         return {
@@ -288,9 +289,9 @@ class NodeRatioEstimator(BaseEstimator):
     def _points(self, x: Any) -> FloatArray:
         """Check new points and bring them into the order and the scale of the fit."""
         check_is_fitted(self, "nodes_")
-        if self.encoding_ is not None and _frames.is_frame(x):
+        if self.encoding_ is not None and frames.is_frame(x):
             columns = self.encoding_.columns
-            coded = _frames.points_by_name(x, columns, self.encoding_.levels)
+            coded = frames.points_by_name(x, columns, self.encoding_.levels)
             points = self.encoding_.expand(as_points(coded, len(columns)))
         else:
             points = as_points(self._in_fitted_order(x), self.n_features_in_)
@@ -299,8 +300,8 @@ class NodeRatioEstimator(BaseEstimator):
     def _in_fitted_order(self, x: Any) -> Any:
         """Take the columns of a frame by name; anything else as it is."""
         named = tuple(self.feature_names_in_) != default_names(self.n_features_in_)
-        by_name = named and _frames.is_frame(x)
-        return _frames.points_by_name(x, self.feature_names_in_) if by_name else x
+        by_name = named and frames.is_frame(x)
+        return frames.points_by_name(x, self.feature_names_in_) if by_name else x
 
     def _clipped(self, ratios: FloatArray) -> FloatArray:
         alpha = self._relative

@@ -7,23 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._computing import computing
-from graphratio.estimators._adaptive import choose_adaptive
-from graphratio.estimators._learned_graph import LearnedGraphMixin
-from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
-from graphratio.estimators._profiles.data import HeldOutData
+from graphratio._utils.computing import computing
+from graphratio._utils.parameters import as_generator, check_flag, check_integer
+from graphratio._utils.typing import FloatArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
-from graphratio.folds import assign_folds
-from graphratio.graph import Graph
-from graphratio.kernels import get_kernel
-from graphratio.model_selection import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
-from graphratio.objectives import GraphObjective
-from graphratio.samples import NodeSamples
+from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
+from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.features.kernels import get_kernel
+from graphratio.moments.folds import assign_folds
+from graphratio.moments.objective import GraphObjective
+from graphratio.selection.adaptive_search import choose_adaptive
+from graphratio.selection.cross_validation import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
+from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
 from graphratio.solvers.adaptive import adaptive_rounds
 from graphratio.solvers.edges import Edges
-from graphratio.typing import FloatArray, RandomState
-from graphratio.validation import as_generator, check_flag, check_integer
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):
@@ -188,7 +188,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         """
         if self.engine is not None:
             # Imported on use: the engine is not needed for anything else.
-            from graphratio.estimators._partitioned import fit_partitioned
+            from graphratio.estimators.partitioned import fit_partitioned
 
             fit_partitioned(self, samples, graph)
             return self

@@ -7,19 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio.divergences import SMALLEST_RATIO, kl_divergences
-from graphratio.estimators._centres import CentredEstimator
-from graphratio.estimators._node_choice import choose, mean_scores
-from graphratio.exceptions import InputError, listing
-from graphratio.folds import assign_folds
-from graphratio.graph import Graph
-from graphratio.node_blocks import NodeBlock
-from graphratio.samples import NodeSamples
-from graphratio.solvers._kliep_step import low_rank_basis
-from graphratio.solvers.kliep import SMALLEST_MEAN, solve_kliep
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.parameters import check_integer, check_real
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.centred import CentredEstimator
+from graphratio.estimators.node_choice import choose, mean_scores
+from graphratio.features.node_blocks import NodeBlock
+from graphratio.moments.folds import assign_folds
+from graphratio.moments.losses import SMALLEST_RATIO, kl_divergences
+from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
+from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution
-from graphratio.typing import FloatArray, IntArray, RandomState
-from graphratio.validation import check_integer, check_real
 
 # KKT residual of the solves during selection, hence about the accuracy of the scores.
 SOLVE_TOLERANCE = 1e-3

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphratio.estimators._restored import check_restored
+from graphratio._utils.exceptions import InputError
 from graphratio.estimators.archive import Format, lasting
-from graphratio.exceptions import InputError
+from graphratio.estimators.restored import check_restored
 
 if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator

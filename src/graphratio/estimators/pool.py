@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
+from graphratio._utils.typing import RandomState
+from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
-from graphratio.graph import Graph
-from graphratio.model_selection import NODE_PENALTIES
-from graphratio.typing import RandomState
+from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
+from graphratio.selection.cross_validation import NODE_PENALTIES
 
 
 class Pool(NystromEstimator):

@@ -8,28 +8,29 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._computing import computing
-from graphratio._progress import ProgressBar
-from graphratio.estimators._learned_graph import LearnedGraphMixin
-from graphratio.estimators._nystrom import NystromEstimator, positive_candidates
-from graphratio.estimators._profiles.axes import Axis, decades, listed, moderate
-from graphratio.estimators._profiles.data import MOST_PROFILES, HeldOutData
-from graphratio.estimators._profiles.full_rank import FullRank, as_penalties
-from graphratio.estimators._profiles.kinds import named
-from graphratio.estimators._profiles.rotation import principal, readable
-from graphratio.estimators._profiles.selection import USUAL_POINTS, ProfileSelection, Settings
+from graphratio._utils.computing import computing
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import as_generator, check_flag, check_integer
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import FloatArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import as_points
 from graphratio.estimators.base import all_or_nothing
-from graphratio.exceptions import InputError
-from graphratio.folds import assign_folds
-from graphratio.graph import Graph
-from graphratio.kernels import get_kernel
-from graphratio.moments import Moments, node_moments
-from graphratio.objectives import GraphObjective
-from graphratio.samples import NodeSamples
+from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
+from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.features.kernels import get_kernel
+from graphratio.moments.folds import assign_folds
+from graphratio.moments.node_moments import Moments, node_moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.selection.axes import Axis, decades, listed, moderate
+from graphratio.selection.full_rank import FullRank, as_penalties
+from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
+from graphratio.selection.kinds import named
+from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, Settings
 from graphratio.solvers import Solution, solve
 from graphratio.solvers.adaptive import with_weights
-from graphratio.solvers.edges import Edges
-from graphratio.solvers.profiles import (
+from graphratio.solvers.alternating import (
     RESIDUAL,
     ProfileProblem,
     Profiles,
@@ -38,8 +39,8 @@ from graphratio.solvers.profiles import (
     objective_value,
     rounds,
 )
-from graphratio.typing import FloatArray, RandomState
-from graphratio.validation import as_generator, as_points, check_flag, check_integer
+from graphratio.solvers.edges import Edges
+from graphratio.solvers.rotation import principal, readable
 
 
 class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):

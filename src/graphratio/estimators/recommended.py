@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphratio._utils.typing import RandomState
 from graphratio.estimators.profile import ProfileGRULSIF
-from graphratio.typing import RandomState
 
 
 def recommended(

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio.estimators._centres import CentredEstimator
-from graphratio.estimators._node_choice import choose, choose_cautiously
-from graphratio.graph import Graph
-from graphratio.least_squares import least_squares, left_out_losses
-from graphratio.node_blocks import NodeBlock
+from graphratio._utils.parameters import check_choice, check_flag
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.estimators.centred import CentredEstimator
+from graphratio.estimators.node_choice import choose, choose_cautiously
+from graphratio.features.node_blocks import NodeBlock
+from graphratio.solvers.least_squares import least_squares, left_out_losses
 from graphratio.solvers.solution import Solution
-from graphratio.typing import FloatArray, IntArray, RandomState
-from graphratio.validation import check_choice, check_flag
 
 # Largest relative residual of the linear systems that counts as solved.
 _TOLERANCE = 1e-6

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio import _frames
-from graphratio.estimators._html import rows_table
-from graphratio.exceptions import OverlapWarning, listing
-from graphratio.samples import NodeSamples
-from graphratio.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.validation import find_label, read_only
+from graphratio._utils.exceptions import OverlapWarning, listing
+from graphratio._utils.html import rows_table
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data import frames
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import find_label, read_only
 
 # A target observation counts as uncovered where the target has this many times the density of
 # the reference: one reference observation would have to stand for ten.
@@ -75,7 +75,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
     is_clipped: BoolArray
     uncovered_share: FloatArray
     relative: bool
-    backend: _frames.Backend = "pandas"
+    backend: frames.Backend = "pandas"
 
     @cached_property
     def weights(self) -> dict[Label, FloatArray]:
@@ -129,7 +129,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     def to_frame(self) -> Any:
         """One row per node: sizes and diagnostics. Polars if the samples came from there."""
-        return _frames.make_frame(self._table(), self.backend)
+        return frames.make_frame(self._table(), self.backend)
 
     def _table(self) -> dict[str, Any]:
         return {

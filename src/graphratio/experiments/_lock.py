@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graphratio.exceptions import InputError
+from graphratio._utils.exceptions import InputError
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio.datasets.behaviours import BEHAVIOURS
-from graphratio.exceptions import InputError, listing
 from graphratio.experiments.methods import METHODS, PAPER_METHODS
-from graphratio.validation import check_choice, check_integer, check_real
 
 SCENARIOS = tuple(BEHAVIOURS)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.exceptions import ConvergenceWarning
+from graphratio._utils.typing import FloatArray
 from graphratio.datasets import Scenario, make_scenario
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.exceptions import ConvergenceWarning
 from graphratio.experiments.cells import Cell
 from graphratio.experiments.methods import METHODS
-from graphratio.typing import FloatArray
 
 # Columns of the results, in their order.
 COLUMNS = (

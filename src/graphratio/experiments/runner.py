@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphratio._progress import ProgressBar
-from graphratio.exceptions import InputError
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_choice, check_integer
+from graphratio._utils.progress import ProgressBar
 from graphratio.experiments._lock import locked
 from graphratio.experiments._pool import outcomes
 from graphratio.experiments.cells import PROFILES, Cell, Grid, ordered
 from graphratio.experiments.run_cell import run_cell
 from graphratio.experiments.store import TABLE_FORMATS, Store, check_format
-from graphratio.validation import check_choice, check_integer
 
 # Lines of progress where there is no terminal to redraw one on.
 _LINES = 50

@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graphratio._files import appearing
-from graphratio._frames import make_frame
-from graphratio._optional import import_optional
-from graphratio.exceptions import FileFormatError, InputError
+from graphratio._utils.exceptions import FileFormatError, InputError
+from graphratio._utils.files import appearing
+from graphratio._utils.optional import import_optional
+from graphratio.data.frames import make_frame
 from graphratio.experiments.cells import Cell
 from graphratio.experiments.run_cell import COLUMNS
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from graphratio._files import appearing
-from graphratio._optional import import_optional
-from graphratio.exceptions import InputError
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.files import appearing
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray
 from graphratio.experiments.methods import METHODS
 from graphratio.experiments.store import Store
-from graphratio.typing import FloatArray
 
 RUN = ["scenario", "method", "n_nodes", "n", "alpha", "n_points"]
 _CONFIDENCE = 0.95

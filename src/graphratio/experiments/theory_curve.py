@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.typing import FloatArray
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.exceptions import InputError
 from graphratio.experiments.tables import frame_of, run_errors
-from graphratio.features import NystromMap
-from graphratio.kernels import get_kernel
+from graphratio.features.kernels import get_kernel
+from graphratio.features.nystrom import NystromMap
 from graphratio.theory import ConvergenceBound, convergence_bound, estimate_capacity, graph_factor
-from graphratio.typing import FloatArray
 
 # Penalties of the paper's grid: the theorem holds for each, so the smallest bound counts.
 NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)

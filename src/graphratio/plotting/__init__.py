@@ -1,12 +1,12 @@
 """Pictures of fitted models for notebooks: matplotlib Axes in, matplotlib Axes out."""
 
-from graphratio.plotting.gains import plot_gains
-from graphratio.plotting.intervals import plot_band, plot_bounds
-from graphratio.plotting.links import plot_learned_graph
-from graphratio.plotting.map import plot_graph
-from graphratio.plotting.node import plot_node
-from graphratio.plotting.profiles import plot_profiles
-from graphratio.plotting.selection import plot_selection
+from graphratio.plotting.gain_figure import plot_gains
+from graphratio.plotting.graph_map import plot_graph
+from graphratio.plotting.interval_figure import plot_band, plot_bounds
+from graphratio.plotting.link_figure import plot_learned_graph
+from graphratio.plotting.node_figure import plot_node
+from graphratio.plotting.profile_figure import plot_profiles
+from graphratio.plotting.selection_figure import plot_selection
 
 __all__ = [
     "plot_band",

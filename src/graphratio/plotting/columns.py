@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphratio.encoding import Encoding
-from graphratio.exceptions import InputError
-from graphratio.plotting._common import FittedModel, in_original_units
-from graphratio.samples import NodeSamples
-from graphratio.typing import FloatArray
-from graphratio.validation import nearest_name
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.typing import FloatArray
+from graphratio.data.encoding import Encoding
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import nearest_name
+from graphratio.plotting.style import FittedModel, in_original_units
 
 
 def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:

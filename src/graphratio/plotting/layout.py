@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.spatial import cKDTree
 
-from graphratio.graph import Graph
-from graphratio.typing import FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
 
 # Shortest paths are computed from this many nodes; more would not be seen.
 N_PIVOTS = 50
@@ -54,7 +54,7 @@ def node_layout(graph: Graph) -> Layout:
 
     Examples
     --------
-    >>> from graphratio.graph import Graph
+    >>> from graphratio.data.graph import Graph
     >>> cities = {"Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4)}
     >>> layout = node_layout(Graph.from_coordinates(cities, k=1, metric="haversine"))
     >>> layout.kind, layout.x
@@ -128,7 +128,7 @@ def draw(graph: Graph) -> FloatArray:
 
     Examples
     --------
-    >>> from graphratio.graph import Graph
+    >>> from graphratio.data.graph import Graph
     >>> xy = draw(Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
     >>> bool(np.linalg.norm(xy[0] - xy[3]) > np.linalg.norm(xy[0] - xy[1]))
     True

@@ -1,7 +1,7 @@
 """Pages: self-contained HTML files, and the table of nodes behind the report."""
 
-from graphratio.report.changes import time_text, write_changes
-from graphratio.report.page import write_report
-from graphratio.report.tables import node_summary
+from graphratio.report.change_page import time_text, write_changes
+from graphratio.report.node_table import node_summary
+from graphratio.report.report_page import write_report
 
 __all__ = ["node_summary", "time_text", "write_changes", "write_report"]

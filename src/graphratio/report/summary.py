@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
-from graphratio.report.scale import CLEAR_SHIFT, DivergenceScale
-from graphratio.report.tables import Moments
+from graphratio.report.divergence_scale import CLEAR_SHIFT, DivergenceScale
+from graphratio.report.node_table import Moments
 from graphratio.report.words import count, enumeration, number
-from graphratio.samples import NodeSamples
 
 # How many of the most changed nodes are named.
 N_NAMED = 5

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 from scipy import sparse
 
-from graphratio.graph import Graph
-from graphratio.moments import Moments
-from graphratio.objectives import GraphObjective
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
+from graphratio.solvers.conjugate_gradients import solve_path
 from graphratio.solvers.edges import Edges, typical_distance
-from graphratio.solvers.pcg import solve_path
-from graphratio.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,18 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from graphratio.graph import Graph
-from graphratio.solvers.aggregation import Hierarchy, build_hierarchy
-from graphratio.solvers.clusters import clusters_of, dense_or_clustered
-from graphratio.solvers.low_modes import LowModes, component_indicators, low_modes, reciprocal
-from graphratio.solvers.multigrid import Multigrid
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
+from graphratio.solvers.preconditioners.clusters import clusters_of, dense_or_clustered
+from graphratio.solvers.preconditioners.low_modes import (
+    LowModes,
+    component_indicators,
+    low_modes,
+    reciprocal,
+)
+from graphratio.solvers.preconditioners.multigrid import Multigrid
 from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
-from graphratio.typing import FloatArray, IntArray
 
 # Up to this many nodes the full eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400

@@ -23,9 +23,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from graphratio.objectives import GraphObjective
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.solution import Solution
-from graphratio.typing import FloatArray, IntArray
 
 # How much larger than the relative change the residual may be at convergence.
 RESIDUAL_SLACK = 10.0

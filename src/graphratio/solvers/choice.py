@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphratio.graph import Graph
-from graphratio.objectives import GraphObjective
+from graphratio.data.graph import Graph
+from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
-from graphratio.solvers.closed_form import solve_direct, solve_per_node
-from graphratio.solvers.pcg import solve_pcg
+from graphratio.solvers.conjugate_gradients import solve_pcg
+from graphratio.solvers.direct import solve_direct, solve_per_node
 from graphratio.solvers.solution import Solution
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")

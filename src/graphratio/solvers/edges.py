@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from graphratio.graph import Graph
-from graphratio.typing import FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
 
 # Squared distance, relative to the typical one, below which the penalty is about quadratic.
 SOFTENING = 0.2

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphratio.exceptions import ConvergenceWarning
-from graphratio.graph import Graph
-from graphratio.objectives import GraphObjective
+from graphratio._utils.exceptions import ConvergenceWarning
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.moments.objective import GraphObjective
+from graphratio.moments.streaming import StreamedData
 from graphratio.solvers.choice import solve
 from graphratio.solvers.solution import Solution
-from graphratio.streaming import StreamedData
-from graphratio.typing import FloatArray
 
 MAX_CORRECTIONS = 3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 
-from graphratio.exceptions import ConvergenceWarning
-from graphratio.typing import FloatArray
+from graphratio._utils.exceptions import ConvergenceWarning
+from graphratio._utils.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from graphratio._threads import in_parallel, n_threads
-from graphratio.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.threads import in_parallel, n_threads
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
 Selection = IntArray | BoolArray
 

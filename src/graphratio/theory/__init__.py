@@ -4,11 +4,11 @@ They explain how accuracy and cost depend on the data, the graph and the penalti
 predictions: both bounds hold for the worst case and are loose by orders of magnitude.
 """
 
-from graphratio.theory._limits import COLUMN_BLOCK, LARGEST_DENSE
 from graphratio.theory.capacity import Capacity, estimate_capacity
 from graphratio.theory.connectivity import graph_factor
 from graphratio.theory.convergence import ConvergenceBound, convergence_bound
 from graphratio.theory.descent import CycleBound, cbcgd_cycle_bound
+from graphratio.theory.limits import COLUMN_BLOCK, LARGEST_DENSE
 
 __all__ = [
     "COLUMN_BLOCK",

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from graphratio.exceptions import InputError
-from graphratio.theory._spectra import checked_moments
-from graphratio.typing import FloatArray, IntArray
-from graphratio.validation import as_numeric, check_real
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_real
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.validation import as_numeric
+from graphratio.theory.spectra import checked_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from graphratio import theory
-from graphratio.graph import Graph
-from graphratio.validation import check_real
+from graphratio._utils.parameters import check_real
+from graphratio.data.graph import Graph
 
 
 def graph_factor(graph: Graph, node_penalty: float) -> float:

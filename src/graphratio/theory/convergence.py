@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from graphratio.validation import check_integer, check_real
+from graphratio._utils.parameters import check_integer, check_real
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from graphratio import theory
-from graphratio.exceptions import InputError
-from graphratio.graph import Graph
-from graphratio.theory._spectra import checked_gram, checked_moments
-from graphratio.typing import FloatArray
-from graphratio.validation import check_real
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_real
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.theory.spectra import checked_gram, checked_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._files import appearing
-from graphratio._optional import import_optional
-from graphratio.plotting._common import INK
+from graphratio._utils.files import appearing
+from graphratio._utils.optional import import_optional
+from graphratio.plotting.style import INK
 
 # The palette of Okabe and Ito, which readers with any kind of colour vision tell apart; markers
 # and the labels at the lines say the same once more.

@@ -10,7 +10,7 @@ import numpy as np
 from graphratio.experiments.figures import _style
 from graphratio.experiments.figures.convergence import COLLABORATIVE
 from graphratio.experiments.tables import in_order, main_part
-from graphratio.plotting._common import INK
+from graphratio.plotting.style import INK
 
 # Shares of the estimates between which boxes and whiskers reach.
 _WHISKERS = (5, 95)

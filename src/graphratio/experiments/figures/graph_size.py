@@ -11,7 +11,7 @@ from graphratio.experiments.figures import _style
 from graphratio.experiments.figures.convergence import COLLABORATIVE, draw_lines
 from graphratio.experiments.tables import error_table
 from graphratio.experiments.theory_curve import graph_size_part, theory_curve
-from graphratio.plotting._common import INK
+from graphratio.plotting.style import INK
 
 
 def draw_graph_size(results: Any) -> Any:

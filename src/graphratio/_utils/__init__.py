@@ -1,0 +1,1 @@
+"""What every room of the library uses: errors, types, checks on parameters, files, threads."""

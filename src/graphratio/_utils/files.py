@@ -1,0 +1,153 @@
+"""Files that appear as a whole or not at all, whatever ends the writing.
+
+Content goes into a hidden file or folder beside its place, called `.graphratio-` and a random
+word, and takes its name only when it is complete and on the disk. A full disk, an error or Ctrl-C
+leave what was there before; only a process that is killed can leave a hidden file behind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from graphratio._utils.exceptions import InputError
+
+
+@contextmanager
+def appearing(path: str | Path) -> Iterator[Path]:
+    """Give a file to write to, which gets the name `path` when the block ends well.
+
+    A link is followed. What is no plain file, such as a pipe, is written to directly.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with appearing(folder / "numbers.txt") as rough:
+    ...     _ = rough.write_text("1 2 3")
+    ...     print((folder / "numbers.txt").exists())
+    False
+    >>> [entry.name for entry in folder.iterdir()]
+    ['numbers.txt']
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"{str(path)!r} is a folder", "Name a file in it")
+    if target.exists() and not target.is_file():
+        with _naming(path):
+            yield target
+        return
+    rough = _hidden(target.parent)
+    try:
+        _create(rough)
+        with _naming(path):
+            yield rough
+            _to_disk(rough)
+            if target.exists():
+                shutil.copymode(target, rough)
+            os.replace(rough, target)
+    except BaseException:
+        with suppress(OSError):
+            rough.unlink()
+        raise
+
+
+@contextmanager
+def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
+    """Give an empty folder to fill, whose files move into `folder` when the block ends well.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be; when the block fails and it is new, it is gone again.
+    replaces : sequence of str
+        Names of earlier files that must not stand beside the new ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "results"
+    >>> with staged(folder) as rough:
+    ...     _ = (rough / "a.txt").write_text("a")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['a.txt']
+    """
+    new = not folder.exists()
+    rough = _hidden(folder)
+    try:
+        with _naming(folder):
+            rough.mkdir(parents=True)
+            yield rough
+            _move_in(rough, folder, replaces)
+    except BaseException:
+        shutil.rmtree(rough, ignore_errors=True)
+        if new:
+            # It stays if somebody else has put something there meanwhile.
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _move_in(rough: Path, folder: Path, replaces: Sequence[str]) -> None:
+    ready = sorted(entry.name for entry in rough.iterdir())
+    with _alone(folder):
+        for name in ready:
+            with _naming(folder / name):
+                os.replace(rough / name, folder / name)
+        for name in set(replaces) - set(ready):
+            (folder / name).unlink(missing_ok=True)
+    rough.rmdir()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep results of two runs that end at the same time from mixing, where folders can lock."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network disks have no locks; the files are whole without one, too.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _hidden(folder: Path) -> Path:
+    """A new name that no search by ending finds; as short as the longest names demand."""
+    return folder / f".graphratio-{secrets.token_hex(4)}"
+
+
+def _create(path: Path) -> None:
+    try:
+        # Not by the tempfile module, whose files only their owner may read.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {str(path.parent)!r} ({error.strerror})", "Choose another place"
+        ) from error
+
+
+def _to_disk(path: Path) -> None:
+    """The name must not get to the disk before the content."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Errors of the disk name what the user asked for, not the hidden file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None and ".graphratio-" not in str(error.filename):
+            raise
+        raise type(error)(error.errno, error.strerror or str(error), str(path)) from error

@@ -1,0 +1,102 @@
+"""A fitted model as a small table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.typing import IntArray
+
+# Rows of the list of most changed nodes.
+_SHOWN = 5
+
+# No colours of text or ground, so that it reads in light and dark notebooks alike.
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top"
+_NUMBER = "padding:2px 12px 2px 0;text-align:right;font-variant-numeric:tabular-nums"
+_RULE = "border-top:1px solid rgba(128,128,128,.4)"
+
+
+def model_html(model: Any, call: str) -> str:
+    """Summary of a fitted estimator; everything that comes from the user is escaped.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    call : str
+        The estimator and its parameters.
+    """
+    rows = [
+        ("compared", _compared(model)),
+        ("selected" if model.cv_results_ is not None else "given", _hyperparameters(model)),
+        *(("note", note) for note in model.notes_),
+    ]
+    return (
+        f'<div style="max-width:60em"><code>{escape(call)}</code>'
+        f"{facts_table(rows)}{_most_changed(model)}</div>"
+    )
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> str:
+    """Two columns, what and its text; the texts are escaped."""
+    rows = "".join(
+        f'<tr><th style="{_CELL}">{head}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+        for head, text in facts
+    )
+    return f'<table style="border-collapse:collapse;margin:.5em 0">{rows}</table>'
+
+
+def rows_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    """A table with a head, text in the first column and numbers in the others, all escaped."""
+    rows = "".join(_row("td", cells) for cells in body)
+    return f'<table style="border-collapse:collapse">{_row("th", head)}{rows}</table>'
+
+
+def _compared(model: Any) -> str:
+    features = ", ".join(str(name) for name in model.feature_names_in_[:6])
+    more = model.n_features_in_ - 6
+    scaled = ", standardised" if model.scaling_ is not None else ""
+    return (
+        f"target against reference at {_count(len(model.nodes_), 'node')} with "
+        f"{_count(model.graph_.n_edges, 'edge')}; "
+        f"{model.sizes_[:, 0].sum():,} reference and {model.sizes_[:, 1].sum():,} target "
+        f"observations of {features}{f' and {more} more' if more > 0 else ''}{scaled}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _hyperparameters(model: Any) -> str:
+    parts = []
+    for name in ("bandwidth", "graph_penalty", "node_penalty"):
+        values = np.unique(getattr(model, f"{name}_", ()))
+        if values.size:
+            span = f"{values[0]:.3g}" + (f" to {values[-1]:.3g}" if values.size > 1 else "")
+            parts.append(f"{name} {span}")
+    return ", ".join(parts)
+
+
+def _most_changed(model: Any) -> str:
+    known = np.flatnonzero(~np.isnan(model.divergence_))
+    order: IntArray = known[np.argsort(-model.divergence_[known], kind="stable")]
+    head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
+    body = [
+        (
+            str(model.nodes_[i]),
+            f"{model.sizes_[i, 0]:,}",
+            f"{model.sizes_[i, 1]:,}",
+            f"{model.divergence_[i]:.3g}",
+        )
+        for i in order[:_SHOWN]
+    ]
+    return rows_table(head, body)
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    first, *rest = (escape(cell) for cell in cells)
+    numbers = "".join(f'<{tag} style="{_NUMBER};{_RULE}">{cell}</{tag}>' for cell in rest)
+    return f'<tr><{tag} style="{_CELL};{_RULE}">{first}</{tag}>{numbers}</tr>'

@@ -1,0 +1,121 @@
+"""A one-line progress bar on standard error, without dependencies."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from graphratio._utils.parameters import check_flag
+
+# Before that the pace says little.
+_SILENT_SECONDS = 3.0
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Examples
+    --------
+    >>> duration(7.2), duration(130), duration(7300)
+    ('7 s', '2 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+class ProgressBar:
+    """Show how much of a known amount of work is done.
+
+    On a terminal the line is redrawn, after some seconds with the time that the rest will take
+    at the pace so far. Elsewhere the start and the end are written, and lines in between if
+    asked for.
+
+    Parameters
+    ----------
+    total : int
+    label : str
+    enabled : bool
+        When False nothing is written.
+    stream : text stream, optional
+        Default standard error.
+    lines : int, default 0
+        How many lines to write between start and end where there is no terminal.
+
+    Examples
+    --------
+    >>> with ProgressBar(2, "work", enabled=True, stream=sys.stdout) as bar:
+    ...     bar.advance()
+    ...     bar.advance()
+    work: 0/2
+    work: 2/2 in 0 s
+    """
+
+    def __init__(
+        self,
+        total: int,
+        label: str,
+        *,
+        enabled: bool,
+        stream: TextIO | None = None,
+        lines: int = 0,
+    ) -> None:
+        self.total = total
+        self.label = label
+        self.enabled = check_flag(enabled, "progress")
+        self.stream = stream if stream is not None else sys.stderr
+        self.lines = lines
+        self.done = 0
+        self._length = 0
+        self.began = time.monotonic()
+
+    def __enter__(self) -> ProgressBar:
+        self._draw(end="\r" if self._live else "\n")
+        return self
+
+    def advance(self, amount: int = 1) -> None:
+        """Count work as done."""
+        before, self.done = self.done, self.done + amount
+        if self._live:
+            self._draw(end="\r", suffix=self._remaining())
+        elif self.done < self.total and self._line_of(before) < self._line_of(self.done):
+            self._draw(end="\n", suffix=self._remaining())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._draw(end="\n", suffix=f" in {time.monotonic() - self.began:.0f} s")
+
+    @property
+    def _live(self) -> bool:
+        return self.stream.isatty()
+
+    def _line_of(self, done: int) -> int:
+        return done * (self.lines + 1) // max(self.total, 1)
+
+    def _remaining(self) -> str:
+        elapsed = time.monotonic() - self.began
+        if elapsed < _SILENT_SECONDS or self.done >= self.total:
+            return ""
+        left = elapsed * (self.total - self.done) / self.done
+        return f", about {duration(left)} left"
+
+    def _draw(self, end: str, suffix: str = "") -> None:
+        if not self.enabled:
+            return
+        bar = ""
+        if self._live:
+            filled = round(20 * self.done / max(self.total, 1))
+            bar = f" [{'#' * filled}{'.' * (20 - filled)}]"
+        line = f"{self.label}:{bar} {self.done}/{self.total}{suffix}"
+        # On a terminal the line before may have been longer.
+        blank = " " * (self._length - len(line)) if self._live else ""
+        self._length = len(line)
+        self.stream.write(f"{line}{blank}{end}")
+        self.stream.flush()

@@ -1,0 +1,96 @@
+"""Segments of unequal length as a few padded rectangles, so that work on them is batched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.typing import BoolArray, IntArray
+
+# Widths within a rectangle differ by at most this factor: the waste of padding is bounded and
+# the number of rectangles grows with the logarithm of the largest segment.
+WIDTH_RATIO = 1.25
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some segments as one rectangle.
+
+    Attributes
+    ----------
+    segments : ndarray of shape (n_segments,)
+        Which segments these are.
+    rows : ndarray of shape (n_segments, width)
+        Rows of the stacked array; where `valid` is False an arbitrary row of the segment.
+    valid : ndarray of shape (n_segments, width), or None
+        None where every segment has exactly `width` rows.
+    """
+
+    segments: IntArray
+    rows: IntArray
+    valid: BoolArray | None
+
+
+def batches(starts: IntArray, sizes: IntArray, max_rows: int | None = None) -> Iterator[Batch]:
+    """Group non-empty segments of similar size into rectangles.
+
+    Parameters
+    ----------
+    starts, sizes : ndarray of shape (n_segments,)
+    max_rows : int, optional
+        Split rectangles with more rows than this, to bound memory.
+
+    Examples
+    --------
+    >>> for batch in batches(np.array([0, 3, 3]), np.array([3, 0, 3])):
+    ...     print(batch.segments, batch.rows.tolist(), batch.valid)
+    [0 2] [[0, 1, 2], [3, 4, 5]] None
+    """
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    while order.size:
+        smallest = int(sizes[order[0]])
+        limit = max(smallest, int(smallest * WIDTH_RATIO))
+        count = int(np.searchsorted(sizes[order], limit, side="right"))
+        group, order = np.sort(order[:count]), order[count:]
+        width = int(sizes[group].max())
+        per_chunk = len(group) if max_rows is None else max(1, max_rows // width)
+        for first in range(0, len(group), per_chunk):
+            yield _rectangle(group[first : first + per_chunk], starts, sizes, width)
+
+
+def _rectangle(segments: IntArray, starts: IntArray, sizes: IntArray, width: int) -> Batch:
+    step = np.arange(width)
+    valid = step < sizes[segments, np.newaxis]
+    full = bool(valid.all())
+    rows = starts[segments, np.newaxis] + (step if full else np.where(valid, step, 0))
+    return Batch(segments, rows, None if full else valid)
+
+
+def as_slice(index: IntArray) -> IntArray | slice:
+    """Increasing positions without a gap as a slice, which is taken without copying.
+
+    Examples
+    --------
+    >>> as_slice(np.array([2, 3, 4])), as_slice(np.array([2, 4]))
+    (slice(2, 5, None), array([2, 4]))
+    """
+    if index[-1] - index[0] + 1 == len(index):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def node_ranges(sizes: IntArray, max_rows: int) -> list[slice]:
+    """Consecutive nodes with at most about this many rows together, at least one node each.
+
+    Examples
+    --------
+    >>> node_ranges(np.array([[1, 1], [2, 2], [3, 3]]), 6)
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    end = np.cumsum(sizes.sum(axis=1))
+    part = (end - 1) // max_rows
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    return [slice(int(a), int(b)) for a, b in zip(first, [*first[1:], len(sizes)], strict=True)]

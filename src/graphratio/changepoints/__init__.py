@@ -1,0 +1,6 @@
+"""Since when: change-points of time series at the nodes of a graph."""
+
+from graphratio.changepoints.detector import GraphChangePointDetector
+from graphratio.changepoints.events import ChangeEvent
+
+__all__ = ["ChangeEvent", "GraphChangePointDetector"]

@@ -1,0 +1,322 @@
+"""Thresholds from surrogate panels: blocks of time, of all nodes together, in random order.
+
+Under no change a panel whose blocks are put in another order is as likely as the panel itself,
+up to what happens at the seams. Moving all nodes together keeps their correlation; blocks keep
+the correlation in time. Four things make it accurate:
+
+- *Residuals.* Blocks of a panel with a change would carry the change into every surrogate and
+  the threshold would rise with it. So the panel is cut at the suspected changes, those found
+  and one more, and the mean features of every piece are taken off.
+- *Pieces.* Blocks are moved within their piece only, since a change may alter the variance too.
+  To every piece a random mean is added that varies as means of such pieces do: residuals alone
+  would vary too little where two pieces meet.
+- *Own scale.* At a seam the correlation in time is lost, and windows of a surrogate vary a
+  little less than windows of the panel. Every panel, the real one and each surrogate, is
+  therefore divided by its own spread, direction by direction, over the times that are a window
+  away from where it differs most; the real one also from the changes found.
+- *Counts.* The threshold is an order statistic of the largest values of the surrogates with the
+  real panel counted among them.
+
+Symbols
+-------
+psi         features, shape (m, n_times, n_nodes)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.changepoints.scan import N_CURVES, GraphScan
+from graphratio.changepoints.smoother import Smoother
+from graphratio.changepoints.windows import scan_times, window_differences
+
+# Blocks are this many times longer than the autocorrelation is visible.
+BLOCK_FACTOR = 8
+
+# Points of the table of tail probabilities.
+TABLE_POINTS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class TailTable:
+    """Tail probabilities of a statistic of single nodes when nothing changes.
+
+    Attributes
+    ----------
+    values : ndarray
+        Decreasing.
+    shares : ndarray
+        Share of null values at or above each.
+    """
+
+    values: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, sample: FloatArray) -> TailTable:
+        """Keep the tail of a sample in detail and the rest coarsely."""
+        ordered = np.sort(sample)[::-1]
+        ranks = np.unique(np.geomspace(1, ordered.size, TABLE_POINTS).round().astype(np.intp))
+        return cls(np.asarray(ordered[ranks - 1], float), (ranks + 1) / (ordered.size + 1))
+
+    def p_values(self, values: FloatArray) -> FloatArray:
+        """Share of null values that are at least as large, never zero."""
+        shares = np.interp(-values, -self.values, np.log(self.shares))
+        return np.asarray(np.where(values < self.values[-1], 1.0, np.minimum(np.exp(shares), 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A scan with its thresholds.
+
+    Attributes
+    ----------
+    scan : GraphScan
+    spread : ndarray of shape (m,)
+        Of the real panel; differences are divided by it.
+    levels : ndarray of shape (3,)
+        An alarm is raised where a curve exceeds its level.
+    largest : ndarray of shape (n_surrogates,)
+        Largest value of every surrogate in units of the levels, sorted.
+    own_tail, witness_tail : TailTable
+    block : int
+        Steps per block.
+    inflation : float
+        Long-run variance over variance of the features; 1 without autocorrelation.
+    marginal : ndarray of shape (m, n_nodes)
+        Variance of the features.
+    """
+
+    scan: GraphScan
+    spread: FloatArray
+    levels: FloatArray
+    largest: FloatArray
+    own_tail: TailTable
+    witness_tail: TailTable
+    block: int
+    inflation: float
+    marginal: FloatArray
+
+    def statistic(self, delta: FloatArray) -> FloatArray:
+        """Largest of the three curves in units of their levels, shape (n_scans,)."""
+        scaled = delta / self.spread[:, np.newaxis, np.newaxis]
+        return np.asarray(
+            (self.scan.curves(scaled, *self.scan.local(scaled)) / self.levels[:, np.newaxis]).max(
+                axis=0
+            )
+        )
+
+    def p_value(self, statistic: float) -> float:
+        """Chance that a panel without change has such a value somewhere."""
+        above = self.largest.size - np.searchsorted(self.largest, statistic, side="left")
+        return float((1 + above) / (1 + self.largest.size))
+
+    def node_p_values(self, delta: FloatArray) -> FloatArray:
+        """P-values of single nodes, from differences (m, n_nodes) of windows."""
+        scaled = (delta / self.spread[:, np.newaxis])[:, np.newaxis]
+        own = self.own_tail.p_values(self.scan.local(scaled)[0][0])
+        witness = self.witness_tail.p_values(self.scan.witness(scaled)[0])
+        if not self.scan.smoother.coupled:
+            return own
+        return np.asarray(np.minimum(2 * np.minimum(own, witness), 1.0))
+
+
+def residuals(psi: FloatArray, ends: list[int]) -> FloatArray:
+    """Features without their means in every piece between two ends, in single precision."""
+    result = np.empty(psi.shape, dtype=np.float32)
+    for begin, end in pairwise(ends):
+        part = psi[:, begin:end]
+        result[:, begin:end] = part - part.mean(axis=1, keepdims=True)
+    return result
+
+
+def block_length(psi: FloatArray, weights: FloatArray, longest: int) -> int:
+    """Steps per block: 1 without autocorrelation, else 8 times as long as it is visible.
+
+    The autocorrelation of a node is averaged over directions; it is visible at lags up to the
+    first at which no node exceeds what the largest of as many independent ones would reach by
+    chance.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (m, n_times, n_nodes)
+        Residual features.
+    weights : ndarray of shape (m,)
+        Of the directions.
+    longest : int
+        Upper limit of the block length.
+    """
+    _, n_times, n_nodes = psi.shape
+    noise = math.sqrt(2 * math.log(2 * n_nodes * longest) / n_times)
+    total = weights @ np.einsum("jtv,jtv->jv", psi, psi)
+    visible = 0
+    for lag in range(1, longest + 1):
+        products = weights @ np.einsum("jtv,jtv->jv", psi[:, lag:], psi[:, :-lag])
+        if float(np.max(products / np.where(total > 0, total, np.inf))) < noise:
+            break
+        visible = lag
+    return int(min(BLOCK_FACTOR * visible, longest)) if visible else 1
+
+
+def shuffled_blocks(n_times: int, block: int, rng: np.random.Generator) -> IntArray:
+    """Times in an order that keeps blocks together; where blocks begin is random.
+
+    Examples
+    --------
+    >>> order = shuffled_blocks(7, 3, np.random.default_rng(0))
+    >>> sorted(order.tolist())
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    n_blocks = n_times // block
+    first = int(rng.integers(n_times)) if block > 1 else 0
+    order = rng.permutation(n_blocks)[:, np.newaxis] * block + np.arange(block)
+    rest = np.arange(n_blocks * block, n_times)
+    return np.asarray((np.concatenate([order.ravel(), rest]) + first) % n_times)
+
+
+class Surrogates:
+    """Panels in which nothing changes, made of the pieces of one in which something may have.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (m, n_times, n_nodes)
+        Residual features.
+    ends : list of int
+        Where pieces begin and end, from 0 to n_times.
+    block : int
+    """
+
+    def __init__(self, psi: FloatArray, ends: list[int], block: int) -> None:
+        self.psi, self.block = psi, block
+        self.pieces = list(pairwise(ends))
+        # Pieces shorter than a block are one block.
+        self.lengths = [min(block, end - begin) for begin, end in self.pieces]
+        self.sums = [
+            _block_sums(psi[:, begin:end], length)
+            for (begin, end), length in zip(self.pieces, self.lengths, strict=True)
+        ]
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """One surrogate, shape (m, n_times, n_nodes)."""
+        result = np.empty_like(self.psi)
+        for (begin, end), length, sums in zip(self.pieces, self.lengths, self.sums, strict=True):
+            order = begin + shuffled_blocks(end - begin, length, rng)
+            result[:, begin:end] = self.psi[:, order]
+            if len(self.pieces) > 1:
+                drawn = np.bincount(rng.integers(sums.shape[1], size=sums.shape[1]))
+                mean = np.einsum("b,jbv->jv", drawn, sums[:, : drawn.size])
+                mean /= sums.shape[1] * length
+                result[:, begin:end] += mean.astype(result.dtype)[:, np.newaxis]
+        return result
+
+
+class Calibrator:
+    """Collects surrogates of a panel whose suspected changes are known.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (m, n_times, n_nodes)
+    cuts : sequence of int
+        The suspected changes.
+    smoother : Smoother
+    window, step : int
+    block : int or None
+        Steps per block; None for the rule of `block_length`.
+    """
+
+    def __init__(
+        self,
+        psi: FloatArray,
+        cuts: Sequence[int],
+        smoother: Smoother,
+        *,
+        window: int,
+        step: int,
+        block: int | None = None,
+    ) -> None:
+        ends = [0, *sorted(cuts), psi.shape[1]]
+        rest = residuals(psi, ends)
+        self.window, self.step = window, step
+        self.block = block or block_length(rest, 1 / smoother.diagonal, window)
+        self.surrogates = Surrogates(rest, ends, self.block)
+        self.scan = GraphScan.of(smoother, _block_sums(rest, self.block), self.block, window)
+        self.times = scan_times(psi.shape[1], window, step)
+        quiet = self._quiet(np.array(cuts))
+        # Between changes that are close together there is no quiet time; residuals do then.
+        whole = psi if quiet.any() else rest
+        energy = self.scan.energy(window_differences(whole, window, step))
+        self.spread = self.scan.spread(energy, quiet)
+        self.marginal = np.einsum("jtv,jtv->jv", rest, rest, dtype=np.float64) / rest.shape[1]
+        # A floor, since a node may never move.
+        self.marginal += 1e-12 * self.marginal.mean()
+        variance = self.marginal.sum(axis=1)
+        long_run = self.scan.variance.sum(axis=1) * window / 2 * self.spread**2
+        weights = variance / smoother.diagonal
+        self.inflation = max(1.0, float(np.average(long_run / variance, weights=weights)))
+        self.maxima: list[FloatArray] = []
+        self.own_null: list[FloatArray] = []
+        self.witness_null: list[FloatArray] = []
+
+    def draw(self, n_surrogates: int, rng: np.random.Generator, *, progress: bool = False) -> None:
+        """Scan surrogates until there are this many."""
+        # The tails of single nodes need few times, since windows that overlap say the same.
+        stride = max(1, self.window // (2 * self.step))
+        missing = n_surrogates - len(self.maxima)
+        with ProgressBar(missing, "surrogate panels", enabled=progress) as bar:
+            for _ in range(missing):
+                delta = window_differences(self.surrogates.draw(rng), self.window, self.step)
+                energy = self.scan.energy(delta)
+                quiet = self._quiet(self.times[[self.scan.strongest(energy)]])
+                spread = self.scan.spread(energy, quiet)
+                delta /= spread.astype(delta.dtype)[:, np.newaxis, np.newaxis]
+                own, graph = self.scan.local(delta)
+                self.maxima.append(self.scan.curves(delta, own, graph).max(axis=1))
+                self.own_null.append(own[::stride].ravel())
+                self.witness_null.append(self.scan.witness(delta[:, ::stride]).ravel())
+                bar.advance()
+
+    def _quiet(self, cuts: IntArray) -> BoolArray:
+        """Scan times whose windows contain none of the cuts, shape (n_scans,)."""
+        distance = np.abs(self.times[:, np.newaxis] - cuts).min(axis=1)
+        return np.asarray(distance >= self.window)
+
+    def result(self, false_alarm: float) -> Calibration:
+        """Thresholds from the surrogates so far."""
+        levels, largest = _levels(np.stack(self.maxima, axis=1).astype(np.float64), false_alarm)
+        return Calibration(
+            self.scan,
+            self.spread,
+            levels,
+            largest,
+            TailTable.of(np.concatenate(self.own_null)),
+            TailTable.of(np.concatenate(self.witness_null)),
+            self.block,
+            self.inflation,
+            self.marginal,
+        )
+
+
+def _block_sums(psi: FloatArray, block: int) -> FloatArray:
+    """Sums over consecutive blocks, shape (m, n_blocks, n_nodes); a short last one is left out."""
+    m, n_times, n_nodes = psi.shape
+    whole = n_times // block * block
+    parts = psi[:, :whole].reshape(m, -1, block, n_nodes)
+    return np.asarray(parts.sum(axis=2, dtype=np.float64))
+
+
+def _levels(maxima: FloatArray, false_alarm: float) -> tuple[FloatArray, FloatArray]:
+    """Levels of the curves that only the given share of panels exceed in any of them."""
+    n = maxima.shape[1]
+    each = np.quantile(maxima, 1 - false_alarm / N_CURVES, axis=1)
+    largest = np.sort((maxima / each[:, np.newaxis]).max(axis=0))
+    # With the real panel counted among the surrogates.
+    rank = math.ceil((1 - false_alarm) * (n + 1))
+    threshold = largest[rank - 1]
+    return each * threshold, largest / threshold

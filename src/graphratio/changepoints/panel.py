@@ -1,0 +1,247 @@
+"""The data of change-point detection: one observation of every node at every time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import DataWarning, InputError, listing
+from graphratio._utils.parameters import check_choice
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data import frames
+from graphratio.data.graph import Graph
+from graphratio.data.sample_input import default_names
+from graphratio.data.validation import as_numeric, check_magnitude, nearest_name, plain_label
+
+_FILL = 'Fill it, or pass missing="drop" to leave out the times at which a node lacks a value'
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Observations of all nodes over time, complete and in order.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_times, n_nodes, n_features)
+        Nodes in the order of the graph.
+    times : tuple of labels, length n_times, or None
+        Increasing; None where steps are just counted.
+    feature_names : tuple of str
+    backend : {"pandas", "polars"}
+        Library in which tables come back.
+    """
+
+    values: FloatArray
+    times: tuple[Label, ...] | None
+    feature_names: tuple[str, ...]
+    backend: frames.Backend = "pandas"
+
+
+def read_panel(
+    panel: Any,
+    graph: Graph | None,
+    *,
+    node: str = "node",
+    time: str = "time",
+    features: Sequence[str] | str | None = None,
+    missing: str = "error",
+) -> tuple[Panel, Graph]:
+    """Check a panel and bring it into the order of the graph.
+
+    Parameters
+    ----------
+    panel : array of shape (n_times, n_nodes, n_features) or (n_times, n_nodes), or data frame
+        A frame is long: one row per node and time, in any order.
+    graph : Graph or None
+        None means no edges. An array has the nodes in the order of the graph; the rows of a
+        frame are matched by label.
+    node, time : str
+        Columns of a frame.
+    features : str or sequence of str, optional
+        Columns of a frame that were measured; default all other numeric ones.
+    missing : {"error", "drop"}
+        "drop" leaves out every time at which some node lacks a value, and warns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> long = pd.DataFrame({"node": list("abab"), "time": [2, 2, 1, 1], "x": [3.0, 4, 1, 2]})
+    >>> panel, graph = read_panel(long, None)
+    >>> panel.times, panel.values[:, :, 0].tolist(), graph.nodes
+    ((1, 2), [[1.0, 2.0], [3.0, 4.0]], ('a', 'b'))
+    """
+    if graph is not None and not isinstance(graph, Graph):
+        raise InputError(
+            f"graph of type {type(graph).__name__} cannot be used",
+            "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
+        )
+    check_choice(missing, "missing", ("error", "drop"))
+    if frames.is_frame(panel):
+        return _from_frame(panel, graph, node, time, features, missing)
+    values = as_numeric(panel, "panel")
+    if values.ndim == 2:
+        values = values[:, :, np.newaxis]
+    if values.ndim != 3 or 0 in values.shape:
+        raise InputError(
+            f"a panel of shape {np.shape(panel)} cannot be used",
+            "Pass an array of shape (n_times, n_nodes, n_features), or (n_times, n_nodes) for one "
+            "feature, or a long data frame",
+        )
+    if graph is None:
+        graph = Graph.empty(values.shape[1])
+    if graph.n_nodes != values.shape[1]:
+        raise InputError(
+            f"the panel has {values.shape[1]} nodes and the graph {graph.n_nodes}",
+            "Pass an array of shape (n_times, n_nodes, n_features) with the nodes in the order of "
+            "the graph",
+        )
+    kept = _complete_times(values, graph, range(len(values)), missing)
+    times = None if kept.all() else tuple(np.flatnonzero(kept).tolist())
+    return Panel(values[kept], times, default_names(values.shape[2])), graph
+
+
+def _from_frame(
+    frame: Any,
+    graph: Graph | None,
+    node: str,
+    time: str,
+    features: Sequence[str] | str | None,
+    missing: str,
+) -> tuple[Panel, Graph]:
+    labels, label_codes, times, time_codes, rows, names, _ = frames.long_table(
+        frame, node, time, features
+    )
+    for name, codes in ((node, label_codes), (time, time_codes)):
+        if (codes < 0).any():
+            raise InputError(
+                f"column {name!r} is missing in {int((codes < 0).sum())} of {len(codes)} rows",
+                "Fill it, or drop these rows",
+            )
+    plain = [plain_label(label) for label in labels]
+    if graph is None:
+        graph = Graph.empty(plain)
+    place = _positions(plain, graph)
+    rank, ordered = _ranked(times, time)
+    values = np.full((len(ordered), graph.n_nodes, rows.shape[1]), np.nan)
+    seen = np.zeros(values.shape[:2], dtype=np.intp)
+    where = (rank[time_codes], place[label_codes])
+    np.add.at(seen, where, 1)
+    if (seen > 1).any():
+        step, position = np.argwhere(seen > 1)[0]
+        raise InputError(
+            f"node {graph.nodes[position]!r} has {seen[step, position]} rows at time "
+            f"{ordered[step]!r}",
+            "Keep one row per node and time, for instance their mean",
+        )
+    values[where] = rows
+    kept = _complete_times(values, graph, ordered, missing)
+    chosen = tuple(label for label, keep in zip(ordered, kept, strict=True) if keep)
+    return Panel(values[kept], chosen, names, frames.backend_of(frame)), graph
+
+
+def _positions(labels: Sequence[Label], graph: Graph) -> IntArray:
+    """Position in the graph of every label of a frame; both must have the same nodes."""
+    known = {label: position for position, label in enumerate(graph.nodes)}
+    extra = [label for label in labels if label not in known]
+    if extra:
+        raise InputError(
+            f"nodes of the panel are not in the graph: {listing(extra)}",
+            nearest_name(extra[0], graph.nodes),
+        )
+    lacking = sorted(set(graph.nodes) - set(labels), key=graph.position)
+    if lacking:
+        raise InputError(
+            f"nodes of the graph have no rows in the panel: {listing(lacking)}",
+            "Give every node one row at every time, or leave it out of the graph",
+        )
+    return np.array([known[label] for label in labels], dtype=np.intp)
+
+
+def _ranked(times: list[Any], column: str) -> tuple[IntArray, tuple[Label, ...]]:
+    """Rank of every distinct time, and the times in order."""
+    plain = [plain_label(time, "time") for time in times]
+    try:
+        order = sorted(range(len(plain)), key=lambda i: plain[i])  # type: ignore[arg-type, return-value]
+    except TypeError as error:
+        raise InputError(
+            f"the times in column {column!r} cannot be put in order ({error})",
+            "Use numbers, dates, or text that sorts in time",
+        ) from error
+    rank = np.empty(len(plain), dtype=np.intp)
+    rank[order] = np.arange(len(plain))
+    return rank, tuple(plain[i] for i in order)
+
+
+def _complete_times(
+    values: FloatArray, graph: Graph, times: Sequence[Label], missing: str
+) -> BoolArray:
+    """Which times have a value of every node; the others are an error or left out."""
+    lacking: BoolArray = np.asarray(~np.isfinite(values).all(axis=2))
+    if np.isinf(values).any():
+        step, position, _ = np.argwhere(np.isinf(values))[0]
+        raise InputError(
+            f"node {graph.nodes[position]!r} has an infinite value at time {times[step]!r}",
+            "Replace it by a number",
+        )
+    check_magnitude(values[~lacking], "the panel")
+    if lacking.any() and missing == "error":
+        step, position = np.argwhere(lacking)[0]
+        raise InputError(
+            f"node {graph.nodes[position]!r} has no value at time {times[step]!r}; "
+            f"{int(lacking.sum())} of {lacking.size} are missing",
+            _FILL,
+        )
+    kept: BoolArray = np.asarray(~lacking.any(axis=1))
+    if not kept.all():
+        warnings.warn(
+            f"{int((~kept).sum())} of {len(kept)} times were left out, since a node lacks a value",
+            DataWarning,
+            stacklevel=4,
+        )
+    return kept
+
+
+def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
+    """Check the observations of one time, shape (n_nodes, n_features).
+
+    Parameters
+    ----------
+    x : array of shape (n_nodes, n_features) or (n_nodes,), or mapping of label to values
+    nodes : tuple of labels
+    n_features : int
+
+    Examples
+    --------
+    >>> read_step({"b": 2.0, "a": 1.0}, ("a", "b"), 1).tolist()
+    [[1.0], [2.0]]
+    """
+    if isinstance(x, Mapping):
+        x = _by_label(x, nodes)
+    values = as_numeric(x, "x_t")
+    if values.ndim == 1 and n_features == 1:
+        values = values[:, np.newaxis]
+    if values.shape != (len(nodes), n_features):
+        raise InputError(
+            f"x_t has shape {np.shape(x)}, but there are {len(nodes)} nodes and {n_features} "
+            f"feature{'s' if n_features > 1 else ''}",
+            "Pass one row per node, in the order of the graph",
+        )
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if bad.size:
+        raise InputError(
+            f"x_t has missing or infinite values at nodes {listing([nodes[i] for i in bad])}",
+            "Fill them, or skip this time",
+        )
+    check_magnitude(values, "x_t")
+    return values
+
+
+def _by_label(x: Mapping[Any, Any], nodes: Iterable[Label]) -> list[Any]:
+    lacking = [node for node in nodes if node not in x]
+    if lacking:
+        raise InputError(f"x_t lacks the nodes {listing(lacking)}", "Give a value for every node")
+    return [x[node] for node in nodes]

@@ -1,0 +1,185 @@
+"""The label-free look: scales, dictionary, features and penalties, fixed before any comparison.
+
+Symbols
+-------
+psi         features of the observations, shape (m, n_times, n_nodes)
+w           eigenvalues of the pooled covariance of the features, largest first, shape (m,)
+kappa       ridge of the problem, N * graph_penalty * node_penalty
+rho         coupling along edges, N * graph_penalty
+
+The first two windows are looked at without asking which observation came when. Features are
+principal directions of the kernel space there, so that the pooled second moment, the same at
+every node (the mean field), is diagonal. With windows of equal length the mixture of the two is
+the pool of both (alpha = 1/2) and the right-hand side of GRULSIF, shrunk towards 1, is half the
+difference of the two mean features. A constant is left out of the penalty, since a ratio has
+mean one; this is what centres the second moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_flag, check_real
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators import GRULSIF, Pool
+from graphratio.features.dictionary import build_dictionary
+from graphratio.features.kernels import Kernel, get_kernel, median_bandwidths
+from graphratio.features.nystrom import NystromMap
+
+# Shares of the total variance of the features: the ridge, and the pull along the edges of a
+# node of mean degree. Directions with less variance than the ridge hardly count: left out.
+RIDGE_SHARE = 0.01
+COUPLING_SHARE = 0.1
+
+DEFAULT_ATOMS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class PanelFeatures:
+    """Features of a panel and the penalties that belong to them.
+
+    Attributes
+    ----------
+    shift, scale : ndarray of shape (n_nodes, n_features)
+        Observations are shifted and scaled node by node first.
+    features : NystromMap
+        With m principal directions.
+    centre : ndarray of shape (m,)
+        Mean features in the look, which are taken off.
+    second : ndarray of shape (m,)
+        The eigenvalues w.
+    dictionary : ndarray of shape (n_atoms, n_features)
+    graph_penalty, node_penalty : float
+        As in GRULSIF.
+    """
+
+    shift: FloatArray
+    scale: FloatArray
+    features: NystromMap
+    centre: FloatArray
+    second: FloatArray
+    dictionary: FloatArray
+    graph_penalty: float
+    node_penalty: float
+
+    @property
+    def coupling(self) -> float:
+        """The factor rho of the Laplacian."""
+        return self.graph_penalty * len(self.shift)
+
+    @property
+    def ridge(self) -> float:
+        """The ridge kappa."""
+        return self.coupling * self.node_penalty
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Features of observations (n_times, n_nodes, n_features), shape (m, n_times, n_nodes)."""
+        n_times, n_nodes, n_features = values.shape
+        scaled = (values - self.shift) / self.scale
+        psi = self.features(scaled.reshape(-1, n_features)) - self.centre
+        return np.ascontiguousarray(psi.reshape(n_times, n_nodes, -1).transpose(2, 0, 1))
+
+
+def look(
+    values: FloatArray,
+    graph: Graph,
+    estimator: GRULSIF | Pool | None,
+    *,
+    standardize: bool,
+    max_directions: int,
+    random_state: np.random.Generator,
+) -> PanelFeatures:
+    """Fix everything that is fixed from the first observations, (n_times, n_nodes, n_features)."""
+    given: dict[str, Any] = {} if estimator is None else estimator.get_params(deep=False)
+    kernel = get_kernel(given.get("kernel", "gaussian"))
+    shift, scale = _node_scales(values, standardize=standardize)
+    scaled = (values - shift) / scale
+    # Alternating, so that neither half is the earlier one; all that follows pools the two.
+    samples = NodeSamples.from_arrays(
+        np.swapaxes(scaled[0::2], 0, 1), np.swapaxes(scaled[1::2], 0, 1)
+    )
+    sigma = median_bandwidths(samples, kernel)
+    bandwidth = _number(given, "bandwidth", float(np.median(sigma)))
+    dictionary = build_dictionary(
+        given.get("dictionary", "coherence"),
+        samples,
+        kernel,
+        sigma,
+        node_coherence=given.get("node_coherence", 0.1),
+        graph_coherence=given.get("graph_coherence", 0.99),
+        max_atoms=given.get("max_atoms") or DEFAULT_ATOMS,
+        random_state=random_state,
+    )
+    penalties = _penalties(given, graph, Pool if isinstance(estimator, Pool) else GRULSIF)
+    features, centre, second, total = _principal(
+        kernel, dictionary, bandwidth, samples.values, max_directions
+    )
+    lam, gam = penalties
+    coupling = COUPLING_SHARE * total / graph.mean_degree if graph.n_edges else total
+    lam = coupling / graph.n_nodes if lam is None else lam
+    gam = RIDGE_SHARE * total / (lam * graph.n_nodes) if gam is None else gam
+    return PanelFeatures(shift, scale, features, centre, second, dictionary, lam, gam)
+
+
+def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and spread of every feature of every node; a constant one has the spread of others."""
+    if not check_flag(standardize, "standardize"):
+        return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
+    shift, spread = values.mean(axis=0), values.std(axis=0)
+    constant = spread <= 1e-12 * np.abs(values).max(axis=0)
+    elsewhere = [column[~fixed] for column, fixed in zip(spread.T, constant.T, strict=True)]
+    usual = np.array([np.median(column) if column.size else 1.0 for column in elsewhere])
+    return shift, np.where(constant, usual, spread)
+
+
+def _number(given: dict[str, Any], name: str, default: float) -> float:
+    value = given.get(name)
+    if value is None:
+        return default
+    if np.ndim(value):
+        raise InputError(
+            f"the estimator has several candidates for {name}: {value!r}",
+            "Pass one number, or None for the rule of the detector",
+        )
+    return check_real(value, name, low=0)
+
+
+def _penalties(
+    given: dict[str, Any], graph: Graph, kind: type[GRULSIF] | type[Pool]
+) -> tuple[float | None, float | None]:
+    """Penalties that the estimator fixes; POOL has no graph penalty but the factor 1."""
+    gam = given.get("node_penalty")
+    if kind is Pool:
+        lam: float | None = 1.0 if gam is not None else None
+    else:
+        lam = None if given.get("graph_penalty") is None else _number(given, "graph_penalty", 1.0)
+    return lam, None if gam is None else _number(given, "node_penalty", 1.0)
+
+
+def _principal(
+    kernel: Kernel,
+    dictionary: FloatArray,
+    bandwidth: float,
+    points: FloatArray,
+    max_directions: int,
+) -> tuple[NystromMap, FloatArray, FloatArray, float]:
+    """Features in principal directions, their mean, the eigenvalues, and the total variance."""
+    whole = NystromMap.build(kernel, dictionary, bandwidth)
+    psi = whole(points)
+    w, vectors = np.linalg.eigh(np.cov(psi, rowvar=False, bias=True).reshape(psi.shape[1], -1))
+    w, vectors = np.maximum(w[::-1], 0.0), vectors[:, ::-1]
+    total = float(w.sum())
+    if not total > 0:
+        raise InputError(
+            "all observations in the first two windows are equal", "Pass a panel that varies"
+        )
+    kept = min(max_directions, max(1, int(np.count_nonzero(w >= RIDGE_SHARE * total))))
+    transform = np.ascontiguousarray(whole.transform @ vectors[:, :kept])
+    rotated = NystromMap(kernel, bandwidth, whole.pivots, transform)
+    return rotated, psi.mean(axis=0) @ vectors[:, :kept], w[:kept], total

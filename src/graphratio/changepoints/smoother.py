@@ -1,0 +1,90 @@
+"""Solving the mean-field problem: every direction is one shifted Laplacian.
+
+theta_j = (w_j + kappa + rho Lap)^{-1} delta_j: small graphs by dense inverses, so that all times
+are one matrix product; large ones by sparse factorisations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+
+# Up to this many nodes the inverses are stored: 12 directions then take 100 MB.
+DENSE_NODES = 1_000
+
+_CHUNK = 256
+
+
+class Smoother:
+    """Applies the inverse of the system along the nodes, one direction at a time.
+
+    Parameters
+    ----------
+    graph : Graph
+    diagonal : ndarray of shape (m,)
+        w_j + kappa.
+    coupling : float
+        rho.
+
+    Attributes
+    ----------
+    own : ndarray of shape (m, n_nodes)
+        Diagonals of the inverses: what a node contributes to its own estimate.
+    modes : ndarray of shape (n_nodes, n_modes) or None
+        Eigenvectors of the Laplacian, smoothest first, where they are known.
+    shifted : ndarray of shape (m, n_modes) or None
+        The system in these modes, where it is diagonal.
+
+    Examples
+    --------
+    >>> smoother = Smoother(Graph.from_edges([(0, 1)]), np.array([1.0]), 1.0)
+    >>> smoother.apply(0, np.array([[3.0, 0.0]]))
+    array([[2., 1.]])
+    """
+
+    def __init__(self, graph: Graph, diagonal: FloatArray, coupling: float) -> None:
+        self.n_nodes = graph.n_nodes
+        self.diagonal = diagonal
+        self.coupled = graph.n_edges > 0 and coupling > 0
+        self.modes: FloatArray | None = None
+        self.shifted: FloatArray | None = None
+        self._dense: dict[np.dtype[np.floating], FloatArray] = {}
+        self._factors = []
+        if not self.coupled:
+            self.own = np.repeat(1 / diagonal[:, np.newaxis], self.n_nodes, axis=1)
+        elif self.n_nodes <= DENSE_NODES:
+            values, vectors = graph.spectrum
+            self.modes = vectors
+            self.shifted = diagonal[:, np.newaxis] + coupling * values
+            inverse = (vectors / self.shifted[:, np.newaxis, :]) @ vectors.T
+            self._dense[np.dtype(np.float64)] = inverse
+            self.own = np.ascontiguousarray(np.einsum("jvv->jv", inverse))
+        else:
+            identity = sparse.eye_array(self.n_nodes, format="csc")
+            lap = sparse.csc_array(graph.laplacian) * coupling
+            self._factors = [splu(sparse.csc_matrix(lap + d * identity)) for d in diagonal]
+            self.own = np.array([self._factor_diagonal(factor) for factor in self._factors])
+
+    def apply(self, direction: int, delta: FloatArray) -> FloatArray:
+        """Estimates of one direction, from and to shape (n_times, n_nodes)."""
+        if not self.coupled:
+            return delta / delta.dtype.type(self.diagonal[direction])
+        if self._factors:
+            solved = self._factors[direction].solve(np.ascontiguousarray(delta.T, np.float64))
+            return np.asarray(solved.T, dtype=delta.dtype)
+        if delta.dtype not in self._dense:
+            self._dense[delta.dtype] = self._dense[np.dtype(np.float64)].astype(delta.dtype)
+        return np.asarray(delta @ self._dense[delta.dtype][direction])
+
+    def _factor_diagonal(self, factor: object) -> FloatArray:
+        diagonal = np.empty(self.n_nodes)
+        for begin in range(0, self.n_nodes, _CHUNK):
+            rows = np.arange(begin, min(begin + _CHUNK, self.n_nodes))
+            unit = np.zeros((self.n_nodes, rows.size))
+            unit[rows, np.arange(rows.size)] = 1.0
+            diagonal[rows] = factor.solve(unit)[rows, np.arange(rows.size)]  # type: ignore[attr-defined]
+        return diagonal

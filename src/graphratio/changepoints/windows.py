@@ -1,0 +1,115 @@
+"""Moving windows: differences of mean features by adding what enters and dropping what leaves.
+
+At scan time t the reference window is [t - window, t) and the target window [t, t + window).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+
+# What the online buffer keeps, in windows: an event is dated when a window has passed since the
+# peak of the scan, which itself lags behind by one, and looks back two windows before it; one
+# more for scans that are not made at every step.
+KEPT_WINDOWS = 5
+
+
+def scan_times(n_times: int, window: int, step: int) -> IntArray:
+    """Times at which two whole windows meet.
+
+    Examples
+    --------
+    >>> scan_times(10, 3, 2)
+    array([3, 5, 7])
+    """
+    return np.arange(window, n_times - window + 1, step)
+
+
+def window_differences(psi: FloatArray, window: int, step: int) -> FloatArray:
+    """Mean over the target minus mean over the reference window, at every scan time.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (m, n_times, n_nodes)
+
+    Returns
+    -------
+    delta : ndarray of shape (m, n_scans, n_nodes)
+    """
+    m, n_times, n_nodes = psi.shape
+    sums = np.zeros((m, n_times + 1, n_nodes), dtype=psi.dtype)
+    np.cumsum(psi, axis=1, out=sums[:, 1:])
+    last = n_times - 2 * window + 1
+    delta = sums[:, 2 * window :: step] - sums[:, window : window + last : step]
+    delta -= sums[:, window : window + last : step]
+    delta += sums[:, :last:step]
+    delta /= window
+    return delta
+
+
+class MovingWindows:
+    """The same differences one step at a time, with the features of the last steps.
+
+    Parameters
+    ----------
+    window : int
+    shape : (m, n_nodes)
+
+    Attributes
+    ----------
+    n_seen : int
+        How many steps have come in.
+    recent : ndarray of shape (m, 5 * window, n_nodes)
+        A ring: step i is in column i modulo its length.
+
+    Examples
+    --------
+    >>> moving = MovingWindows(2, (1, 1))
+    >>> for value in [0.0, 0.0, 1.0, 3.0]:
+    ...     delta = moving.push(np.array([[value]]))
+    >>> delta
+    array([[2.]])
+    """
+
+    def __init__(self, window: int, shape: tuple[int, int]) -> None:
+        self.window = window
+        self.n_seen = 0
+        self.recent = np.zeros((shape[0], KEPT_WINDOWS * window, shape[1]))
+        self.reference = np.zeros(shape)
+        self.target = np.zeros(shape)
+
+    @property
+    def scan_time(self) -> int:
+        """Scan time of the last two whole windows."""
+        return self.n_seen - self.window
+
+    def push(self, psi: FloatArray) -> FloatArray | None:
+        """Take in one step, (m, n_nodes); the difference, or None before two windows are full."""
+        w, now = self.window, self.n_seen
+        if now >= w:
+            middle = self._column(now - w)
+            self.target -= middle
+            self.reference += middle
+        if now >= 2 * w:
+            self.reference -= self._column(now - 2 * w)
+        self.recent[:, now % self.recent.shape[1]] = psi
+        self.target += psi
+        self.n_seen += 1
+        if self.n_seen % w == 0:
+            # Rounding of many additions and subtractions would pile up.
+            self.sum_again()
+        return (self.target - self.reference) / w if self.n_seen >= 2 * w else None
+
+    def stretch(self, begin: int, end: int) -> FloatArray:
+        """Features of steps that are still kept, shape (m, end - begin, n_nodes)."""
+        return np.asarray(self.recent[:, np.arange(begin, end) % self.recent.shape[1]])
+
+    def _column(self, step: int) -> FloatArray:
+        return self.recent[:, step % self.recent.shape[1]]
+
+    def sum_again(self) -> None:
+        """Sum both windows from the features that are kept."""
+        now, w = self.n_seen, self.window
+        self.target = self.stretch(max(now - w, 0), now).sum(axis=1)
+        self.reference = self.stretch(max(now - 2 * w, 0), max(now - w, 0)).sum(axis=1)

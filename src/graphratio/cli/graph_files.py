@@ -1,0 +1,257 @@
+"""The graph of a command: from an edges file, from coordinates, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.typing import FloatArray
+from graphratio.cli.options import GraphOptions, Metric
+from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.data.graph import Graph
+from graphratio.data.validation import read_only
+
+_LATITUDES = {"lat", "latitude"}
+_LONGITUDES = {"lon", "lng", "long", "longitude"}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the nodes are.
+
+    Attributes
+    ----------
+    points : dict of label to (float, float)
+    metric : {"haversine", "euclidean"}
+    columns : the two names, for messages
+    """
+
+    points: dict[str, tuple[float, float]]
+    metric: str
+    columns: tuple[str, str]
+
+
+def node_places(labels: Any, table: Any, columns: list[str], options: GraphOptions) -> Places:
+    """Coordinates of every node; they must be the same in all of its rows."""
+    if len(columns) != 2:
+        raise InputError(
+            f"--coordinates names {len(columns)} columns: {listing(columns)}",
+            "Name two, for instance --coordinates lat,lon",
+        )
+    values = [as_numbers(table[name], name) for name in columns]
+    for name, column in zip(columns, values, strict=True):
+        grouped = column.groupby(labels.to_numpy())
+        moved = grouped.max() - grouped.min()
+        if (moved > 0).any():
+            where = moved.index[moved > 0]
+            node = where[0]
+            seen = column[(labels == node).to_numpy()].dropna().unique()[:2]
+            raise InputError(
+                f"column {name!r} is not the same in all rows of node {node!r} "
+                f"({seen[0]:g}, {seen[1]:g}); {len(where)} nodes have several places",
+                "Give every node one place",
+            )
+    first = [column.groupby(labels.to_numpy(), sort=False).first() for column in values]
+    lost = first[0].index[first[0].isna() | first[1].isna()]
+    if len(lost):
+        raise InputError(
+            f"{len(lost)} nodes have no coordinates: {listing(lost.tolist())}",
+            f"Fill the columns {listing(columns)} for them",
+        )
+    points = {
+        label: (float(x), float(y)) for label, x, y in zip(first[0].index, *first, strict=True)
+    }
+    return Places(points, _metric(columns, options), (columns[0], columns[1]))
+
+
+def _metric(columns: list[str], options: GraphOptions) -> str:
+    """Great-circle distance for columns that are called latitude and longitude."""
+    names = [name.lower() for name in columns]
+    if names[0] in _LONGITUDES and names[1] in _LATITUDES:
+        raise InputError(
+            f"--coordinates {','.join(columns)} has the longitude first",
+            f"Put the latitude first: --coordinates {columns[1]},{columns[0]}",
+        )
+    if options.metric is not None:
+        return options.metric.value
+    on_globe = names[0] in _LATITUDES and names[1] in _LONGITUDES
+    return Metric.haversine.value if on_globe else Metric.euclidean.value
+
+
+def build_graph(
+    labels: list[str],
+    places: Places | None,
+    options: GraphOptions,
+    delimiter: str | None,
+    *,
+    borrow: bool = True,
+) -> tuple[Graph, list[str]]:
+    """Return the graph over the nodes of the table, and what to tell about it.
+
+    With `borrow`, nodes that only the edges file names are kept where they are connected.
+    """
+    if options.edges is not None:
+        graph, notes = _from_file(options.edges, labels, options, delimiter, borrow=borrow)
+    elif options.no_graph or places is None:
+        graph, notes = Graph.empty(labels), []
+    else:
+        return _from_places(places, options.neighbors)
+    if places is not None:
+        graph, more = _placed(graph, places)
+        notes += more
+    return graph, notes
+
+
+def _from_places(places: Places, neighbors: int) -> tuple[Graph, list[str]]:
+    n_nodes = len(places.points)
+    if neighbors >= n_nodes:
+        raise InputError(
+            f"--neighbors {neighbors} is too many for {n_nodes} node{'s' if n_nodes > 1 else ''}",
+            f"Pass --neighbors {n_nodes - 1} or less" if n_nodes > 1 else "Pass --no-graph",
+        )
+    graph = Graph.from_coordinates(places.points, k=neighbors, metric=places.metric)
+    distance = "great-circle distance" if places.metric == "haversine" else "plane distance"
+    shown = ", ".join(places.columns)
+    return graph, [f"every node is joined to its {neighbors} nearest by {distance} ({shown})"]
+
+
+def _placed(graph: Graph, places: Places) -> tuple[Graph, list[str]]:
+    """Give the nodes of a graph their places, for the map."""
+    lost = [node for node in graph.nodes if node not in places.points]
+    if lost:
+        return graph, [
+            f"no map: {len(lost)} nodes of the edges file are not in the table and have no "
+            f"coordinates: {listing(lost)}"
+        ]
+    points = np.array([places.points[str(node)] for node in graph.nodes], dtype=np.float64)
+    return replace(graph, coordinates=read_only(points), metric=places.metric), []
+
+
+def _from_file(
+    edges: Path, labels: list[str], options: GraphOptions, delimiter: str | None, *, borrow: bool
+) -> tuple[Graph, list[str]]:
+    notes: list[str] = []
+    file = TableFile(edges, delimiter)
+    if len(file.columns) < 2:
+        raise InputError(
+            f"{file.path} has a single column {file.columns[0]!r}",
+            "Put the two ends of an edge in two columns separated by commas, or pass --delimiter",
+        )
+    columns = file.columns[:3]
+    if set(columns[:2]) <= set(labels):
+        raise InputError(
+            f"the first line of {file.path} is an edge, {columns[0]!r} - {columns[1]!r}, and not a "
+            "header",
+            "Add a first line with the names of the columns, such as: from,to",
+        )
+    for name in columns:
+        file.check(name, "column of the edges file")
+    table = file.read(columns)
+    ends = [as_text(table[name]).tolist() for name in columns[:2]]
+    _refuse_empty_ends(ends, file)
+    weights = _weights(table[columns[2]], columns[2], file) if len(columns) == 3 else None
+    in_file = list(dict.fromkeys(end for pair in zip(*ends, strict=True) for end in pair))
+    _match(labels, in_file, options, file)
+    triples = list(zip(*ends, weights if weights is not None else np.ones(len(table)), strict=True))
+    given = set(zip(*ends, strict=True))
+    both = sum((second, first) in given for first, second in given if first != second) // 2
+    if both:
+        notes.append(
+            f"{both} edges are given in both directions; the larger weight of each was taken"
+        )
+    known = set(labels)
+    every = [*labels, *(label for label in in_file if label not in known)]
+    whole = Graph.from_edges(triples, nodes=every, symmetrize=True)
+    if borrow:
+        return _within_reach(whole, len(labels), notes), notes
+    return _observed(whole, len(labels), notes), notes
+
+
+def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
+    try:
+        weights = as_numbers(column, name)
+    except InputError as error:
+        raise InputError(
+            f"in {file.path}, {error.problem}", "The third column is the weight: use numbers"
+        ) from error
+    if weights.isna().any():
+        raise InputError(
+            f"{file.path} has {int(weights.isna().sum())} edges without a weight in the third "
+            f"column {name!r}",
+            "Fill it, or remove the column",
+        )
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _refuse_empty_ends(ends: list[list[str]], file: TableFile) -> None:
+    empty = [row + 1 for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
+    if empty:
+        raise InputError(
+            f"{file.path} has {len(empty)} edges without one of their ends, in rows "
+            f"{listing(empty)} below the header",
+            "Fill the first two columns",
+        )
+
+
+def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: TableFile) -> None:
+    """Refuse nodes of the table that the edges file does not name, unless they are allowed."""
+    known = set(in_file)
+    lacking = [label for label in labels if label not in known]
+    if not lacking or (options.allow_isolated and len(lacking) < len(labels)):
+        return
+    remedy = "Add edges for them, or pass --allow-isolated to estimate them by themselves"
+    if len(lacking) == len(labels):
+        remedy = f"The edges file has {listing(in_file, limit=3)}: write labels alike in both files"
+    elif set(map(_loosely, lacking)) & set(map(_loosely, in_file)):
+        alike = {_loosely(label): label for label in in_file}
+        pair = next((a, alike[_loosely(a)]) for a in lacking if _loosely(a) in alike)
+        remedy = f"Write labels alike: the table has {pair[0]!r}, the edges file {pair[1]!r}"
+    raise InputError(
+        f"{len(lacking)} of {len(labels)} nodes of the table are not in {file.path}: "
+        f"{listing(lacking)}",
+        remedy,
+    )
+
+
+def _loosely(label: str) -> str:
+    """A label without what commonly differs between files: case, zeros around a number."""
+    try:
+        return f"{float(label):g}"
+    except ValueError:
+        return label.casefold()
+
+
+def _within_reach(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
+    """Keep nodes that only the edges file names where they can borrow from observed ones."""
+    reached = np.zeros(graph.n_components, dtype=bool)
+    reached[graph.components[:n_observed]] = True
+    kept = np.flatnonzero(reached[graph.components])
+    without, far = len(kept) - n_observed, graph.n_nodes - len(kept)
+    if without:
+        shown = listing([graph.nodes[i] for i in kept[n_observed:]], limit=3)
+        notes.append(
+            f"{without} nodes of the edges file have no rows in the table and borrow from their "
+            f"neighbours: {shown}"
+        )
+    if far:
+        notes.append(f"{far} nodes of the edges file are connected to no node of the table: unused")
+        nodes = [graph.nodes[i] for i in kept]
+        return Graph.from_adjacency(graph.adjacency[kept][:, kept], nodes)
+    return graph
+
+
+def _observed(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
+    """Leave out the nodes that only the edges file names."""
+    if graph.n_nodes == n_observed:
+        return graph
+    shown = listing(graph.nodes[n_observed:], limit=3)
+    notes.append(
+        f"{graph.n_nodes - n_observed} nodes of the edges file have no rows in the table and are "
+        f"left out: {shown}"
+    )
+    inside = graph.adjacency[:n_observed][:, :n_observed]
+    return Graph.from_adjacency(inside, graph.nodes[:n_observed])

@@ -1,0 +1,125 @@
+"""Fitting a model to what was read, and telling how it was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio.cli.console import Screen
+from graphratio.cli.inputs import Problem, split_names, warnings_as
+from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, recommended
+from graphratio.estimators.base import NodeRatioEstimator
+
+_ESTIMATORS: dict[Estimator, Callable[[], NodeRatioEstimator]] = {
+    Estimator.recommended: recommended,
+    Estimator.grulsif: GRULSIF,
+    Estimator.pool: Pool,
+    Estimator.rulsif: RULSIF,
+    Estimator.ulsif: ULSIF,
+    Estimator.kliep: KLIEP,
+}
+
+
+def fit_problem(
+    problem: Problem, options: FitOptions, screen: Screen
+) -> tuple[NodeRatioEstimator, list[str]]:
+    """Fit the chosen estimator.
+
+    Returns
+    -------
+    model : fitted estimator
+        It takes points in original units.
+    notes : list of str
+        How the features were transformed, and the warnings of the fit.
+    """
+    notes: list[str] = []
+    _refuse_incomplete(problem, options)
+    samples, note = prepared(problem.samples, options)
+    notes.append(note)
+    model = _estimator(options, progress=screen.live)
+    # The selection draws its own bar on the terminal; the others show that they work.
+    own_bar = "progress" in model.get_params()
+    with warnings_as(notes):
+        if own_bar:
+            model.fit(samples, problem.graph)
+        else:
+            with screen.working("Fitting"):
+                model.fit(samples, problem.graph)
+    return model, notes
+
+
+def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples, str]:
+    """Samples with their features transformed as asked, and a sentence about it."""
+    logged = split_names(options.log, list(samples.feature_names))
+    try:
+        scaled = samples.standardized(log=logged, standardize=not options.no_standardize)
+    except InputError as error:
+        remedy = error.remedy if "there is no" in error.problem else "Leave it out of --log"
+        raise InputError(f"--log: {error.problem}", remedy) from error
+    return scaled, _transform_note(logged, options)
+
+
+def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
+    """Refuse nodes with one sample only where there is nobody to borrow from."""
+    incomplete = np.flatnonzero(~problem.samples.complete)
+    if incomplete.size and (
+        options.estimator not in (Estimator.recommended, Estimator.grulsif)
+        or not problem.graph.n_edges
+    ):
+        raise InputError(
+            f"{incomplete.size} nodes have observations in one of the two samples only: "
+            f"{listing([problem.samples.nodes[i] for i in incomplete])}",
+            "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
+            "--estimator recommended",
+        )
+
+
+def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
+    """The chosen estimator, with those of the options that it has."""
+    model = _ESTIMATORS[options.estimator]()
+    wanted = {
+        "alpha": options.alpha,
+        "random_state": options.seed,
+        "progress": progress,
+        # Towards "no change": shrunk towards 0, strongly changed nodes can come out last.
+        "prior_ratio": 1.0,
+    }
+    known = model.get_params()
+    model.set_params(**{name: value for name, value in wanted.items() if name in known})
+    return model
+
+
+def _transform_note(logged: list[str], options: PrepareOptions) -> str:
+    log = f"the logarithm of {', '.join(logged)} was taken" if logged else ""
+    if options.no_standardize:
+        return log or "features were left on their own scales (--no-standardize)"
+    scale = (
+        "features were standardised: mean 0 and spread 1 over both samples of all nodes "
+        "(--no-standardize leaves them)"
+    )
+    return f"{log}; {scale}" if log else scale
+
+
+def settings_of(model: NodeRatioEstimator) -> dict[str, Any]:
+    """Hyperparameters of a fitted model; where every node has its own, their median.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
+    >>> settings_of(model)
+    {'alpha': 0.1, 'bandwidth': 1.0, 'graph_penalty': 1.0, 'node_penalty': 0.1}
+    """
+    settings: dict[str, Any] = {}
+    if hasattr(model, "alpha"):
+        settings["alpha"] = model.alpha
+    for name in ("bandwidth", "graph_penalty", "node_penalty"):
+        value = getattr(model, f"{name}_", None)
+        if value is not None:
+            settings[name] = float(np.nanmedian(value))
+    return settings

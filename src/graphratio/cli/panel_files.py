@@ -1,0 +1,87 @@
+"""From a file and options to a table over time and a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.optional import import_optional
+from graphratio.cli.graph_files import build_graph, node_places
+from graphratio.cli.inputs import measured_columns, named, needed, split_names
+from graphratio.cli.options import GraphOptions, Missing, TableOptions, TimeOptions
+from graphratio.cli.periods import TimeAxis
+from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.data.graph import Graph
+
+
+@dataclass(frozen=True)
+class TableOverTime:
+    """What was read: one row per node and time, and the graph.
+
+    Attributes
+    ----------
+    frame : pandas DataFrame
+        With the columns of node, time and features.
+    features : tuple of str
+    graph : Graph
+    notes : tuple of str
+    """
+
+    frame: Any
+    features: tuple[str, ...]
+    graph: Graph
+    notes: tuple[str, ...]
+
+
+def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -> TableOverTime:
+    """Read the table and the edges, and bring them together."""
+    notes: list[str] = []
+    file = TableFile(data.data, data.delimiter)
+    places = split_names(graph.coordinates, file.columns)
+    features = split_names(data.features, file.columns)
+    roles = [(data.node, "--node"), (time.time, "--time")]
+    roles += [(name, "--coordinates") for name in places]
+    roles += [(name, "--features") for name in features]
+    for name, role in roles:
+        file.check(name, role)
+    special = [data.node, time.time, *places]
+    if data.node == time.time or {data.node, time.time} & set(features):
+        raise InputError(
+            "--node, --time and --features name a column twice", "Name different columns"
+        )
+    raw = file.read(needed(file, special, features))
+    labels = as_text(raw[data.node])
+    if not features:
+        features = measured_columns(raw, labels, special, data)
+        notes.append(
+            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
+        )
+    axis = TimeAxis(raw[time.time], time.time)
+    if not axis.known.all() and data.missing is Missing.error:
+        raise InputError(
+            f"column {time.time!r} is empty in {int((~axis.known).sum())} of {len(raw)} rows",
+            "Fill it, or pass --missing drop to leave these rows out",
+        )
+    kept = axis.known & named(labels, axis.known, data, notes)
+    chosen = raw[kept]
+    frame = import_optional("pandas", "cli", "reading tables").DataFrame(
+        {
+            data.node: labels[kept].to_numpy(),
+            time.time: _whole(axis.values[kept]),
+            **{name: as_numbers(chosen[name], name).to_numpy() for name in features},
+        }
+    )
+    located = node_places(labels[kept], chosen, places, graph) if places else None
+    nodes = labels[kept].unique().tolist()
+    built, graph_notes = build_graph(nodes, located, graph, data.delimiter, borrow=False)
+    return TableOverTime(frame, tuple(features), built, (*notes, *graph_notes))
+
+
+def _whole(times: np.ndarray) -> np.ndarray:
+    """Numbers without a fraction as integers, as they were written."""
+    if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
+        return np.asarray(times.astype(np.int64))
+    return times

@@ -1,0 +1,276 @@
+"""Reading CSV and Parquet files, with messages for everything that is commonly wrong with them."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from graphratio._utils.exceptions import InputError, MissingDependencyError, listing
+from graphratio._utils.optional import import_optional
+from graphratio.data.validation import nearest_name, written
+
+# How other kinds of files begin, and what to do with them.
+_FOREIGN = {
+    b"PK\x03\x04": ("an Excel workbook or a zip archive", "Export the table as CSV"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Export the table as CSV"),
+    b"\x1f\x8b": ("compressed with gzip", "Unpack it first"),
+    b"%PDF": ("a PDF document", "Export the table as CSV"),
+    b"SQLite format 3": ("an SQLite data base", "Export the table as CSV"),
+    b"\xff\xfe": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
+    b"\xfe\xff": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
+}
+
+
+class TableFile:
+    """A CSV or Parquet file of which columns are read by name.
+
+    Values of a CSV file are kept as the text that was written, without surrounding spaces.
+
+    Parameters
+    ----------
+    path : Path
+    delimiter : str, optional
+        Between the columns of a CSV file; default a comma, or a tab for .tsv.
+
+    Attributes
+    ----------
+    columns : list of str
+    """
+
+    def __init__(self, path: Path, delimiter: str | None = None) -> None:
+        self.path = path
+        beginning = _beginning_of(path)
+        self.parquet = beginning.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
+        if not self.parquet:
+            _refuse_foreign(path, beginning)
+        if delimiter is not None and len(delimiter) != 1:
+            named = {"tab": "\t", "\\t": "\t"}
+            if delimiter not in named:
+                raise InputError(
+                    f"the delimiter {delimiter!r} is not one character",
+                    "Pass, for instance, --delimiter ';' or --delimiter tab",
+                )
+            delimiter = named[delimiter]
+        self.delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+        self.columns = self._parquet_columns() if self.parquet else self._csv_columns()
+
+    def check(self, column: str, role: str) -> None:
+        """Refuse a column that is not there, with the nearest name, or is there twice."""
+        if column not in self.columns:
+            remedy = nearest_name(column, self.columns)
+            delimiter = self._likely_delimiter()
+            if delimiter:
+                remedy = f"Its columns seem to be separated by {delimiter!r}: pass --delimiter"
+                remedy += f" '{delimiter}'" if delimiter != "\t" else " tab"
+            raise InputError(f"{self.path} has no column {column!r} (given as {role})", remedy)
+        if self.columns.count(column) > 1:
+            raise InputError(
+                f"{self.path} has {self.columns.count(column)} columns called {column!r}",
+                "Rename them",
+            )
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return a pandas frame with these columns, which must be there; at least one row."""
+        frame = self._read_parquet(columns) if self.parquet else self._read_csv(columns)
+        if not len(frame):
+            raise InputError(f"{self.path} has a header but no rows", "Check how it was exported")
+        return frame
+
+    def _likely_delimiter(self) -> str | None:
+        """Another character that separates the header, if it is a single column."""
+        if self.parquet or len(self.columns) != 1:
+            return None
+        counts = {character: self.columns[0].count(character) for character in ";\t|,"}
+        counts.pop(self.delimiter, None)
+        best = max(counts, key=lambda character: counts[character])
+        return best if counts[best] else None
+
+    def _csv_columns(self) -> list[str]:
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as stream:
+                header = next(csv.reader(stream, delimiter=self.delimiter), None)
+        except UnicodeDecodeError as error:
+            raise self._not_utf8(error) from error
+        except csv.Error as error:
+            raise self._not_a_table(error) from error
+        if not header or not any(name.strip() for name in header):
+            raise InputError(f"the first line of {self.path} is empty", "Put column names there")
+        return [name.strip() for name in header]
+
+    def _read_csv(self, columns: Sequence[str]) -> Any:
+        pandas = import_optional("pandas", "cli", "reading CSV files")
+        positions = [self.columns.index(name) for name in columns]
+        try:
+            with warnings.catch_warnings():
+                # Rows longer than the header would lose fields with no more than a warning.
+                warnings.simplefilter("error", pandas.errors.ParserWarning)
+                frame = pandas.read_csv(
+                    self.path,
+                    sep=self.delimiter,
+                    encoding="utf-8-sig",
+                    header=0,
+                    names=range(len(self.columns)),
+                    index_col=False,
+                    dtype=str,
+                    keep_default_na=False,
+                )
+        except UnicodeDecodeError as error:
+            raise self._not_utf8(error) from error
+        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
+            raise self._not_a_table(error) from error
+        chosen = frame[positions].apply(lambda column: column.fillna("").str.strip())
+        chosen.columns = list(columns)
+        return chosen
+
+    def _parquet_columns(self) -> list[str]:
+        parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
+        try:
+            return [str(name) for name in parquet.read_schema(self.path).names]
+        except Exception as error:
+            raise self._not_parquet(error) from error
+
+    def _read_parquet(self, columns: Sequence[str]) -> Any:
+        parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
+        try:
+            table = parquet.read_table(self.path, columns=list(columns))
+            # What pandas noted down would make a column that was its index one again.
+            frame = table.to_pandas(ignore_metadata=True)
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            # pyarrow raises its own errors, OSError and others for damaged files.
+            raise self._not_parquet(error) from error
+        for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
+            # Further ones cannot even be written out.
+            times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
+            years = times.astype("datetime64[Y]").astype(int) + 1970
+            if ((years < 1) | (years > 9999)).any():
+                raise InputError(
+                    f"column {name!r} of {self.path} has times before the year 1 or after 9999",
+                    "Correct or remove them",
+                )
+        return frame
+
+    def _not_utf8(self, error: UnicodeDecodeError) -> InputError:
+        byte = error.object[error.start : error.start + 1].hex()
+        return InputError(
+            f"{self.path} is not UTF-8 text (byte 0x{byte})",
+            "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
+        )
+
+    def _not_a_table(self, error: Exception) -> InputError:
+        reason = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
+        return InputError(
+            f"{self.path} cannot be read as a table: {reason}",
+            "Give every row as many fields as the header, and close every quote",
+        )
+
+    def _not_parquet(self, error: Exception) -> InputError:
+        reason = " ".join(str(error).split())[:120]
+        return InputError(
+            f"{self.path} is not a Parquet file, or it is damaged ({reason})",
+            "Write it again, or pass CSV",
+        )
+
+
+def _beginning_of(path: Path) -> bytes:
+    """First bytes of a file; a file that is not there is an error with the nearest name."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", "Name a CSV or Parquet file in it")
+    try:
+        with path.open("rb") as stream:
+            beginning = stream.read(4096)
+    except FileNotFoundError as error:
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"the folder {folder} does not exist", "Check the path") from error
+        near = get_close_matches(path.name, [other.name for other in folder.iterdir()], n=1)
+        remedy = f"Did you mean {str(folder / near[0])!r}?" if near else "Check the path"
+        raise InputError(f"the file {path} does not exist", remedy) from error
+    if not beginning.strip():
+        raise InputError(f"{path} is empty", "Check how it was exported")
+    return beginning
+
+
+def _refuse_foreign(path: Path, beginning: bytes) -> None:
+    for mark, (what, remedy) in _FOREIGN.items():
+        if beginning.startswith(mark):
+            raise InputError(f"{path} is {what}", remedy)
+    if b"\x00" in beginning:
+        raise InputError(f"{path} is a binary file, not text", "Pass a CSV or Parquet file")
+
+
+def as_text(column: Any) -> Any:
+    """Values of a pandas column as text; missing ones become the empty string.
+
+    Whole numbers are written without a decimal point and midnights as dates, as one would type
+    them, whatever the type of the column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_text(pd.Series([1.0, None, 2.5])).tolist()
+    ['1', '', '2.5']
+    >>> as_text(pd.Series(["001", "NA"])).tolist()
+    ['001', 'NA']
+    """
+    try:
+        words = {value: written(value) for value in column.dropna().unique()}
+    except TypeError as error:
+        raise InputError(
+            f"column {column.name!r} has lists or other composite values", "Use text or numbers"
+        ) from error
+    return column.map(words, na_action="ignore").astype(object).fillna("")
+
+
+# What people write where there is no number, besides nothing.
+_NO_NUMBER = {"", "na", "n/a", "nan", "null", "none", "-", "?", ".", "missing"}
+
+
+def as_numbers(column: Any, name: str) -> Any:
+    """Values of a pandas column as floats; anything that is no number is an error.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_numbers(pd.Series(["1", "2.5", "NA"]), "pm25").tolist()
+    [1.0, 2.5, nan]
+    """
+    numbers = _parsed(column)
+    bad = numbers.isna() & ~_blank(column)
+    if bad.any():
+        first = int(bad.to_numpy().argmax()) + 1
+        values = listing(dict.fromkeys(str(value) for value in column[bad]), limit=3)
+        remedy = "Remove these values, choose other features, or name it as --categorical"
+        if column[bad].astype(str).str.fullmatch(r"[+-]?\d+,\d+").all():
+            remedy = "Write decimals with a point: 1.5, not 1,5"
+        raise InputError(
+            f"column {name!r} has {int(bad.sum())} values that are not numbers: {values} "
+            f"(first in row {first} below the header)",
+            remedy,
+        )
+    return numbers
+
+
+def is_numeric(column: Any) -> bool:
+    """Tell whether a column has numbers and nothing else but blanks."""
+    numbers = _parsed(column)
+    return bool(numbers.notna().any() and (numbers.notna() | _blank(column)).all())
+
+
+def _parsed(column: Any) -> Any:
+    pandas = import_optional("pandas", "cli", "reading tables")
+    if str(column.dtype).startswith(("datetime", "timedelta")):
+        return pandas.Series(float("nan"), index=column.index)
+    try:
+        return pandas.to_numeric(column, errors="coerce").astype(float)
+    except TypeError:  # lists and other composite values
+        return pandas.Series(float("nan"), index=column.index)
+
+
+def _blank(column: Any) -> Any:
+    return column.isna() | column.astype(str).str.strip().str.lower().isin(_NO_NUMBER)

@@ -1,0 +1,280 @@
+"""`graphratio test`: which nodes changed by more than chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from graphratio._utils.files import staged
+from graphratio.cli.console import Screen
+from graphratio.cli.inputs import Problem, read_problem, warnings_as
+from graphratio.cli.models import prepared
+from graphratio.cli.options import (
+    DataOptions,
+    GraphOptions,
+    Json,
+    Overwrite,
+    PrepareOptions,
+    Quiet,
+    SampleOptions,
+)
+from graphratio.cli.output import check_folder, moved
+from graphratio.data.frames import make_frame
+from graphratio.data.samples import NodeSamples
+
+if TYPE_CHECKING:
+    from graphratio.testing import TwoSampleResult
+
+_TEST = "The test"
+_SHOWN = 15
+
+
+class Null(StrEnum):
+    """What is taken to be true unless the data speak against it."""
+
+    node = "node"
+    whole = "global"
+
+
+class Correction(StrEnum):
+    """How the number of nodes is accounted for."""
+
+    fwer = "fwer"
+    fdr = "fdr"
+    fdr_by = "fdr-by"
+    none = "none"
+
+
+@dataclass(frozen=True)
+class TestOptions:
+    """How nodes are tested."""
+
+    correction: Annotated[
+        Correction,
+        typer.Option(
+            help="Over nodes. fwer: the chance of any false node is at most the level (Holm); "
+            "fdr: so is the expected share of false ones among those found (Benjamini-Hochberg; "
+            "fdr-by whatever the dependence); none: every node by itself.",
+            rich_help_panel=_TEST,
+        ),
+    ] = Correction.fwer
+    level: Annotated[float, typer.Option(help="Between 0 and 1.", rich_help_panel=_TEST)] = 0.05
+    permutations: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of permutations. Default: enough for the correction.",
+            show_default=False,
+            rich_help_panel=_TEST,
+        ),
+    ] = None
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the time of an observation, where nodes were observed at the same "
+            "times: shows whether they move together, orders the blocks, and with --null "
+            "global permutes all nodes together.",
+            show_default=False,
+            rich_help_panel=_TEST,
+        ),
+    ] = None
+    block_length: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Permute blocks of this many consecutive observations, for data that depend on "
+            "their past.",
+            show_default=False,
+            rich_help_panel=_TEST,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise typer.BadParameter("--level must be between 0 and 1")
+
+
+def run_test(
+    problem: Problem,
+    samples: NodeSamples,
+    options: TestOptions,
+    null: Null,
+    seed: int,
+    screen: Screen,
+) -> TwoSampleResult:
+    """Test the nodes; the warnings are in the result's notes already."""
+    from graphratio.testing import two_sample_test
+
+    with warnings_as([]):
+        return two_sample_test(
+            samples,
+            problem.graph,
+            null=null.value,
+            correction=None if options.correction is Correction.none else options.correction.value,
+            level=options.level,
+            n_permutations=options.permutations,
+            index=problem.stamps,
+            block_length=options.block_length,
+            random_state=seed,
+            progress=screen.live,
+        )
+
+
+def node_tests(
+    data: DataOptions,
+    samples: SampleOptions,
+    graph: GraphOptions,
+    tests: TestOptions,
+    prepare: PrepareOptions,
+    null: Annotated[
+        Null,
+        typer.Option(
+            help="node: this node did not change, whatever the others did. global: nothing "
+            "changed anywhere, one p-value for all.",
+            rich_help_panel=_TEST,
+        ),
+    ] = Null.node,
+    output: Annotated[
+        Path,
+        typer.Option(help="Folder for the results; it must not exist yet."),
+    ] = Path("graphratio-test"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    r"""Find out which nodes changed by more than chance.
+
+    A permutation test at every node, corrected for the number of nodes. Neighbours in the graph
+    tell it what kind of change to look for, and cannot make an unchanged node significant.
+    Writes tests.csv (one row per node) and regions.csv (significant nodes that hang together).
+
+        graphratio test air.csv --node station \
+          --sample period --reference before --target after \
+          --features pm25,no2 --coordinates lat,lon
+
+    Hourly values of stations under the same weather, in blocks of a day:
+
+        graphratio test air.csv --node station \
+          --time hour --split 2020-03-01 --edges roads.csv \
+          --index hour --block-length 24 --null global
+    """
+    screen = Screen(as_json=json, quiet=quiet)
+    check_folder(output, overwrite=overwrite)
+    _refuse_capped_index(data, tests)
+    with screen.working(f"Reading {data.data}"):
+        problem = read_problem(data, samples, graph, prepare.seed, tests.index)
+    scaled, note = prepared(problem.samples, prepare)
+    screen.notes([*problem.notes, note])
+    result = run_test(problem, scaled, tests, null, prepare.seed, screen)
+    screen.notes(result.notes)
+    with staged(output) as rough:
+        files = _write(rough, result)
+    files = moved(files, output)
+    show_test(screen, result)
+    for name, path in files.items():
+        screen.say(f"{name}: {path}")
+    screen.result(
+        {
+            "command": "test",
+            **outcome_object(result),
+            "notes": [*problem.notes, note, *result.notes],
+            "files": {name: str(path) for name, path in files.items()},
+        }
+    )
+
+
+def _refuse_capped_index(data: DataOptions, tests: TestOptions) -> None:
+    if tests.index is not None and data.max_observations is not None:
+        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
+
+
+def read_tested_problem(
+    data: DataOptions,
+    samples: SampleOptions,
+    graph: GraphOptions,
+    seed: int,
+    tests: TestOptions | None,
+) -> Problem:
+    """Read the problem, with time stamps if a test wants them."""
+    if tests is None:
+        return read_problem(data, samples, graph, seed)
+    _refuse_capped_index(data, tests)
+    return read_problem(data, samples, graph, seed, tests.index)
+
+
+def show_test(screen: Screen, result: TwoSampleResult) -> None:
+    """Print the outcome, the significant nodes and their regions."""
+    screen.say(f"{result.summary}.")
+    order = _by_p_value(result)
+    if result.n_rejected:
+        shown = [v for v in order if result.rejected[v]][:_SHOWN]
+        more = result.n_rejected - len(shown)
+        title = "Significant nodes" + (f" (first {len(shown)}, {more} more)" if more else "")
+    else:
+        shown, title = order[:5], "No node is significant; the smallest p-values"
+    screen.table(
+        title,
+        {
+            "node": [result.nodes[v] for v in shown],
+            "statistic": result.statistic[shown].tolist(),
+            "p": result.p_value[shown].tolist(),
+            "adjusted p": result.adjusted_p_value[shown].tolist(),
+        },
+    )
+    regions = [region for region in result.regions() if region.size > 1]
+    if regions:
+        screen.table(
+            "Regions of significant nodes that hang together",
+            {
+                "begins with": [region.nodes[0] for region in regions],
+                "nodes": [region.size for region in regions],
+                "truly changed, at least": [region.changed_at_least for region in regions],
+            },
+        )
+    screen.say("Assumed: " + "; ".join(result.assumptions) + ".")
+
+
+def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
+    """The outcome for machines."""
+    return {
+        "summary": result.summary,
+        "null": result.null,
+        "correction": result.correction,
+        "level": result.level,
+        "n_permutations": result.n_permutations,
+        "global_p_value": result.global_p_value,
+        "n_rejected": result.n_rejected,
+        "rejected": [result.nodes[v] for v in np.flatnonzero(result.rejected)],
+        "regions": [
+            {"nodes": region.nodes, "changed_at_least": region.changed_at_least}
+            for region in result.regions()
+        ],
+        "assumptions": result.assumptions,
+    }
+
+
+def _by_p_value(result: TwoSampleResult) -> list[int]:
+    order = np.lexsort((-result.statistic, result.p_value))
+    return [int(v) for v in order if result.tested[v]]
+
+
+def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:
+    files = {"regions": folder / "regions.csv", "tests": folder / "tests.csv"}
+    regions = result.regions()
+    rows = [(place, region, node) for place, region in enumerate(regions) for node in region.nodes]
+    make_frame(
+        {
+            "region": [place for place, _, _ in rows],
+            "node": [node for _, _, node in rows],
+            "size": [region.size for _, region, _ in rows],
+            "changed_at_least": [region.changed_at_least for _, region, _ in rows],
+        },
+        "pandas",
+    ).to_csv(files["regions"], index=False)
+    result.to_frame().to_csv(files["tests"], index=False)
+    return files

@@ -1,0 +1,56 @@
+"""Samples and graph brought together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.typing import BoolArray
+from graphratio.data import sample_input as read
+from graphratio.data.graph import Graph
+
+if TYPE_CHECKING:
+    from graphratio.data.samples import NodeSamples
+
+
+def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
+    """Bring the samples into the graph's order and check that empty nodes can borrow.
+
+    A node that lacks one of its samples is fine while it is connected, directly or not, to a
+    node that has both; without `borrow`, for estimators that look at each node by itself, it
+    is not.
+    """
+    if graph.n_nodes == samples.n_nodes and not graph.labelled and samples.labelled:
+        read.check_same_labels(
+            samples.nodes, graph.nodes, remedy="Label the graph too: Graph.from_...(..., nodes=...)"
+        )
+    aligned = samples.aligned(graph.nodes)
+    if not borrow:
+        lacking = [graph.nodes[i] for i in np.flatnonzero(~aligned.complete)]
+        if lacking:
+            raise InputError(
+                f"nodes without reference or target observations: {listing(lacking)}",
+                "This estimator needs both at every node: add observations, leave these nodes "
+                "out of samples and graph, or use GRULSIF, which lets them borrow from neighbours",
+            )
+        return aligned
+    check_borrowing(aligned.complete, graph)
+    return aligned
+
+
+def check_borrowing(complete: BoolArray, graph: Graph) -> None:
+    """Refuse nodes that lack a sample and are connected to no node that has both.
+
+    `complete` is True at nodes with both samples, in the order of the graph.
+    """
+    helped = np.zeros(graph.n_components, dtype=bool)
+    helped[graph.components[complete]] = True
+    alone = ~complete & ~helped[graph.components]
+    if alone.any():
+        raise InputError(
+            "nodes without reference or target observations, and with no connection to a node "
+            f"that has both: {listing([graph.nodes[i] for i in np.flatnonzero(alone)])}",
+            "Connect them in the graph, add observations, or leave them out of samples and graph",
+        )

@@ -1,0 +1,67 @@
+"""What became of the given edges when their weights were learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+
+# Edges that keep less than this share of what a typical edge keeps are called cut.
+CUT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The edges of a graph, each once.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of shape (n_edges,)
+        Positions of the two ends.
+    kept : ndarray of shape (n_edges,)
+        Learned weight over given weight, relative to the median edge: 1 is typical, 0 is gone.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    kept: FloatArray
+
+    @classmethod
+    def compare(cls, given: Graph, learned: Graph) -> Links:
+        """Compare a graph with one of the same nodes and other weights.
+
+        Examples
+        --------
+        >>> given = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> weights = [("a", "b", 2.0), ("b", "c", 0.1), ("c", "d", 2.0)]
+        >>> Links.compare(given, Graph.from_edges(weights)).kept
+        array([1.  , 0.05, 1.  ])
+        """
+        upper = sparse.triu(given.adjacency, k=1).tocoo()
+        rows, columns = upper.row.astype(np.intp), upper.col.astype(np.intp)
+        if not rows.size:
+            return cls(rows, columns, np.zeros(0))
+        found = learned.adjacency[rows, columns]
+        kept = np.asarray(found.todense() if sparse.issparse(found) else found).ravel() / upper.data
+        return cls(rows, columns, kept / (np.median(kept) or 1.0))
+
+    @property
+    def as_given(self) -> bool:
+        """Whether all edges kept the same share of their weight."""
+        return bool(np.allclose(self.kept, 1.0))
+
+    def cut(self, below: float = CUT) -> IntArray:
+        """Positions of the edges that kept less than a share, the weakest first.
+
+        Examples
+        --------
+        >>> links = Links(np.arange(3), np.arange(1, 4), np.array([1.0, 0.05, 0.01]))
+        >>> links.cut()
+        array([2, 1])
+        """
+        order = np.argsort(self.kept, kind="stable")
+        return np.asarray(order[self.kept[order] < below])

@@ -1,0 +1,81 @@
+"""The paper's two-level dictionary on partitions, the same one that a single process finds.
+
+The node stage is a matter of every node by itself and runs where its samples are. The graph
+stage is one greedy pass over the candidates of all nodes in the order of the graph. It runs at
+the driver on blocks of candidates, but a partition sends a candidate only while no atom found
+so far covers it: most never leave their partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray
+from graphratio.distributed.recovery import Fleet
+from graphratio.features.dictionary import graph_filter
+from graphratio.features.kernels import Kernel
+
+# Candidates that a partition sends at a time.
+BLOCK = 512
+
+
+def coherence_dictionary(
+    fleet: Fleet,
+    kernel: Kernel,
+    sigma: Sequence[FloatArray],
+    bandwidth: float,
+    node_coherence: float,
+    graph_coherence: float,
+    n_features: int,
+) -> FloatArray:
+    """Atoms in the order of the graph, shape (n_atoms, n_features).
+
+    Parameters
+    ----------
+    fleet : Fleet
+    kernel : Kernel
+    sigma : sequence of ndarray
+        Bandwidths of the nodes of every partition.
+    bandwidth : float
+        Of the graph stage.
+    node_coherence, graph_coherence : float
+    n_features : int
+    """
+
+    def both_stages() -> FloatArray:
+        # Partitions forget candidates on the way, so after a loss all begin again.
+        fleet.engine.gather(
+            "filter_nodes",
+            [{"sigma": own} for own in sigma],
+            kernel=kernel,
+            coherence=node_coherence,
+        )
+        atoms = new = np.empty((0, n_features))
+        after, more = -1, True
+        while more:
+            replies = fleet.engine.gather(
+                "uncovered",
+                kernel=kernel,
+                bandwidth=bandwidth,
+                coherence=graph_coherence,
+                atoms=new,
+                after=after,
+                limit=BLOCK,
+            )
+            more = any(reply[2] for reply in replies)
+            # Up to here the candidates of all partitions are known.
+            known = [int(order[-1]) for _, order, rest in replies if rest]
+            after = min(known) if known else np.iinfo(np.int64).max
+            points = np.concatenate([points for points, _, _ in replies])
+            order = np.concatenate([order for _, order, _ in replies])
+            points = points[np.argsort(order, kind="stable")[: np.count_nonzero(order <= after)]]
+            # Atoms do not cover each other, so all of them pass and then cover what follows.
+            together = np.concatenate([atoms, points])
+            kept = graph_filter(together, kernel, bandwidth, graph_coherence)
+            new = together[kept[kept >= len(atoms)]]
+            atoms = np.concatenate([atoms, new])
+        return atoms
+
+    return fleet.attempt(both_stages)

@@ -1,0 +1,165 @@
+"""The mean field within a partition, inverted approximately without leaving it.
+
+Symbols
+-------
+lap         Laplacian at own nodes, its diagonal has the full degrees d
+w           eigenvalues of the mean second moment of the partition, shape (m,)
+T           w + lam (lap + gam I), for every candidate and every direction
+D           diagonal of T
+rho         bound on the spectral radius of I - D^{-1} T
+
+The eigenvalues of D^{-1} T lie in [1 - rho, 1 + rho]. A fixed number of steps of Chebyshev's
+iteration is a polynomial in it, hence a symmetric positive definite operator; it is accurate
+down to a floor below which the coarse space takes over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.typing import FloatArray
+from graphratio.distributed.node_inverses import BlockJacobi, HalfSum
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.preconditioners.mean_field import mean_field
+from graphratio.solvers.stacks import Linear, Selection, pick
+
+# Largest ratio of the eigenvalues that the polynomial takes care of, and how well it does.
+SPREAD = 150.0
+ACCURACY = 0.1
+
+# Coupling is taken to be at least this, so that the interval has a length.
+SMALLEST_RADIUS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBasis:
+    """The own nodes of a partition as coordinates for the library's mean field.
+
+    Attributes
+    ----------
+    laplacian : csr_array of shape (n_own, n_own)
+    dtype : floating type
+    """
+
+    laplacian: sparse.csr_array
+    dtype: Any
+
+    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Chebyshev:
+        """Approximate inverse of w + lam (lap + gam I)."""
+        return Chebyshev.of(self.laplacian.astype(self.dtype), w, lam, gam)
+
+
+@dataclass(frozen=True, eq=False)
+class Chebyshev:
+    """A polynomial in D^{-1} T.
+
+    Attributes
+    ----------
+    laplacian : csr_array of shape (n_own, n_own)
+    constant : ndarray of shape (1, n_candidates, m)
+        w + lam gam.
+    lam : ndarray of shape (n_candidates, 1)
+    inverse : ndarray of shape (n_own, n_candidates, m)
+        1 / D.
+    centre, radius : ndarray of shape (1, n_candidates, m)
+        Of the interval of eigenvalues.
+    degree : int
+    """
+
+    laplacian: sparse.csr_array
+    constant: FloatArray
+    lam: FloatArray
+    inverse: FloatArray
+    centre: FloatArray
+    radius: FloatArray
+    degree: int
+
+    @classmethod
+    def of(
+        cls, laplacian: sparse.csr_array, w: FloatArray, lam: FloatArray, gam: FloatArray
+    ) -> Chebyshev:
+        """Set up for all candidates and directions."""
+        dtype = laplacian.dtype
+        degrees = laplacian.diagonal().astype(np.float64)
+        constant = (lam * gam)[:, np.newaxis] + w
+        largest = lam[:, np.newaxis] * degrees.max(initial=0.0)
+        coupling = np.clip(largest / (constant + largest), SMALLEST_RADIUS, 1.0)
+        high = 1.0 + coupling
+        low = np.maximum(1.0 - coupling, high / SPREAD)
+        ratio = float((high / low).max())
+        degree = int(np.ceil(0.5 * np.sqrt(ratio) * np.log(2.0 / ACCURACY)))
+        diagonal = constant + lam[:, np.newaxis] * degrees[:, np.newaxis, np.newaxis]
+        return cls(
+            laplacian,
+            constant[np.newaxis].astype(dtype),
+            lam[:, np.newaxis].astype(dtype),
+            (1.0 / diagonal).astype(dtype),
+            (0.5 * (high + low))[np.newaxis].astype(dtype),
+            (0.5 * (high - low))[np.newaxis].astype(dtype),
+            degree,
+        )
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Run the iteration from zero."""
+        left = self.inverse * x
+        step = left / self.centre
+        result = step.copy()
+        ratio = self.centre / self.radius
+        factor = 1.0 / ratio
+        for _ in range(self.degree - 1):
+            product = (self.laplacian @ step.reshape(len(step), -1)).reshape(step.shape)
+            product *= self.lam
+            product += self.constant * step
+            product *= self.inverse
+            left -= product
+            previous, factor = factor, 1.0 / (2.0 * ratio - factor)
+            step *= factor * previous
+            step += (2.0 * factor / self.radius) * left
+            result += step
+        return result
+
+    def restrict(self, candidates: Selection) -> Chebyshev:
+        """Keep some of the candidates."""
+        return replace(
+            self,
+            constant=pick(self.constant, candidates),
+            lam=self.lam[candidates],
+            inverse=pick(self.inverse, candidates),
+            centre=pick(self.centre, candidates),
+            radius=pick(self.radius, candidates),
+        )
+
+
+class Identity:
+    """No preconditioner."""
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """A copy."""
+        return x.copy()
+
+    def restrict(self, candidates: Selection) -> Identity:
+        """Nothing depends on the candidates."""
+        return self
+
+
+def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
+    """Approximate inverse of a partition's own part of the Hessian.
+
+    Parameters
+    ----------
+    name : {"mean field", "blocks", "mixed", "none"}
+        Every A_v replaced by their mean; the diagonal blocks; half the sum of both; nothing.
+    objective : GraphObjective
+        Of the partition.
+    basis : LocalBasis
+    """
+    if name == "none":
+        return Identity()
+    if name == "mean field":
+        return mean_field(objective, basis)
+    blocks = BlockJacobi.of(objective)
+    return blocks if name == "blocks" else HalfSum(mean_field(objective, basis), blocks)

@@ -1,0 +1,165 @@
+"""The Dask engine as its users create it: which cluster, which partitions, which patience."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from graphratio._utils.exceptions import EngineError, InputError
+from graphratio._utils.optional import import_optional
+from graphratio._utils.parameters import check_real
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.data.graph import Graph
+from graphratio.distributed.actors import DaskPartitions
+from graphratio.distributed.lifesigns import LifeSigns
+from graphratio.distributed.partition import Plan
+from graphratio.distributed.protocol import Message
+from graphratio.distributed.settings import EngineSettings
+from graphratio.distributed.worker import Source
+
+
+class DaskEngine(EngineSettings):
+    """Run a fit on the workers of a Dask cluster, one partition of the graph on each.
+
+    Every partition keeps its samples, features, moments and coefficients. Observations travel
+    only as candidates of the dictionary; an iteration exchanges the coefficients of boundary
+    nodes and a few sums. That is a statement about volume, not a guarantee of privacy.
+
+    Parameters
+    ----------
+    client : distributed.Client or str
+        The cluster, or the address of its scheduler.
+    partitions : int, or sequence of collections of labels, optional
+        How many, or which nodes are together because their data are. Default one per worker.
+    loader : callable, optional
+        A function of a list of labels that returns the `NodeSamples` of these nodes. It runs on
+        the worker, for its partition, and again if the partition has to be made anew. Without
+        one the samples given to `fit` are sent to the workers.
+    partitioner : {"bisection", "metis"}
+        How the graph is split when a number is given; METIS needs the package pymetis.
+    timeout : float, default 60
+        Seconds without a sign of life after which a worker counts as lost. One that is alive
+        may take ten times as long for a step of an iteration.
+    load_timeout : float, default 3600
+        Seconds that loading or computing features and moments may take.
+    retries : int, default 3
+        How many recoveries in a row without progress are attempted.
+    checkpoint_every : int, default 10
+        Iterations between copies of the coefficients to this process.
+    checkpoint : path, optional
+        File that the copies are also written to, in NumPy's format.
+    start : array of shape (n_nodes, 1, m), or path of a checkpoint, optional
+        Where the final solve starts: the checkpoint of an `EngineError`, or its file.
+    workers : collection of str, optional
+        Addresses of the workers to use. Default all that the scheduler knows.
+    observe : callable, optional
+        Called with every `Message` that crosses the border of a partition.
+
+    Examples
+    --------
+    ::
+
+        from distributed import Client
+
+        engine = gr.DaskEngine(Client("tcp://scheduler:8786"), partitions=8, loader=read_nodes)
+        model = gr.GRULSIF(engine=engine).fit(None, graph)
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        partitions: int | Sequence[Iterable[Label]] | None = None,
+        *,
+        loader: Callable[[list[Label]], Any] | None = None,
+        partitioner: str = "bisection",
+        timeout: float = 60.0,
+        load_timeout: float = 3600.0,
+        retries: int = 3,
+        checkpoint_every: int = 10,
+        checkpoint: str | os.PathLike[str] | None = None,
+        start: FloatArray | str | os.PathLike[str] | None = None,
+        workers: Iterable[str] | None = None,
+        observe: Callable[[Message], None] | None = None,
+    ) -> None:
+        self._distributed = import_optional("distributed", "dask", "DaskEngine")
+        super().__init__(
+            partitions,
+            loader=loader,
+            partitioner=partitioner,
+            retries=retries,
+            checkpoint_every=checkpoint_every,
+            checkpoint=checkpoint,
+            start=start,
+        )
+        if not isinstance(client, str | self._distributed.Client):
+            raise InputError(
+                f"client of type {type(client).__name__} is not a cluster",
+                "Pass a distributed.Client, or the address of a scheduler",
+            )
+        self.client = client
+        self.timeout = check_real(timeout, "timeout", low=0)
+        self.load_timeout = check_real(load_timeout, "load_timeout", low=0)
+        self.workers = None if workers is None else list(workers)
+        self.observe = observe
+        if loader is not None:
+            _check_pickle(loader)
+
+    def planned(self, graph: Graph) -> int | Sequence[Iterable[Label]]:
+        """The partitions asked for; by default one for every worker there is now."""
+        if self.partitions is not None:
+            return self.partitions
+        client = self._connect()
+        try:
+            signs = LifeSigns(client, self.timeout)
+            client.sync(signs.look)
+            count = len(signs.stamps)
+        finally:
+            client.close()
+        if not count:
+            raise EngineError("the cluster has no workers", "Start some, or pass partitions=")
+        return min(count, graph.n_nodes)
+
+    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> DaskPartitions:
+        """Connect; the partitions are still empty."""
+        return DaskPartitions(
+            self._connect(),
+            plans,
+            sources,
+            self.timeout,
+            self.load_timeout,
+            self.observe,
+            self.workers,
+        )
+
+    def _connect(self) -> Any:
+        """A client of our own, which talks to workers directly and is nobody's default."""
+        given = self.client
+        address, security = given, None
+        if not isinstance(given, str):
+            address, security = given.scheduler.address, given.security
+        try:
+            return self._distributed.Client(
+                address,
+                security=security,
+                direct_to_workers=True,
+                set_as_default=False,
+                timeout=self.timeout,
+            )
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"there is no Dask scheduler at {address!r} ({error})",
+                "Start a cluster first, or correct the address",
+            ) from error
+
+
+def _check_pickle(loader: Callable[[list[Label]], Any]) -> None:
+    """Refuse a loader that cannot travel, here rather than on the way."""
+    cloudpickle = import_optional("cloudpickle", "dask", "DaskEngine")
+    try:
+        cloudpickle.dumps(loader)
+    except Exception as error:
+        raise InputError(
+            f"the loader {loader!r} cannot be sent to workers ({type(error).__name__}: {error})",
+            "Let it open files and connections itself when it is called, and not hold open ones",
+        ) from error

@@ -1,0 +1,217 @@
+"""What the iteration code knows of the place where it runs.
+
+An engine holds the partitions of one fit. A *step* calls one method on every partition; the
+values that come back are added in the order of the partitions, whatever the order in which they
+arrive, so that the sum is the same to the last bit wherever the partitions are. What a
+partition leaves in its outbox for another one is in the other's inbox at the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphratio._utils.exceptions import GraphRatioError
+from graphratio._utils.typing import FloatArray
+
+Mail = dict[int, FloatArray]
+
+# Arguments that differ between partitions.
+PerPart = Sequence[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One method call on one partition.
+
+    Attributes
+    ----------
+    method : str
+        Name of a method of `Partition`, or "part.method" for one of its parts.
+    inbox : dict of int to ndarray
+        Rows from other partitions.
+    arguments : dict of str to object
+    """
+
+    method: str
+    inbox: Mail
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What a method call returns.
+
+    Attributes
+    ----------
+    value : object
+        A number, an array, a tuple of them, or anything else where no sum is asked for.
+    outbox : dict of int to ndarray
+        Rows for other partitions.
+    """
+
+    value: Any = None
+    outbox: Mail = field(default_factory=dict)
+
+
+class WorkerLost(Exception):
+    """Partitions did not answer: their worker is gone or frozen.
+
+    Attributes
+    ----------
+    partitions : tuple of int
+    reason : str
+    """
+
+    def __init__(self, partitions: Sequence[int], reason: str) -> None:
+        self.partitions = tuple(sorted(partitions))
+        self.reason = reason
+        super().__init__(f"partitions {self.partitions} lost: {reason}")
+
+
+class PartitionFailed(GraphRatioError, RuntimeError):
+    """Code of a partition raised an error that a second attempt would meet again."""
+
+
+class Engine(Protocol):
+    """Partitions of one fit, wherever they are."""
+
+    n_partitions: int
+
+    def step(self, method: str, per_part: PerPart = None, **shared: Any) -> Any:
+        """Run on every partition and return the ordered sum of the values.
+
+        Outboxes become the inboxes of the next step. Raises `WorkerLost` within a time-out.
+        """
+
+    def gather(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
+        """Run on every partition and return the values one by one; mail stays where it is."""
+
+    def call(self, partitions: Sequence[int], calls: Sequence[Call]) -> list[Reply]:
+        """Run different calls on some partitions, without mail."""
+
+    def rebuild(self, partitions: Sequence[int]) -> None:
+        """Make these partitions anew, empty, wherever there is room; pending mail is dropped."""
+
+    def close(self) -> None:
+        """Let the partitions go."""
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Something that crossed the border of a partition, for those who want to watch.
+
+    Attributes
+    ----------
+    partition : int
+    method : str
+    outgoing : bool
+        True for what left the partition.
+    payload : object
+    """
+
+    partition: int
+    method: str
+    outgoing: bool
+    payload: Any
+
+
+class PartitionedEngine:
+    """What all engines share: ordered sums and mail. Subclasses deliver calls and rebuild.
+
+    Parameters
+    ----------
+    n_partitions : int
+    observe : callable, optional
+        Called with every `Message`.
+    """
+
+    def __init__(self, n_partitions: int, observe: Callable[[Message], None] | None = None) -> None:
+        self.n_partitions = n_partitions
+        self.observe = observe
+        self._mail: list[Mail] = [{} for _ in range(n_partitions)]
+
+    def _deliver(self, partitions: Sequence[int], calls: Sequence[Call], slow: bool) -> list[Reply]:
+        """Run the calls and return the replies in order, or raise `WorkerLost`."""
+        raise NotImplementedError
+
+    def _make(self, partitions: Sequence[int]) -> None:
+        """Make partitions anew; subclasses say how."""
+        raise NotImplementedError
+
+    def step(self, method: str, per_part: PerPart = None, **shared: Any) -> Any:
+        """Run on every partition, sum in order, route the mail."""
+        inboxes, self._mail = self._mail, [{} for _ in range(self.n_partitions)]
+        replies = self._run_all(method, per_part, shared, inboxes, slow=False)
+        for sender, reply in enumerate(replies):
+            for receiver, rows in reply.outbox.items():
+                self._mail[receiver][sender] = rows
+        return ordered_sum([reply.value for reply in replies])
+
+    def gather(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
+        """Run on every partition and return the values in order."""
+        empty: list[Mail] = [{} for _ in range(self.n_partitions)]
+        replies = self._run_all(method, per_part, shared, empty, slow=True)
+        return [reply.value for reply in replies]
+
+    def call(self, partitions: Sequence[int], calls: Sequence[Call]) -> list[Reply]:
+        """Run different calls on some partitions."""
+        for p, call in zip(partitions, calls, strict=True):
+            self._watch(p, call.method, False, (call.inbox, call.arguments))
+        replies = self._deliver(partitions, calls, slow=True)
+        for p, call, reply in zip(partitions, calls, replies, strict=True):
+            self._watch(p, call.method, True, (reply.value, reply.outbox))
+        return replies
+
+    def rebuild(self, partitions: Sequence[int]) -> None:
+        """Drop the mail and make the partitions anew."""
+        self._mail = [{} for _ in range(self.n_partitions)]
+        self._make(partitions)
+
+    def close(self) -> None:
+        """Nothing to let go by default."""
+
+    def _run_all(
+        self,
+        method: str,
+        per_part: PerPart,
+        shared: dict[str, Any],
+        inboxes: Sequence[Mail],
+        slow: bool,
+    ) -> list[Reply]:
+        everyone = range(self.n_partitions)
+        calls = [
+            Call(method, inboxes[p], shared if per_part is None else {**shared, **per_part[p]})
+            for p in everyone
+        ]
+        for p, call in enumerate(calls):
+            self._watch(p, method, False, (call.inbox, call.arguments))
+        replies = self._deliver(everyone, calls, slow)
+        for p, reply in enumerate(replies):
+            self._watch(p, method, True, (reply.value, reply.outbox))
+        return replies
+
+    def _watch(self, partition: int, method: str, outgoing: bool, payload: Any) -> None:
+        if self.observe is not None:
+            self.observe(Message(partition, method, outgoing, payload))
+
+
+def ordered_sum(values: Sequence[Any]) -> Any:
+    """Add values first to last; tuples entry by entry, None stays None.
+
+    Examples
+    --------
+    >>> ordered_sum([(1.0, np.ones(2)), (2.0, np.ones(2))])
+    (3.0, array([2., 2.]))
+    """
+    if values[0] is None:
+        return None
+    if isinstance(values[0], tuple):
+        return tuple(ordered_sum(entries) for entries in zip(*values, strict=True))
+    total = values[0] + np.zeros_like(values[0]) if isinstance(values[0], np.ndarray) else values[0]
+    for value in values[1:]:
+        total = total + value
+    return total

@@ -1,0 +1,165 @@
+"""Going on after a worker was lost.
+
+What a partition holds is a function of its source and of the calls that set it up. The fleet
+keeps these calls; a partition that is made anew gets them again. Iterations go on from the last
+copy of the coefficients, from which conjugate gradients and block descent start validly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from graphratio._utils.exceptions import EngineError
+from graphratio._utils.files import appearing
+from graphratio._utils.typing import FloatArray
+from graphratio.distributed.protocol import Call, Engine, PerPart, WorkerLost
+
+Result = TypeVar("Result")
+
+
+class Fleet:
+    """An engine whose partitions are made again when they are lost.
+
+    Parameters
+    ----------
+    engine : Engine
+        With no partition made yet.
+    retries : int
+        Recoveries in a row without progress that are attempted. Progress is a copy of the
+        coefficients after further iterations, or a whole piece of work done.
+    checkpoint : Path, optional
+        File to keep copies of the coefficients in.
+
+    Attributes
+    ----------
+    n_recoveries : int
+        How often partitions were made again.
+    saved : list of ndarray, or None
+        Last copy of the coefficients of the solve under way, by partition.
+    """
+
+    def __init__(self, engine: Engine, retries: int, checkpoint: Path | None = None) -> None:
+        self.engine = engine
+        self.retries, self.checkpoint = retries, checkpoint
+        self.n_recoveries = 0
+        self.saved: list[FloatArray] | None = None
+        self.nodes: Sequence[Any] = ()
+        self._in_a_row = self._depth = 0
+        self._furthest = -1
+        self._setup: list[tuple[str, PerPart, dict[str, Any]]] = []
+
+    def start(self) -> None:
+        """Make all partitions."""
+        everyone = range(self.engine.n_partitions)
+        try:
+            self.engine.rebuild(everyone)
+        except WorkerLost as loss:
+            # The others may not have been made either when one was lost.
+            self._recover(WorkerLost(everyone, loss.reason))
+
+    def setup(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
+        """Run a call that a partition made anew needs too; it replaces earlier ones of the name.
+
+        Set-up calls build on each other, so those that came after the replaced one go as well.
+        """
+        names = [name for name, _, _ in self._setup]
+        if method in names:
+            del self._setup[names.index(method) :]
+        # Entered only when done: a partition lost on the way gets the call with all others.
+        values = self.ask(method, per_part, **shared)
+        self._setup.append((method, per_part, shared))
+        return values
+
+    def ask(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
+        """Run a call that may be repeated; returns the values of all partitions."""
+        return self.attempt(lambda: self.engine.gather(method, per_part, **shared))
+
+    def attempt(self, work: Callable[[], Result]) -> Result:
+        """Run work, again from its beginning after every loss.
+
+        Having done all of it is progress; parts of it that are attempts themselves are not,
+        since whatever fails after them would repeat them for ever.
+        """
+        self._depth += 1
+        try:
+            while True:
+                try:
+                    result = work()
+                except WorkerLost as loss:
+                    self._recover(loss)
+                else:
+                    if self._depth == 1:
+                        self._in_a_row = 0
+                    return result
+        finally:
+            self._depth -= 1
+
+    def begin(self, parts: list[FloatArray] | None) -> None:
+        """Begin a solve from coefficients, None for zero."""
+        self.saved, self._furthest = parts, -1
+
+    def save(self, parts: list[FloatArray], n_iter: int) -> None:
+        """Keep a copy of the coefficients; one after more iterations than ever is progress."""
+        self.saved = parts
+        if n_iter > self._furthest:
+            self._furthest, self._in_a_row = n_iter, 0
+        if self.checkpoint is not None:
+            with appearing(self.checkpoint) as rough, rough.open("wb") as stream:
+                np.save(stream, self.whole(parts), allow_pickle=False)
+
+    def whole(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Rows of all partitions in the order of the graph."""
+        total = sum(len(part) for part in parts)
+        rows = np.empty((total, *parts[0].shape[1:]), dtype=parts[0].dtype)
+        for nodes, part in zip(self.nodes, parts, strict=True):
+            rows[nodes] = part
+        return rows
+
+    def solution(self) -> FloatArray:
+        """The last copy of the coefficients, shape (n_nodes, n_candidates, m)."""
+        if self.saved is None:
+            raise EngineError("there is no copy of the coefficients", "Solve first")
+        return self.whole(self.saved)
+
+    def parts(self, rows: FloatArray) -> list[FloatArray]:
+        """Split rows in the order of the graph by partition."""
+        return [rows[nodes] for nodes in self.nodes]
+
+    def _recover(self, loss: WorkerLost) -> None:
+        """Make lost partitions again, and those that are lost while doing so."""
+        missing: set[int] = set()
+        while True:
+            missing.update(loss.partitions)
+            self._in_a_row += 1
+            if self._in_a_row > self.retries:
+                raise self._given_up(loss) from loss
+            try:
+                lost = sorted(missing)
+                self.engine.rebuild(lost)
+                for method, per_part, shared in self._setup:
+                    calls = [
+                        Call(method, {}, {**shared, **(per_part[p] if per_part else {})})
+                        for p in lost
+                    ]
+                    self.engine.call(lost, calls)
+            except WorkerLost as another:
+                loss = another
+            else:
+                self.n_recoveries += 1
+                return
+
+    def _given_up(self, loss: WorkerLost) -> EngineError:
+        where = "kept in the error's checkpoint" if self.saved is not None else "not begun"
+        if self.saved is not None and self.checkpoint is not None:
+            where = f"kept in the error's checkpoint and in {str(self.checkpoint)!r}"
+        return EngineError(
+            f"partitions {list(loss.partitions)} were lost ({loss.reason}) and {self.retries} "
+            f"recoveries in a row did not help; the coefficients so far are {where}",
+            "Look at the logs of the workers; raise timeout if they are slow rather than dead; "
+            "pass start=error.checkpoint to the engine to go on from there",
+            None if self.saved is None else self.solution(),
+        )

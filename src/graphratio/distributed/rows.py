@@ -1,0 +1,255 @@
+"""A partition's rows of the linear system, and its rows of the two iterations.
+
+Symbols as in `objectives`; N counts all nodes of the graph. X, R, Z, P, Q are the iterates of
+conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
+preconditioned residual, direction, and the system times the direction.
+V           low modes of the graph at own nodes, shape (n_own, k)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+
+import numpy as np
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.distributed.chebyshev import LocalBasis, local_inverse
+from graphratio.distributed.partition import Plan
+from graphratio.distributed.protocol import Mail, Reply
+from graphratio.moments.node_moments import FactoredSecond, Moments, SecondMoment
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.cbcgd import curvatures
+from graphratio.solvers.stacks import pick
+
+# Blocks of second moments that are formed at a time.
+BLOCKS_AT_ONCE = 256
+
+
+class SystemRows:
+    """N times the Hessian and the right-hand side, at own nodes.
+
+    Parameters
+    ----------
+    plan : Plan
+    moments : Moments
+        Of own nodes.
+    lam, gam : ndarray of shape (n_candidates,)
+    """
+
+    def __init__(self, plan: Plan, moments: Moments, lam: FloatArray, gam: FloatArray) -> None:
+        dtype = moments.second.dtype
+        self.plan = plan
+        # The local problem divides by the number of own nodes; this makes up for it.
+        scale = plan.n_nodes / len(plan.nodes)
+        self.objective = GraphObjective.of(moments, plan.inner, scale * lam, gam)
+        self.second = moments.second
+        self.rhs = moments.first.astype(dtype, copy=False)
+        self.inner, self.outer = plan.inner.astype(dtype), plan.outer.astype(dtype)
+        self.modes, self.halo_modes = plan.modes.astype(dtype), plan.halo_modes.astype(dtype)
+        self.lam = (plan.n_nodes * lam)[:, np.newaxis].astype(dtype)
+        self.gam = gam[:, np.newaxis].astype(dtype)
+
+    def apply(self, x: FloatArray, halo: FloatArray) -> FloatArray:
+        """Multiply; `halo` has the rows of the neighbours outside.
+
+        The graph penalty sees differences only. A common value is taken out first: a strong
+        penalty would otherwise blow up the rounding of its cancellation.
+        """
+        common = x.mean(axis=0, keepdims=True)
+        graph = _times(self.inner, x - common) - _times(self.outer, halo - common)
+        graph += self.gam * x
+        graph *= self.lam
+        graph += self.second.apply(x)
+        return graph
+
+    def restrict(self, keep: BoolArray) -> SystemRows:
+        """The same for some of the candidates only."""
+        smaller = copy(self)
+        smaller.lam, smaller.gam = self.lam[keep], self.gam[keep]
+        return smaller
+
+    def coarse_blocks(self) -> FloatArray:
+        """Own part of V_k' A V_k for every low mode k, shape (k, m, m)."""
+        squares = np.square(self.plan.modes)
+        m = self.second.shape[1]
+        total = np.zeros((squares.shape[1], m * m))
+        for nodes, blocks in _some_blocks(self.second):
+            total += squares[nodes].T @ blocks.reshape(len(blocks), -1).astype(np.float64)
+        return total.reshape(-1, m, m)
+
+
+class ConjugateRows:
+    """Own rows of conjugate gradients.
+
+    Parameters
+    ----------
+    system : SystemRows
+    preconditioner : str
+        See `local_inverse`.
+    """
+
+    def __init__(self, system: SystemRows, preconditioner: str) -> None:
+        self.plan, self.all = system.plan, system
+        basis = LocalBasis(self.plan.inner, system.rhs.dtype)
+        self.inverse_of_all = local_inverse(preconditioner, system.objective, basis)
+        self.shape = (len(self.plan.nodes), len(system.lam), system.rhs.shape[1])
+
+    def place(self, inbox: Mail, theta: FloatArray | None) -> Reply:
+        """Take over coefficients, default zero, of all candidates, and tell the neighbours."""
+        dtype = self.all.rhs.dtype
+        self.system, self.inverse = self.all, self.inverse_of_all
+        self.active = np.arange(self.shape[1])
+        self.solution = np.zeros(self.shape, dtype) if theta is None else theta.astype(dtype)
+        self.x = self.solution.copy()
+        return Reply(None, self._boundary(self.solution))
+
+    def restart(self, inbox: Mail) -> Reply:
+        """Residual of the coefficients in place, from scratch."""
+        halo = np.zeros((len(self.plan.halo), *self.shape[1:]), dtype=self.x.dtype)
+        self.plan.into_halo(halo, inbox)
+        self.r = self.system.rhs[:, np.newaxis] - self.system.apply(self.x, halo)
+        self.p, self.halo_p = np.zeros_like(self.r), np.zeros_like(halo)
+        return self._residual()
+
+    def direction(
+        self, inbox: Mail, coarse: FloatArray, ratio: FloatArray, keep: BoolArray | None
+    ) -> Reply:
+        """Next direction, here and at the neighbours; returns P'Q.
+
+        Parameters
+        ----------
+        inbox : dict of int to ndarray
+            The neighbours' rows of Z.
+        coarse : ndarray of shape (k, n_candidates, m)
+            What the coarse space adds to Z, in low modes.
+        ratio : ndarray of shape (n_candidates,)
+            How much of the previous direction is kept.
+        keep : ndarray of bool, optional
+            Candidates that go on; `coarse` and `ratio` are theirs.
+        """
+        dtype = self.r.dtype
+        halo_z = np.empty_like(self.halo_p)
+        self.plan.into_halo(halo_z, inbox)
+        if keep is not None:
+            self._restrict(keep)
+            halo_z = pick(halo_z, keep)
+        coarse, ratio = coarse.astype(dtype), ratio[:, np.newaxis].astype(dtype)
+        self.p *= ratio
+        self.p += self.z
+        self.p += _times(self.system.modes, coarse)
+        self.halo_p *= ratio
+        self.halo_p += halo_z
+        self.halo_p += _times(self.system.halo_modes, coarse)
+        self.q = self.system.apply(self.p, self.halo_p)
+        return Reply(_dots(self.p, self.q))
+
+    def advance(self, inbox: Mail, length: FloatArray) -> Reply:
+        """Go along the direction; returns what `_residual` does."""
+        step = length[:, np.newaxis].astype(self.r.dtype)
+        self.x += step * self.p
+        self.r -= step * self.q
+        return self._residual()
+
+    def coefficients(self, inbox: Mail) -> Reply:
+        """Rows of the solution, shape (n_own, n_candidates, m)."""
+        self.solution[:, self.active] = self.x
+        return Reply(self.solution)
+
+    def refresh(self, inbox: Mail) -> Reply:
+        """Take all candidates up again where they are, and tell the neighbours."""
+        return self.place(inbox, self.coefficients(inbox).value)
+
+    def _residual(self) -> Reply:
+        """R'R, R'Z and V'R; the neighbours get their rows of Z."""
+        self.z = self.inverse.apply(self.r)
+        low = _times(self.system.modes.T, self.r).astype(np.float64)
+        return Reply((_dots(self.r, self.r), _dots(self.r, self.z), low), self._boundary(self.z))
+
+    def _restrict(self, keep: BoolArray) -> None:
+        self.solution[:, self.active] = self.x
+        self.active = self.active[keep]
+        self.system = self.system.restrict(keep)
+        self.inverse = self.inverse.restrict(keep)
+        self.x, self.r, self.z = (pick(a, keep) for a in (self.x, self.r, self.z))
+        self.p, self.halo_p = pick(self.p, keep), pick(self.halo_p, keep)
+
+    def _boundary(self, x: FloatArray) -> Mail:
+        return {receiver: x[rows] for receiver, rows in self.plan.sends.items()}
+
+
+class DescentRows:
+    """Own rows of the paper's block coordinate gradient descent, one colour at a time.
+
+    Parameters
+    ----------
+    system : SystemRows
+        With one candidate.
+    """
+
+    def __init__(self, system: SystemRows) -> None:
+        self.plan = plan = system.plan
+        objective = system.objective
+        n_own = len(plan.nodes)
+        self.blocks = objective.moments.second.dense() / n_own
+        self.rhs = objective.rhs
+        self.lam, self.gam = float(objective.lam[0]), float(objective.gam[0])
+        self.curvature = curvatures(objective)
+        self.theta = np.zeros((n_own, system.rhs.shape[1]))
+        self.halo = np.zeros((len(plan.halo), system.rhs.shape[1]))
+
+    def place(self, inbox: Mail, theta: FloatArray | None) -> Reply:
+        """Take over coefficients, default zero, and tell the neighbours."""
+        if theta is not None:
+            self.theta = theta[:, 0].copy()
+        return Reply(None, {q: self.theta[rows] for q, rows in self.plan.sends.items()})
+
+    def update(self, inbox: Mail, colour: int, received: int | None) -> Reply:
+        """Update the nodes of a colour; returns squared change and squared old values.
+
+        `received` is the colour that the mail is about, None for all.
+        """
+        plan = self.plan
+        plan.into_halo(self.halo, inbox, None if received is None else plan.halo_colour == received)
+        mine = plan.colour == colour
+        own, eta = self.theta[mine], self.curvature[mine, np.newaxis]
+        data = np.einsum("vij,vj->vi", self.blocks[mine], own) - self.rhs[mine]
+        graph = plan.inner[mine] @ self.theta - plan.outer[mine] @ self.halo
+        self.theta[mine] = (eta * own - data - self.lam * graph) / (self.lam * self.gam + eta)
+        change = float(np.sum(np.square(self.theta[mine] - own)))
+        outbox = {}
+        for receiver, rows in plan.sends.items():
+            told = rows[mine[rows]]
+            if told.size:
+                outbox[receiver] = self.theta[told]
+        return Reply((change, float(np.sum(np.square(own)))), outbox)
+
+    def coefficients(self, inbox: Mail) -> Reply:
+        """Rows of the coefficients, shape (n_own, 1, m)."""
+        return Reply(self.theta[:, np.newaxis])
+
+
+def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Nodes and their blocks, a few at a time: all at once may not fit beside the features."""
+    if not isinstance(second, FactoredSecond):
+        blocks = second.dense()
+        for begin in range(0, len(blocks), BLOCKS_AT_ONCE):
+            some = np.arange(begin, min(begin + BLOCKS_AT_ONCE, len(blocks)))
+            yield some, blocks[some]
+        return
+    for nodes, psi, weights in second.parts:
+        for begin in range(0, len(nodes), BLOCKS_AT_ONCE):
+            rows = slice(begin, begin + BLOCKS_AT_ONCE)
+            scaled = psi[rows] * weights[rows, :, np.newaxis]
+            yield nodes[rows], scaled.transpose(0, 2, 1) @ psi[rows]
+
+
+def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products over own rows, shape (n_candidates,), in double precision."""
+    return np.asarray(np.einsum("vcm,vcm->c", a, b).astype(np.float64))
+
+
+def _times(matrix: object, x: FloatArray) -> FloatArray:
+    flat = x.reshape(len(x), x.shape[1] * x.shape[2])
+    product = matrix @ flat  # type: ignore[operator]
+    return np.asarray(product).reshape(-1, *x.shape[1:])

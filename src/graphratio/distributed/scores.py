@@ -1,0 +1,160 @@
+"""Cross-validation on partitions: all pairs of penalties of a fold in lockstep.
+
+The same steps as in `model_selection`, with sums over partitions where that has sums over nodes.
+Folds are the ones that a single process would draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.distributed.conjugate import Problem, solve_conjugate
+from graphratio.distributed.protocol import ordered_sum
+from graphratio.distributed.recovery import Fleet
+from graphratio.distributed.worker import KEYS_AT_ONCE
+from graphratio.features.nystrom import PRINCIPAL_ROWS, NystromMap
+
+
+def assign_folds(
+    fleet: Fleet, sizes: IntArray, n_folds: int, random_state: np.random.Generator
+) -> None:
+    """Let every partition find the folds of its observations.
+
+    Every partition runs through the same stream of random numbers and keeps those of its own
+    observations, so that nothing of their number travels.
+    """
+    per_node = sizes.sum(axis=1)
+    starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
+    generator = deepcopy(random_state)
+    for begin in range(0, total, KEYS_AT_ONCE):
+        random_state.random(min(KEYS_AT_ONCE, total - begin))
+    offset = random_state.integers(n_folds, size=len(sizes))
+    fleet.setup(
+        "assign_folds",
+        [{"starts": starts[nodes], "offset": offset[nodes]} for nodes in fleet.nodes],
+        generator=generator,
+        total=total,
+        n_folds=n_folds,
+    )
+
+
+def rotate_features(
+    fleet: Fleet,
+    features: NystromMap,
+    sizes: IntArray,
+    alpha: float,
+    prior_ratio: float,
+    *,
+    floor: float,
+    dtype: type[np.floating],
+    folded: bool,
+) -> FloatArray:
+    """Compute features and moments on all partitions, in principal directions.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    features : NystromMap
+    sizes : ndarray of shape (n_nodes, 2)
+    alpha, prior_ratio : float
+    floor : float
+        Leave out directions whose share of the second moment is below this.
+    dtype : floating type
+    folded : bool
+        Keep sums by fold.
+
+    Returns
+    -------
+    rotation : ndarray of shape (m, n_kept)
+        From the features that were used to the principal ones.
+    """
+    used = features
+    if floor > 0:
+        rows = _scattered_rows(fleet.nodes, sizes)
+        rough = ordered_sum(
+            fleet.ask("moment_of_rows", [{"rows": own} for own in rows], features=used, alpha=alpha)
+        )
+        used, _ = used.rotated(rough, floor)
+    moment = ordered_sum(fleet.setup("set_features", features=used, alpha=alpha, dtype=dtype))
+    _, rotation = used.rotated(moment, 0.0)
+    rotation = np.ascontiguousarray(rotation)
+    fleet.setup(
+        "rotate_features", rotation=rotation, alpha=alpha, prior_ratio=prior_ratio, folded=folded
+    )
+    return rotation
+
+
+def fold_scores(
+    fleet: Fleet,
+    maps: Sequence[NystromMap],
+    sizes: IntArray,
+    problem: Problem,
+    n_folds: int,
+    *,
+    alpha: float,
+    prior_ratio: float,
+    floor: float,
+    tol: float,
+    max_iter: int,
+    dtype: type[np.floating],
+    advance: Callable[[], None],
+) -> FloatArray:
+    """Minus the held-out losses, shape (n_bandwidths, n_pairs, n_folds).
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Its partitions have their folds.
+    maps : sequence of NystromMap
+        One for every bandwidth.
+    sizes : ndarray of shape (n_nodes, 2)
+    problem : Problem
+        With all pairs of penalties.
+    n_folds : int
+    alpha, prior_ratio, floor, tol : float
+    max_iter : int
+    dtype : floating type
+    advance : callable
+        Called after every fold.
+    """
+    problem = replace(problem, exact=False)
+    scores = np.empty((len(maps), len(problem.lam), n_folds))
+
+    def score() -> FloatArray:
+        # The solution stays on the partitions, so one that is lost takes it along.
+        solve_conjugate(fleet, problem, tol, max_iter, every=None)
+        total, count = ordered_sum(fleet.engine.gather("held_out_loss"))
+        return np.asarray(-total / count) if count else np.full(len(problem.lam), np.nan)
+
+    for i, features in enumerate(maps):
+        rotate_features(
+            fleet, features, sizes, alpha, prior_ratio, floor=floor, dtype=dtype, folded=True
+        )
+        for fold in range(n_folds):
+            fleet.setup("take_fold", fold=fold)
+            scores[i, :, fold] = fleet.attempt(score)
+            advance()
+    return scores
+
+
+def _scattered_rows(nodes: Sequence[IntArray], sizes: IntArray) -> list[IntArray]:
+    """Rows of every partition that belong to a fixed random subset of all observations."""
+    per_node = sizes.sum(axis=1)
+    total = int(per_node.sum())
+    chosen = np.random.default_rng(0).choice(total, min(PRINCIPAL_ROWS, total), replace=False)
+    chosen.sort()
+    ends = np.cumsum(per_node)
+    node = np.searchsorted(ends, chosen, side="right")
+    within = chosen - (ends - per_node)[node]
+    rows = []
+    for own in nodes:
+        place = np.searchsorted(own, node)
+        here = (place < len(own)) & (own[np.minimum(place, len(own) - 1)] == node)
+        before = np.cumsum(per_node[own]) - per_node[own]
+        rows.append(before[place[here]] + within[here])
+    return rows

@@ -1,0 +1,137 @@
+"""One fit on partitions: cut the graph, load the data, and what the driver knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.threads import single_thread
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.frames import Backend
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples, Scaling
+from graphratio.data.validation import read_only
+from graphratio.distributed.coarse import coarse_modes
+from graphratio.distributed.colouring import colour_nodes
+from graphratio.distributed.conjugate import Problem
+from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
+from graphratio.distributed.recovery import Fleet
+from graphratio.distributed.settings import EngineSettings
+from graphratio.distributed.worker import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Partitions with their data, and what is known of them here.
+
+    Attributes
+    ----------
+    fleet : Fleet
+    graph : Graph
+    partitioning : Partitioning
+    modes : ndarray of shape (k,)
+        Lowest eigenvalues of the Laplacian.
+    n_colours : int
+    sizes : ndarray of shape (n_nodes, 2)
+    feature_names : tuple of str
+    scaling : Scaling or None
+    backend : {"pandas", "polars"}
+    """
+
+    fleet: Fleet
+    graph: Graph
+    partitioning: Partitioning
+    modes: FloatArray
+    n_colours: int
+    sizes: IntArray
+    feature_names: tuple[str, ...]
+    scaling: Scaling | None
+    backend: Backend
+
+    def problem(self, lam: FloatArray, gam: FloatArray) -> Problem:
+        """The system for pairs of penalties."""
+        graph = self.graph
+        return Problem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
+
+
+@contextmanager
+def open_session(
+    settings: EngineSettings, samples: NodeSamples | None, graph: Graph
+) -> Iterator[Session]:
+    """Start an engine for a fit and close it in the end.
+
+    Parameters
+    ----------
+    settings : EngineSettings
+    samples : NodeSamples, optional
+        Aligned to the graph; None if the settings have a loader.
+    graph : Graph
+    """
+    partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
+    modes, vectors = coarse_modes(graph)
+    colours = colour_nodes(graph)
+    plans = make_plans(graph, partitioning, vectors, colours)
+    loader: Any = settings.loader
+    sources: list[Source] = [
+        loader if samples is None else nodes_of(samples, plan.nodes) for plan in plans
+    ]
+    engine = settings.open(plans, sources)
+    try:
+        # One thread, so that sums here come in one order whatever the machine.
+        with single_thread():
+            fleet = Fleet(engine, settings.retries, settings.checkpoint)
+            fleet.nodes = [plan.nodes for plan in plans]
+            fleet.start()
+            replies = fleet.ask("describe")
+            names, scaling, backend = _agreed(replies)
+            sizes = fleet.whole([reply[0] for reply in replies]).astype(np.intp)
+            yield Session(
+                fleet,
+                graph,
+                partitioning,
+                modes,
+                int(colours.max()) + 1,
+                sizes,
+                names,
+                scaling,
+                backend,
+            )
+    finally:
+        engine.close()
+
+
+def nodes_of(samples: NodeSamples, nodes: IntArray) -> NodeSamples:
+    """The samples of some nodes, given by increasing positions."""
+    rows = np.isin(samples.node_index, nodes)
+    return replace(
+        samples,
+        nodes=tuple(samples.nodes[i] for i in nodes),
+        values=read_only(samples.values[rows]),
+        n_reference=read_only(samples.n_reference[nodes]),
+        n_target=read_only(samples.n_target[nodes]),
+    )
+
+
+def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backend]:
+    """Names, scaling and backend, which must be the same on all partitions."""
+    _, names, scaling, backend = replies[0]
+    for p, (_, other_names, other_scaling, _) in enumerate(replies):
+        if other_names != names:
+            raise InputError(
+                f"partition 0 has the features {listing(names)} and partition {p} "
+                f"{listing(other_names)}",
+                "Let the loader return the same features in the same order everywhere",
+            )
+        same = other_scaling is None if scaling is None else scaling.same_as(other_scaling)
+        if not same:
+            raise InputError(
+                f"partitions 0 and {p} are standardised in different ways",
+                "Standardise by numbers that are the same for all nodes: "
+                "samples.scaled(Scaling(mean, scale)) in the loader, or not at all",
+            )
+    return names, scaling, backend

@@ -1,0 +1,100 @@
+"""What every engine is told by its user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_choice, check_integer
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.data.graph import Graph
+from graphratio.distributed.partition import METHODS, Plan
+from graphratio.distributed.protocol import Engine
+from graphratio.distributed.worker import Source
+
+
+class EngineSettings:
+    """Where and how a fit runs: base class of the engines that users create.
+
+    Parameters
+    ----------
+    partitions : int, or sequence of collections of labels, optional
+    loader : callable, optional
+    partitioner : {"bisection", "metis"}
+    retries : int
+        How many recoveries in a row without progress are attempted.
+    checkpoint_every : int
+        Iterations between copies of the coefficients to the driver.
+    checkpoint : path, optional
+        File that the copies are also written to, in NumPy's format.
+    start : array of shape (n_nodes, 1, m), or path of a checkpoint, optional
+        Coefficients that the final solve starts from; any are valid, good ones save iterations.
+    """
+
+    def __init__(
+        self,
+        partitions: int | Sequence[Iterable[Label]] | None,
+        *,
+        loader: Callable[[list[Label]], Any] | None = None,
+        partitioner: str = "bisection",
+        retries: int = 3,
+        checkpoint_every: int = 10,
+        checkpoint: str | os.PathLike[str] | None = None,
+        start: FloatArray | str | os.PathLike[str] | None = None,
+    ) -> None:
+        if loader is not None and not callable(loader):
+            raise InputError(
+                f"loader={loader!r} is not a function",
+                "Pass a function of a list of labels that returns their NodeSamples",
+            )
+        self.partitions = partitions
+        self.loader = loader
+        self.partitioner = check_choice(partitioner, "partitioner", METHODS)
+        self.retries = check_integer(retries, "retries", low=0)
+        self.checkpoint_every = check_integer(checkpoint_every, "checkpoint_every", low=1)
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        if self.checkpoint is not None and not self.checkpoint.parent.is_dir():
+            raise InputError(
+                f"there is no directory {str(self.checkpoint.parent)!r} for the checkpoint",
+                "Create it, or name a file elsewhere",
+            )
+        self.start = start
+
+    def start_for(self, n_nodes: int, m: int) -> FloatArray | None:
+        """Coefficients to start from, checked; None for zero."""
+        if self.start is None:
+            return None
+        if isinstance(self.start, str | os.PathLike):
+            try:
+                theta = np.load(self.start, allow_pickle=False)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"{str(self.start)!r} cannot be read as a checkpoint ({error})",
+                    "Pass the path that was given as checkpoint=",
+                ) from error
+        else:
+            theta = np.asarray(self.start)
+        if theta.shape != (n_nodes, 1, m) or not np.isfinite(theta).all():
+            raise InputError(
+                f"start has the shape {theta.shape} or values that are not finite, but the "
+                f"problem needs {(n_nodes, 1, m)}",
+                "Use a checkpoint of the same fit, or leave out start=",
+            )
+        return np.asarray(theta, dtype=np.float64)
+
+    def planned(self, graph: Graph) -> int | Sequence[Iterable[Label]]:
+        """The partitions asked for; by default two."""
+        return min(2, graph.n_nodes) if self.partitions is None else self.partitions
+
+    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> Engine:
+        """Start with empty partitions; `rebuild` fills them."""
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EngineSettings:
+        # Copies of an estimator run in the same place.
+        return self

@@ -1,0 +1,247 @@
+"""A partition: some nodes with their samples, features, moments and rows of the iterates.
+
+It is a plain object with methods. Every method gets the mail of the step and returns a `Reply`;
+nothing else enters or leaves. Observations leave it only as candidates of the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import GraphRatioError, InputError, listing
+from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.distributed.partition import Plan
+from graphratio.distributed.protocol import Mail, Reply
+from graphratio.distributed.rows import ConjugateRows, DescentRows, SystemRows
+from graphratio.features.dictionary import node_filter
+from graphratio.features.kernels import Kernel, node_medians
+from graphratio.features.nystrom import NystromMap, weighted_moment
+from graphratio.moments.directions import Leading
+from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
+from graphratio.moments.losses import moment_losses, pearson_divergences
+from graphratio.moments.node_moments import node_moments
+
+# Random keys are drawn in pieces of this many, so that only own ones have to be kept.
+KEYS_AT_ONCE = 2**20
+
+Source = NodeSamples | Callable[[list[Label]], Any]
+
+
+class Partition:
+    """One partition of a fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : NodeSamples, or a function of the labels of the nodes that returns them
+    """
+
+    def __init__(self, plan: Plan, source: Source) -> None:
+        self.plan = plan
+        self.samples = read_source(plan, source)
+        if self.samples.encoding is not None:
+            names = listing(list(self.samples.encoding.levels))
+            raise InputError(
+                f"the categorical features {names} cannot be fitted with an engine",
+                "Fit in one process, or give the loader's indicators as numbers",
+            )
+        self.sizes = np.column_stack([self.samples.n_reference, self.samples.n_target])
+
+    def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
+        """Call a method, "part.method" for one of the iterations."""
+        target: Any = self
+        *path, name = method.split(".")
+        for part in path:
+            target = getattr(target, part)
+        reply: Reply = getattr(target, name)(inbox, **arguments)
+        return reply
+
+    def describe(self, inbox: Mail) -> Reply:
+        """What the driver has to know of the samples."""
+        samples = self.samples
+        about = (samples.feature_names, samples.scaling, samples.backend)
+        return Reply((self.sizes, *about))
+
+    def medians(self, inbox: Mail, kernel: Kernel) -> Reply:
+        """Bandwidth of every own node, NaN where its samples give none."""
+        return Reply(node_medians(self.samples, kernel))
+
+    def filter_nodes(
+        self, inbox: Mail, kernel: Kernel, sigma: FloatArray, coherence: float
+    ) -> Reply:
+        """Node stage of the dictionary: the candidates of every own node, kept here."""
+        rows = node_filter(self.samples, kernel, sigma, coherence)
+        self.candidates = self.samples.values[rows]
+        # Where a candidate stands in the order of the graph.
+        self.order = self.plan.nodes[self.samples.node_index[rows]]
+        return Reply(len(rows))
+
+    def uncovered(
+        self,
+        inbox: Mail,
+        kernel: Kernel,
+        bandwidth: float,
+        coherence: float,
+        atoms: FloatArray,
+        after: int,
+        limit: int,
+    ) -> Reply:
+        """Forget candidates that new atoms cover or that were looked at; return the first others.
+
+        Parameters
+        ----------
+        inbox : dict
+        kernel : Kernel
+        bandwidth, coherence : float
+        atoms : ndarray of shape (n_new_atoms, n_features)
+        after : int
+            Candidates of nodes up to this position have been looked at.
+        limit : int
+            Send at most this many, and then the rest of the last node.
+
+        Returns
+        -------
+        value : tuple of candidates, positions of their nodes, whether there are more
+        """
+        left = self.order > after
+        if len(atoms) and left.any():
+            similarity = kernel(self.candidates[left], atoms, bandwidth)
+            left[left] = similarity.max(axis=1) <= coherence
+        self.candidates, self.order = self.candidates[left], self.order[left]
+        if len(self.order) <= limit:
+            return Reply((self.candidates, self.order, False))
+        count = int(np.searchsorted(self.order, self.order[limit - 1], side="right"))
+        more = count < len(self.order)
+        return Reply((self.candidates[:count], self.order[:count], more))
+
+    def assign_folds(
+        self,
+        inbox: Mail,
+        generator: np.random.Generator,
+        starts: IntArray,
+        total: int,
+        offset: IntArray,
+        n_folds: int,
+    ) -> Reply:
+        """Fold of every own observation: the ones it would have if all were in one place.
+
+        Parameters
+        ----------
+        inbox : dict
+        generator : numpy Generator
+            The stream of keys of all observations in the order of the graph.
+        starts : ndarray of shape (n_own,)
+            Where the observations of each own node begin in that stream.
+        total : int
+            Observations of all nodes.
+        offset : ndarray of shape (n_own,)
+        n_folds : int
+        """
+        per_node = self.sizes.sum(axis=1)
+        first = np.cumsum(per_node) - per_node
+        within = np.arange(self.samples.n_observations) - np.repeat(first, per_node)
+        position = np.repeat(starts, per_node) + within
+        keys = np.empty(position.size)
+        for begin in range(0, total, KEYS_AT_ONCE):
+            drawn = generator.random(min(KEYS_AT_ONCE, total - begin))
+            # Own positions increase, so those of a piece are consecutive.
+            low, high = np.searchsorted(position, [begin, begin + drawn.size])
+            keys[low:high] = drawn[position[low:high] - begin]
+        self.folds = folds_by_key(self.samples, keys, offset, n_folds)
+        return Reply()
+
+    def moment_of_rows(
+        self, inbox: Mail, features: NystromMap, rows: IntArray, alpha: float
+    ) -> Reply:
+        """Weighted second moment of some own observations."""
+        psi = features(self.samples.values[rows])
+        return Reply(weighted_moment(psi, row_weights(self.sizes, alpha)[rows]))
+
+    def set_features(
+        self, inbox: Mail, features: NystromMap, alpha: float, dtype: type[np.floating]
+    ) -> Reply:
+        """Compute the features of own observations; returns their weighted second moment."""
+        self.psi = features(self.samples.values, dtype)
+        moment = weighted_moment(self.psi, row_weights(self.sizes, alpha))
+        return Reply(moment.astype(np.float64))
+
+    def rotate_features(
+        self, inbox: Mail, rotation: FloatArray, alpha: float, prior_ratio: float, folded: bool
+    ) -> Reply:
+        """Rotate the features and sum the moments."""
+        psi = self.psi @ rotation.astype(self.psi.dtype)
+        if folded:
+            self.folded = FoldedMoments(psi, self.sizes, self.folds, alpha, prior_ratio)
+        else:
+            self.moments = node_moments(psi, self.sizes, alpha, prior_ratio)
+        return Reply()
+
+    def take_fold(self, inbox: Mail, fold: int) -> Reply:
+        """Training moments without a fold, and the moments of the fold."""
+        self.moments, self.held_out = self.folded.split(fold)
+        return Reply()
+
+    def set_problem(
+        self, inbox: Mail, lam: FloatArray, gam: FloatArray, algorithm: str, preconditioner: str
+    ) -> Reply:
+        """Own rows of the system; returns the squared norm of b and the blocks of the coarse space.
+
+        `algorithm` is "pcg" or "cbcgd".
+        """
+        system = SystemRows(self.plan, self.moments, lam, gam)
+        if algorithm == "cbcgd":
+            self.descent = DescentRows(system)
+        self.conjugate = ConjugateRows(system, preconditioner)
+        norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
+        return Reply((norm, system.coarse_blocks()))
+
+    def held_out_loss(self, inbox: Mail) -> Reply:
+        """Sum of the losses of own nodes on the fold, and the number of nodes that have one."""
+        theta: FloatArray = self.conjugate.coefficients({}).value
+        losses = moment_losses(self.held_out, theta)[self.held_out.complete]
+        return Reply((losses.sum(axis=0, dtype=np.float64), len(losses)))
+
+    def feature_sums(self, inbox: Mail) -> Reply:
+        """Sum of the second moments of own nodes, and of the features before the rotation."""
+        second = len(self.sizes) * self.moments.second.mean().astype(np.float64)
+        return Reply((second, self.psi.sum(axis=0, dtype=np.float64)))
+
+    def direction_moments(self, inbox: Mail, leading: Leading) -> Reply:
+        """What own nodes say about the leading directions, shape (n_own, n_directions)."""
+        return Reply(leading.moments(self.moments.second))
+
+    def divergences(
+        self, inbox: Mail, features: NystromMap, theta: FloatArray, alpha: float, prior_ratio: float
+    ) -> Reply:
+        """Pearson divergence of every own node on its samples."""
+        values = np.einsum(
+            "im,im->i", features(self.samples.values), theta[self.samples.node_index]
+        )
+        return Reply(pearson_divergences(values + prior_ratio, self.sizes, alpha))
+
+
+def read_source(plan: Plan, source: Source) -> NodeSamples:
+    """Get the samples of a partition and bring them into the order of its nodes."""
+    if isinstance(source, NodeSamples):
+        return source
+    where = f"the loader, for partition {plan.index} (nodes {listing(plan.labels, 3)})"
+    try:
+        loaded = source(list(plan.labels))
+    except GraphRatioError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{where}, raised {type(error).__name__}: {error}",
+            "Try it by itself: loader(list of labels)",
+        ) from error
+    try:
+        return as_samples(loaded).aligned(plan.labels)
+    except GraphRatioError as error:
+        raise InputError(
+            f"{where}, returned something else than the samples of its nodes: {error}",
+            "Return NodeSamples of the nodes it was asked for",
+        ) from error

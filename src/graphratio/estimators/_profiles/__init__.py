@@ -1,1 +1,0 @@
-"""Parts of ProfileGRULSIF: held-out data, the search over settings, kinds of change."""

@@ -1,0 +1,228 @@
+"""What RULSIF, ULSIF and KLIEP share: own centres, bandwidth and penalty at every node.
+
+The ratio of node v is f_v(x) = sum_k theta_vk K(x, c_vk) with centres c_vk drawn from the
+target sample of the node. Nodes are independent problems of the same form; they are solved in
+rectangles of similar sizes (see `node_blocks`), never one by one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from graphratio._utils.exceptions import listing
+from graphratio._utils.parameters import as_generator
+from graphratio._utils.ragged import batches
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
+from graphratio.estimators.dictionary_based import positive_candidates
+from graphratio.estimators.node_choice import combined, draw_centres, mean_scores, target_first
+from graphratio.features.kernels import get_kernel, median_bandwidths
+from graphratio.features.node_blocks import (
+    LARGEST_RECTANGLE,
+    NodeBlock,
+    batched_distances,
+    kernel_values,
+    node_blocks,
+)
+from graphratio.solvers.solution import Solution
+
+# The grids of the paper's appendix; bandwidths are multiples of the median heuristic.
+BANDWIDTH_FACTORS = (0.6, 0.8, 1.0, 1.2, 1.4)
+NODE_PENALTIES = (1e-5, 1e-3, 0.1, 10.0)
+
+
+class CentredEstimator(NodeRatioEstimator):
+    """Base of the estimators in which every node has its own centres and hyperparameters."""
+
+    kernel: str
+    bandwidth: float | Sequence[float] | None
+    node_penalty: float | Sequence[float] | None
+    n_centers: int | None
+    random_state: RandomState
+
+    centers_: FloatArray
+    n_centers_: IntArray
+    coef_: FloatArray
+    bandwidth_: FloatArray
+    node_penalty_: FloatArray
+    solution_: Solution
+    cv_results_: dict[str, Any] | None
+
+    _fitted_names = (
+        *NodeRatioEstimator._fitted_names,
+        "centers_",
+        "n_centers_",
+        "coef_",
+        "bandwidth_",
+        "node_penalty_",
+        "solution_",
+        "cv_results_",
+    )
+
+    @abstractmethod
+    def _compare(
+        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Score of every candidate, higher is better, and which one to take.
+
+        Parameters
+        ----------
+        block : NodeBlock
+            k nodes.
+        widths : ndarray of shape (k, n_widths)
+        penalties : ndarray of shape (n_penalties,)
+        folds : ndarray of shape (n_observations,), or None
+
+        Returns
+        -------
+        scores : ndarray of shape (k, n_widths, n_penalties, n_folds)
+            NaN where undefined; one fold for a leave-one-out score.
+        width, penalty : ndarray of shape (k,)
+            Positions of the chosen candidate.
+        """
+
+    @abstractmethod
+    def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
+        """Fit the nodes of a block with given hyperparameters, each of shape (k,)."""
+
+    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray | None:
+        """Fold of every observation, where the selection needs one."""
+        return None
+
+    @all_or_nothing
+    def fit(self, samples: Any, graph: Graph | None = None) -> Self:
+        """Estimate the ratio of every node from its own samples.
+
+        Parameters
+        ----------
+        samples : NodeSamples, or a tuple (reference, target)
+            Every node needs both samples.
+        graph : Graph, optional
+            Kept for the order of nodes, tables and plots; its edges play no part.
+        """
+        aligned = self._prepare(samples, graph, borrow=False)
+        rng = as_generator(self.random_state)
+        kernel = get_kernel(self.kernel)
+        medians = median_bandwidths(target_first(aligned), kernel)
+        widths = np.outer(medians, BANDWIDTH_FACTORS)
+        if self.bandwidth is not None:
+            given = positive_candidates(self.bandwidth, "bandwidth", np.empty(0))
+            widths = np.tile(given, (aligned.n_nodes, 1))
+        penalties = positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
+        self.centers_, self.n_centers_ = draw_centres(aligned, self.n_centers, rng)
+        selecting = widths.shape[1] * penalties.size > 1
+        folds = self._folds(aligned, rng) if selecting else None
+
+        self.bandwidth_ = widths[:, 0].copy()
+        self.node_penalty_ = np.full(aligned.n_nodes, penalties[0])
+        self.coef_ = np.zeros(self.centers_.shape[:2])
+        solutions, tables = [], []
+        for block in node_blocks(aligned, self.centers_, self.n_centers_, kernel):
+            nodes = block.nodes
+            if selecting:
+                scores, width, penalty = self._compare(block, widths[nodes], penalties, folds)
+                tables.append((nodes, scores))
+                self.bandwidth_[nodes] = widths[nodes, width]
+                self.node_penalty_[nodes] = penalties[penalty]
+            solution = self._solve(block, self.bandwidth_[nodes], self.node_penalty_[nodes])
+            self.coef_[nodes, : block.present.shape[1]] = solution.theta
+            solutions.append(solution)
+        self.solution_ = combined(solutions, self.coef_)
+        self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
+        return self._finish(aligned)
+
+    def _table_of_scores(
+        self,
+        widths: FloatArray,
+        penalties: FloatArray,
+        tables: list[tuple[IntArray, FloatArray]],
+    ) -> dict[str, Any]:
+        """One row per node and candidate; also notes where no candidate could be scored."""
+        n_folds = tables[0][1].shape[3]
+        scores = np.empty((*widths.shape, penalties.size, n_folds))
+        for nodes, part in tables:
+            scores[nodes] = part
+        mean = mean_scores(scores)
+        flat = mean.reshape(len(widths), -1)
+        unscored = np.flatnonzero(np.isnan(flat).all(axis=1))
+        if unscored.size:
+            self.notes_.append(
+                "too few observations to compare hyperparameters; the strongest penalty and the "
+                f"middle bandwidth are used at nodes {listing([self.nodes_[i] for i in unscored])}"
+            )
+        labels = np.empty(len(widths), dtype=object)
+        labels[:] = self.nodes_
+        order = np.argsort(-flat, axis=1, kind="stable")
+        results: dict[str, Any] = {
+            "node": np.repeat(labels, flat.shape[1]),
+            "bandwidth": np.repeat(widths.ravel(), penalties.size),
+            "node_penalty": np.tile(penalties, widths.size),
+            "mean_score": flat.ravel(),
+        }
+        if n_folds > 1:
+            per_fold = scores.reshape(-1, n_folds)
+            results |= {f"fold_{r}_score": per_fold[:, r].copy() for r in range(n_folds)}
+        results["rank"] = 1 + np.argsort(order, axis=1, kind="stable").ravel()
+        return results
+
+    def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
+        n_nodes, most = self.coef_.shape
+        ratios = np.empty((len(points), n_nodes))
+        height = max(1, LARGEST_RECTANGLE // most)
+        for begin in range(0, len(points), height):
+            rows = slice(begin, begin + height)
+            count = max(1, height // len(points[rows]))
+            for first in range(0, n_nodes, count):
+                nodes = np.arange(first, min(first + count, n_nodes))
+                ratios[rows, nodes] = self._evaluate(points[np.newaxis, rows], nodes).T
+        return ratios
+
+    def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        ratios = np.empty(len(points))
+        height = max(1, LARGEST_RECTANGLE // self.coef_.shape[1])
+        # Points in blocks, since a rectangle has at least one whole node.
+        for begin in range(0, len(points), height):
+            here = node[begin : begin + height]
+            order = begin + np.argsort(here, kind="stable")
+            counts = np.bincount(here, minlength=len(self.nodes_))
+            starts = np.cumsum(counts) - counts
+            for batch in batches(starts, counts):
+                rows = order[batch.rows]
+                values = self._evaluate(points[rows], batch.segments)
+                valid = slice(None) if batch.valid is None else batch.valid
+                ratios[rows[valid]] = values[valid]
+        return ratios
+
+    def _evaluate(self, points: FloatArray, nodes: IntArray) -> FloatArray:
+        """Ratios of nodes at points of shape (k or 1, n_points, d), shape (k, n_points)."""
+        kernel = get_kernel(self.kernel)
+        distances = batched_distances(points, self.centers_[nodes], kernel)
+        phi = kernel_values(distances, self.bandwidth_[nodes], kernel)
+        return np.asarray((phi @ self.coef_[nodes, :, np.newaxis])[:, :, 0])
+
+    def _table(self) -> dict[str, Any]:
+        chosen = {"bandwidth": self.bandwidth_, "node_penalty": self.node_penalty_}
+        return super()._table() | chosen
+
+    def _summary(self) -> str:
+        chosen = "selected at every node" if self.cv_results_ is not None else "given"
+        spans = [
+            f"{name} {values.min():.3g} to {values.max():.3g}"
+            if values.min() < values.max()
+            else f"{name} {values[0]:.3g}"
+            for name, values in (
+                ("bandwidth", self.bandwidth_),
+                ("node_penalty", self.node_penalty_),
+            )
+        ]
+        return (
+            f"{super()._summary()}\n  {chosen}: {', '.join(spans)}; "
+            f"up to {self.n_centers_.max()} centres per node\n"
+            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
+        )

@@ -1,0 +1,300 @@
+"""The fit shared by GRULSIF and POOL: dictionary, features, selection, moments, solve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from graphratio._utils.computing import computing
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.borrowed_strength import BorrowingMixin
+from graphratio.features.dictionary import STRATEGIES, build_dictionary
+from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.losses import pearson_divergences
+from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
+from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.moments.streaming import StreamedData
+from graphratio.selection.cross_validation import Candidates, Selection, select, selection_size
+from graphratio.selection.patches import choose_patches, part_of_graph, part_of_samples
+from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
+
+# Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
+_BLOCK = 2048
+
+# Penalties that make sense.
+PENALTY_SPAN = (1e-15, 1e15)
+
+# Observations beyond which features are rotated to a nearly diagonal second moment.
+_MANY_OBSERVATIONS = 2**16
+
+
+class NystromEstimator(BorrowingMixin):
+    """Base of the estimators that share one dictionary among all nodes."""
+
+    alpha: float
+    kernel: str
+    bandwidth: float | Sequence[float] | None
+    node_penalty: float | Sequence[float] | None
+    dictionary: Any
+    node_coherence: float
+    graph_coherence: float
+    max_atoms: int | None
+    prior_ratio: float
+    cv: int
+    tol: float
+    random_state: RandomState
+    progress: bool
+    # Pool has closed forms for every node and neither of these parameters.
+    max_memory: int | str | None = None
+    selection_nodes: int | str | None = None
+
+    dictionary_: FloatArray
+    coef_: FloatArray
+    features_: NystromMap
+    bandwidth_: float
+    solution_: Solution
+    cv_results_: dict[str, FloatArray] | None
+
+    _fitted_names = (
+        *NodeRatioEstimator._fitted_names,
+        "dictionary_",
+        "coef_",
+        "features_",
+        "bandwidth_",
+        "graph_penalty_",
+        "node_penalty_",
+        "solution_",
+        "cv_results_",
+        "prior_ratio_",
+        "direction_weights_",
+        "direction_moments_",
+    )
+
+    @property
+    def n_atoms_(self) -> int:
+        """Number of points in the dictionary."""
+        return len(self.dictionary_)
+
+    @property
+    def n_components_(self) -> int:
+        """Number of features after whitening, at most `n_atoms_`."""
+        return self.features_.n_components
+
+    def _fit_on(
+        self,
+        samples: NodeSamples,
+        graph: Graph,
+        graph_penalties: tuple[float, ...] | FloatArray,
+        node_penalties: FloatArray,
+        solver: str,
+        max_iter: int,
+    ) -> Self:
+        """Fit on aligned samples; more than one candidate of anything starts a selection."""
+        check_choice(solver, "solver", SOLVERS)
+        check_integer(max_iter, "max_iter", low=1)
+        rng = as_generator(self.random_state)
+        widths = self._build_dictionary(samples, rng)
+        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        with computing(samples.n_observations, self.n_atoms_):
+            self._select(samples, graph, candidates, rng)
+            return self._solve_at(samples, graph, solver, max_iter)
+
+    def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
+        """Check the parameters, choose the atoms, and return the candidate bandwidths."""
+        kernel = get_kernel(self.kernel)
+        self._check_parameters()
+        self.prior_ratio_ = float(self.prior_ratio)
+        cap = parse_memory(self.max_memory)
+        check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
+        if self.max_atoms is not None:
+            # Before any work, where the size of the problem is known beforehand.
+            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
+        sigma = median_bandwidths(samples, kernel)
+        self.dictionary_ = build_dictionary(
+            self.dictionary,
+            samples,
+            kernel,
+            sigma,
+            node_coherence=self.node_coherence,
+            graph_coherence=self.graph_coherence,
+            max_atoms=self.max_atoms,
+            random_state=rng,
+        )
+        return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
+
+    def _select(
+        self,
+        samples: NodeSamples,
+        graph: Graph,
+        candidates: Candidates,
+        rng: np.random.Generator,
+    ) -> None:
+        """Settle the hyperparameters, by cross-validation where there is a choice."""
+        if len(candidates) == 1:
+            self._settle(candidates)
+            return
+        n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
+        # The data term carries 1 / N, so the same balance on a part has a larger penalty.
+        scale = 1.0
+        if n_nodes < graph.n_nodes:
+            positions = choose_patches(graph, n_nodes, samples.complete, rng)
+            scale = graph.n_nodes / len(positions)
+            self.notes_.append(
+                f"hyperparameters were selected on {len(positions)} of {graph.n_nodes} nodes, "
+                "in connected patches; set selection_nodes for more"
+            )
+            samples = part_of_samples(samples, positions)
+            graph = part_of_graph(graph, positions)
+        chosen = select(
+            samples,
+            graph,
+            get_kernel(self.kernel),
+            self.dictionary_,
+            candidates,
+            alpha=self.alpha_,
+            prior_ratio=self.prior_ratio_,
+            n_folds=check_integer(self.cv, "cv", low=2),
+            random_state=rng,
+            progress=self.progress,
+            max_memory=parse_memory(self.max_memory),
+            penalty_scale=scale,
+        )
+        self._take(chosen)
+
+    def _settle(self, candidates: Candidates) -> None:
+        """Take the only candidate there is."""
+        self.bandwidth_ = float(candidates.bandwidth[0])
+        self.graph_penalty_ = float(candidates.graph_penalty[0])
+        self.node_penalty_ = float(candidates.node_penalty[0])
+        self.cv_results_ = None
+
+    def _take(self, chosen: Selection) -> None:
+        """Take the outcome of a selection."""
+        self.bandwidth_ = chosen.bandwidth
+        self.graph_penalty_ = chosen.graph_penalty
+        self.node_penalty_ = chosen.node_penalty
+        self.cv_results_ = chosen.results
+        self.notes_ += chosen.notes
+
+    def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
+        """Fit at the settled hyperparameters, with features kept or computed block by block."""
+        self._build_features(samples)
+        penalties = (self.graph_penalty_, self.node_penalty_)
+        how = (graph, solver, float(self.tol), max_iter)
+        cap = parse_memory(self.max_memory)
+        m = self.n_components_
+        plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
+        if plan.streamed:
+            data = StreamedData(
+                self.features_, samples, self.sizes_, self.alpha_, self.prior_ratio_
+            )
+            moments = data.moments(plan)
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+            self.solution_, fitted = solve_streamed(objective, data, *how)
+            self.coef_ = self.solution_.theta
+            some = samples.values[:: 1 + len(samples.values) // _BLOCK]
+            self._keep_directions(self.features_(some), moments)
+            return self._keep_divergences(fitted + self.prior_ratio_)
+        psi, moments = self._summed(samples)
+        objective = GraphObjective.of(moments, graph.laplacian, *penalties)
+        self.solution_ = solve(objective, *how)
+        return self._keep(samples, psi, moments)
+
+    def _build_features(self, samples: NodeSamples) -> None:
+        """Set up the features at the chosen bandwidth."""
+        kernel = get_kernel(self.kernel)
+        self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
+        if samples.n_observations > _MANY_OBSERVATIONS:
+            # Saves the solver two products with a rotation in every iteration.
+            segment = 2 * samples.node_index + samples.is_target
+            weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
+            self.features_ = self.features_.aligned(samples.values, weights)
+
+    def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        """Features of all observations at the chosen bandwidth, and the moments of all nodes."""
+        self._build_features(samples)
+        return self._summed(samples)
+
+    def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+        psi = self.features_(samples.values)
+        return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
+        """Take the coefficients from the solution, and the divergences they give."""
+        self.coef_ = self.solution_.theta
+        self._keep_directions(psi, moments)
+        return self._keep_divergences(self._combine(psi, samples.node_index))
+
+    def _keep_divergences(self, ratios: FloatArray) -> Self:
+        self.divergence_name_ = "Pearson"
+        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_real(self.tol, "tol", low=0)
+        check_real(
+            self.prior_ratio, "prior_ratio", low=0, high=1e6, include_low=True, include_high=True
+        )
+        for name in ("node_coherence", "graph_coherence"):
+            check_real(getattr(self, name), name, low=0, high=1, include_high=True)
+        if self.max_atoms is not None:
+            check_integer(self.max_atoms, "max_atoms", low=1)
+        if isinstance(self.dictionary, str):
+            check_choice(self.dictionary, "dictionary", STRATEGIES)
+
+    def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
+        return self.prior_ratio_ + self.features_(points) @ self.coef_.T
+
+    def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        kernel, pivots = self.features_.kernel, self.features_.pivots
+        ratios = np.empty(len(points))
+        for begin in range(0, len(points), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            present, which = np.unique(node[rows], return_inverse=True)
+            # The whitening goes into the coefficients: one product per node, not per point.
+            weights = self.coef_[present] @ self.features_.transform.T
+            values = kernel(points[rows], pivots, self.features_.bandwidth)
+            if len(present) == 1:
+                ratios[rows] = values @ weights[0]
+            else:
+                np.einsum("ip,ip->i", values, weights[which], out=ratios[rows])
+        return ratios + self.prior_ratio_
+
+    def _combine(self, psi: FloatArray, node: IntArray) -> FloatArray:
+        """Ratio of the node of each row from its features, shape (n_rows,)."""
+        ratios = np.empty(len(psi))
+        for begin in range(0, len(psi), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
+        return ratios + self.prior_ratio_
+
+
+def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:
+    """Candidates of a hyperparameter: the default for None, one for a number, or those given.
+
+    Examples
+    --------
+    >>> positive_candidates([2.0, 1.0], "bandwidth", np.ones(1))
+    array([1., 2.])
+    """
+    if value is None:
+        return np.asarray(default, dtype=np.float64)
+    # Beyond these a sum of penalty and data is one of the two, or out of range.
+    low, high = PENALTY_SPAN if name.endswith("penalty") else (0.0, np.inf)
+    if np.ndim(value) == 0:
+        return np.array([check_real(value, name, low=low, high=high)])
+    if np.ndim(value) != 1 or not len(value):
+        raise InputError(
+            f"{name}={value!r} is neither a number nor a sequence of numbers",
+            "Pass None to select it, a number to fix it, or a sequence of candidates",
+        )
+    return np.array(sorted({check_real(item, name, low=low, high=high) for item in value}))

@@ -1,0 +1,255 @@
+"""The fit of GRULSIF on an engine: the steps of `_nystrom`, on partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import check_borrowing
+from graphratio.data.validation import as_points
+from graphratio.distributed import EngineSettings
+from graphratio.distributed.atoms import coherence_dictionary
+from graphratio.distributed.conjugate import solve_conjugate
+from graphratio.distributed.descent import solve_descent
+from graphratio.distributed.protocol import ordered_sum
+from graphratio.distributed.scores import assign_folds, fold_scores, rotate_features
+from graphratio.distributed.session import Session, open_session
+from graphratio.estimators.base import data_notes
+from graphratio.estimators.dictionary_based import positive_candidates
+from graphratio.features.dictionary import limited
+from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.directions import Leading
+from graphratio.moments.node_moments import has_both
+from graphratio.selection.cross_validation import (
+    FEATURE_FLOOR,
+    RANK_TOLERANCE,
+    SOLVE_ITERATIONS,
+    SOLVE_TOLERANCE,
+    Candidates,
+    choose,
+)
+from graphratio.solvers import SOLVERS, Solution
+from graphratio.solvers.cbcgd import RESIDUAL_SLACK
+
+if TYPE_CHECKING:
+    from graphratio.estimators.grulsif import GRULSIF
+
+
+def fit_partitioned(model: GRULSIF, samples: Any, graph: Graph | None) -> None:
+    """Fit on the model's engine; `samples` is None where its loader brings the data."""
+    settings = _checked(model, samples)
+    aligned = None
+    if settings.loader is None:
+        aligned = model._prepare(samples, graph, borrow=True)
+        graph = model.graph_
+    elif not isinstance(graph, Graph):
+        raise InputError(
+            "with a loader the graph says which nodes there are, but none was given",
+            "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
+        )
+    with open_session(settings, aligned, graph) as session:
+        _keep(model, session)
+        _fit(model, session, settings)
+
+
+def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
+    settings = model.engine
+    if not isinstance(settings, EngineSettings):
+        raise InputError(
+            f"engine={settings!r} is not an engine", "Pass gr.DaskEngine(...), or None"
+        )
+    model._check_parameters()
+    check_choice(model.solver, "solver", SOLVERS)
+    check_integer(model.max_iter, "max_iter", low=1)
+    if model.solver == "direct":
+        raise InputError(
+            'solver="direct" needs the whole system in one place', 'Use "pcg" with an engine'
+        )
+    if model.adaptive:
+        raise InputError(
+            "adaptive=True learns the edges in one process",
+            "Leave out adaptive or engine; with an engine, pass a graph with learned weights",
+        )
+    if model.selection_nodes not in (None, "all") or model.max_memory is not None:
+        raise InputError(
+            "selection_nodes and max_memory are about fits in one process",
+            "Leave them out: an engine selects on all nodes, and each worker has its own memory",
+        )
+    if isinstance(model.dictionary, str) and model.dictionary != "coherence":
+        raise InputError(
+            f"dictionary={model.dictionary!r} needs all observations in one place",
+            'With an engine use "coherence", or pass the points',
+        )
+    if settings.loader is None:
+        if samples is None:
+            raise InputError(
+                "there are no samples, and the engine has no loader",
+                "Pass samples to fit, or loader= to the engine",
+            )
+        return settings
+    if samples is not None:
+        raise InputError(
+            "there are samples, and the engine has a loader that brings them too",
+            "Call fit(None, graph), or leave out loader=",
+        )
+    return settings
+
+
+def _keep(model: GRULSIF, session: Session) -> None:
+    """Set what every estimator keeps of its data."""
+    model.alpha_ = check_real(model.alpha, "alpha", low=0, high=1, include_low=True)
+    complete = has_both(session.sizes)
+    check_borrowing(complete, session.graph)
+    model.nodes_ = session.graph.nodes
+    model.graph_ = model.graph_learned_ = session.graph
+    model.n_rounds_ = 0
+    model.n_features_in_ = len(session.feature_names)
+    model.feature_names_in_ = np.array(session.feature_names, dtype=object)
+    model.scaling_, model.encoding_ = session.scaling, None
+    model.sizes_ = session.sizes
+    model.backend_ = session.backend
+    model.notes_ = data_notes(complete, session.graph)
+
+
+def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:
+    fleet = session.fleet
+    kernel = get_kernel(model.kernel)
+    rng = as_generator(model.random_state)
+    own_sigma = fleet.ask("medians", kernel=kernel)
+    sigma = fill_unknown(fleet.whole(own_sigma))
+    model.dictionary_ = _dictionary(model, session, kernel, sigma)
+    model.prior_ratio_ = float(model.prior_ratio)
+    candidates = Candidates(
+        positive_candidates(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
+        model._graph_penalties(),
+        model._node_penalties(),
+    )
+    if len(candidates) == 1:
+        model._settle(candidates)
+    else:
+        _select(model, session, candidates, kernel, rng)
+    _solve(model, session, settings, kernel)
+
+
+def _dictionary(model: GRULSIF, session: Session, kernel: Kernel, sigma: FloatArray) -> FloatArray:
+    middle = float(np.median(sigma))
+    if not isinstance(model.dictionary, str):
+        atoms = np.array(as_points(model.dictionary, model.n_features_in_, "dictionary"))
+        if not len(atoms):
+            raise InputError("the dictionary has no points", "Pass at least one")
+    else:
+        atoms = coherence_dictionary(
+            session.fleet,
+            kernel,
+            session.fleet.parts(sigma),
+            middle,
+            model.node_coherence,
+            model.graph_coherence,
+            model.n_features_in_,
+        )
+    return limited(atoms, kernel, middle, model.max_atoms)
+
+
+def _select(
+    model: GRULSIF,
+    session: Session,
+    candidates: Candidates,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> None:
+    n_folds = check_integer(model.cv, "cv", low=2)
+    assign_folds(session.fleet, session.sizes, n_folds, rng)
+    maps = [
+        NystromMap.build(kernel, model.dictionary_, float(bandwidth), RANK_TOLERANCE)
+        for bandwidth in candidates.bandwidth
+    ]
+    steps = len(maps) * n_folds
+    with ProgressBar(steps, "model selection", enabled=model.progress) as bar:
+        scores = fold_scores(
+            session.fleet,
+            maps,
+            session.sizes,
+            session.problem(*candidates.pairs),
+            n_folds,
+            alpha=model.alpha_,
+            prior_ratio=model.prior_ratio_,
+            floor=FEATURE_FLOOR,
+            tol=SOLVE_TOLERANCE,
+            max_iter=SOLVE_ITERATIONS,
+            dtype=np.float32,
+            advance=bar.advance,
+        )
+    model._take(choose(candidates, scores))
+
+
+def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: Kernel) -> None:
+    fleet = session.fleet
+    model.features_ = NystromMap.build(kernel, model.dictionary_, model.bandwidth_)
+    rotation = rotate_features(
+        fleet,
+        model.features_,
+        session.sizes,
+        model.alpha_,
+        model.prior_ratio_,
+        floor=0.0,
+        dtype=np.float64,
+        folded=False,
+    )
+    problem = session.problem(np.array([model.graph_penalty_]), np.array([model.node_penalty_]))
+    tol, max_iter, every = float(model.tol), model.max_iter, settings.checkpoint_every
+    start = settings.start_for(len(model.nodes_), rotation.shape[1])
+    begin = None if start is None else fleet.parts(start)
+    if model.solver == "cbcgd":
+        progress, met = solve_descent(
+            fleet, problem, session.n_colours, tol, max_iter, every=every, start=begin
+        )
+        name, bound = f"cbcgd by {session.n_colours} colours", RESIDUAL_SLACK * tol
+    else:
+        progress = solve_conjugate(fleet, problem, tol, max_iter, every=every, start=begin)
+        met, bound = True, tol
+        name = f"pcg ({progress.preconditioner} preconditioner)"
+    residual = float(progress.relative[0])
+    if fleet.n_recoveries:
+        name += f", {fleet.n_recoveries} recoveries"
+    # In the coordinates of the feature map that the model keeps.
+    model.coef_ = fleet.solution()[:, 0] @ rotation.T
+    solution = Solution(
+        theta=model.coef_,
+        converged=met and residual <= bound,
+        n_iter=int(progress.n_iter[0]),
+        residual=residual,
+        history=[float(step[0]) for step in progress.history],
+        method=f"{name} on {session.partitioning.describe()}",
+    )
+    model.solution_ = solution.warn_unless_converged(
+        bound, "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
+    )
+    _keep_directions(model, session, rotation)
+    model.divergence_name_ = "Pearson"
+    parts = fleet.ask(
+        "divergences",
+        [{"theta": rows} for rows in fleet.parts(model.coef_)],
+        features=model.features_,
+        alpha=model.alpha_,
+        prior_ratio=model.prior_ratio_,
+    )
+    model.divergence_ = fleet.whole(parts)
+
+
+def _keep_directions(model: GRULSIF, session: Session, rotation: FloatArray) -> None:
+    """Keep what tells later how far data reach, see `_borrowed`."""
+    fleet, sizes = session.fleet, session.sizes
+    second, features = ordered_sum(fleet.ask("feature_sums"))
+    n_complete = max(int(has_both(sizes).sum()), 1)
+    # The partitions have their moments in rotated features, and so are the directions.
+    leading = Leading.of(second / n_complete, features @ rotation / sizes.sum())
+    model.direction_weights_ = leading.weights
+    model.direction_moments_ = fleet.whole(fleet.ask("direction_moments", leading=leading))
+    model.__dict__.pop("_reach", None)

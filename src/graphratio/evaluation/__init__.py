@@ -1,0 +1,15 @@
+"""How sure, and was the graph right: bounds, intervals, comparisons on held-out data."""
+
+from graphratio.evaluation.bounds import DivergenceBounds, divergence_bounds
+from graphratio.evaluation.comparison import GraphComparison
+from graphratio.evaluation.graph_comparison import compare_graphs
+from graphratio.evaluation.ratio_interval import ExpectedRatioInterval, expected_ratio_interval
+
+__all__ = [
+    "DivergenceBounds",
+    "ExpectedRatioInterval",
+    "GraphComparison",
+    "compare_graphs",
+    "divergence_bounds",
+    "expected_ratio_interval",
+]

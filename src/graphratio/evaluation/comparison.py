@@ -1,0 +1,292 @@
+"""The outcome of comparing graphs: losses, gains, a verdict in words, a table, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio.data import frames
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.evaluation.notebook_tables import comparison_html
+from graphratio.evaluation.paired import Difference, node_gains
+from graphratio.evaluation.plan import NodeMeans
+
+ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Held-out loss of one fit.
+
+    Attributes
+    ----------
+    terms : ndarray of shape (n_observations,)
+    means : NodeMeans
+    sizes : ndarray of shape (n_nodes, 2)
+    """
+
+    terms: FloatArray
+    means: NodeMeans
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
+        """From the terms of all observations."""
+        sizes = np.column_stack([samples.n_reference, samples.n_target])
+        return cls(terms, NodeMeans.of(terms, sizes), sizes)
+
+    @property
+    def mean(self) -> float:
+        """Mean over nodes."""
+        return float(np.nanmean(self.means.mean))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphComparison:
+    """Held-out losses of several graphs and of fits without one.
+
+    Attributes
+    ----------
+    nodes : tuple of labels
+    losses : dict of name to Losses
+        Of every fit, on observations left out; the fits without a graph are named "each node
+        alone" and "all nodes as one".
+    unseen : dict of name to Losses
+        Of graphs, on nodes left out as a whole; empty with fewer than two graphs.
+    confidence : float
+    graphs : tuple of str
+        Names of the candidates that have edges.
+    learned_graph : Graph or None
+        The offer, if one was learned: from all data, ready for `fit`.
+    without_graph : str or None
+        Name of the candidate without edges, if there is one: the fit "each node alone".
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=20, n=50, random_state=0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, random_state=0,
+    ...                           model=gr.GRULSIF(prior_ratio=1, bandwidth=1.0), learn=False)
+    >>> sorted(found.losses)
+    ['all nodes as one', 'each node alone', 'graph']
+    """
+
+    nodes: tuple[Label, ...]
+    losses: Mapping[str, Losses]
+    unseen: Mapping[str, Losses]
+    confidence: float
+    graphs: tuple[str, ...]
+    learned_graph: Graph | None
+    without_graph: str | None = None
+    backend: frames.Backend = "pandas"
+
+    @cached_property
+    def ranking(self) -> list[str]:
+        """Graphs from best to worst, by nodes left out, or by observations for want of those."""
+        by = self.unseen or self.losses
+        names = self.graphs or ((LEARNED,) if LEARNED in self.losses else ())
+        return sorted(names, key=lambda name: by[name].mean)
+
+    @cached_property
+    def best(self) -> str | None:
+        """The graph that is better than every other, or None if there is no clear difference.
+
+        If it is clearly worse than each node alone, the name of the candidate without edges, or
+        None if there is none.
+        """
+        if not self.ranking:
+            return None
+        alone = self.between(self.ranking[0], ALONE)
+        if alone.p_value <= self._level and alone.mean > 0:
+            return self.without_graph
+        first, rest = self.ranking[0], self.ranking[1:]
+        clear = [self.between(first, other).p_value <= self._level / len(rest) for other in rest]
+        return first if all(clear) else None
+
+    @property
+    def _level(self) -> float:
+        return 1 - self.confidence
+
+    def between(self, first: str, second: str) -> Difference:
+        """Difference of the losses of two fits; negative if the first is better.
+
+        Two graphs are compared on nodes left out, anything else on observations left out.
+        """
+        both = first in self.unseen and second in self.unseen
+        table = self.unseen if both else self.losses
+        return Difference.of(table[first].means.mean, table[second].means.mean)
+
+    def against_alone(self, name: str) -> tuple[float, float]:
+        """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
+        apart = self.between(name, ALONE)
+        if name == ALONE:
+            return 0.0, 0.0
+        quantile = stats.t.ppf(1 - self._level / 2, max(len(self.nodes) - 1, 1))
+        return apart.mean, float(quantile * apart.error)
+
+    @cached_property
+    def gains(self) -> tuple[FloatArray, FloatArray]:
+        """How much lower the loss of each node is with the best-ranked graph than alone.
+
+        And half the width of its interval; both of shape (n_nodes,).
+        """
+        gain, error, freedom = node_gains(
+            self.losses[ALONE].terms, self.losses[self.ranking[0]].terms, self.losses[ALONE].sizes
+        )
+        return gain, stats.t.ppf(1 - self._level / 2, freedom) * error
+
+    def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Held-out loss of one fit at every node, and half the width of its interval."""
+        means = self.losses[name].means
+        return means.mean, stats.t.ppf(1 - self._level / 2, means.freedom) * means.error
+
+    @property
+    def neighbors(self) -> list[str]:
+        """What neighbours did at every node: "helped", "hurt", "unclear" or "not assessed"."""
+        if not self.ranking:
+            return ["not assessed"] * len(self.nodes)
+        gain, half = self.gains
+        words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
+        return [str(word) for word in np.where(np.isnan(gain), "not assessed", words)]
+
+    def helped(self) -> list[Label]:
+        """Nodes whose loss is lower with the graph, beyond chance at the given confidence."""
+        return self._where(1) if self.ranking else []
+
+    def hurt(self) -> list[Label]:
+        """Nodes whose loss is higher with the graph, beyond chance at the given confidence."""
+        return self._where(-1) if self.ranking else []
+
+    def _where(self, sign: int) -> list[Label]:
+        gain, half = self.gains
+        return [self.nodes[i] for i in np.flatnonzero(sign * gain > half)]
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in plain language."""
+        if not self.ranking:
+            return "There is no graph to compare."
+        parts = [*self._which(), self._whether(), *self._learned(), self._where_in_words()]
+        return " ".join(parts)
+
+    def _which(self) -> list[str]:
+        if len(self.graphs) < 2:
+            return []
+        if self.best is not None and self.best in self.graphs:
+            others = listing(self.ranking[1:])
+            return [f"{self.best!r} fits the data best, clearly better than {others}."]
+        first = self.ranking[0]
+        tied = [
+            name
+            for name in self.ranking[1:]
+            if self.between(first, name).p_value > self._level / (len(self.ranking) - 1)
+        ]
+        if not tied:
+            return [f"{first!r} fits the data better than {listing(self.ranking[1:])}."]
+        return [f"No clear difference between {first!r} and {listing(tied)}."]
+
+    def _whether(self) -> str:
+        name = self.ranking[0]
+        what = "A graph learned from the data" if name == LEARNED else f"The graph {name!r}"
+        if name == "graph":
+            what = "The graph"
+        alone, shared = self.between(name, ALONE), self.between(name, SHARED)
+        if alone.p_value <= self._level:
+            text = f"{what} {'helped' if alone.mean < 0 else 'hurt'}: held-out losses are "
+            text += f"{abs(alone.mean):.2g} {'lower' if alone.mean < 0 else 'higher'} on average "
+            p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
+            text += f"than with each node alone ({p_value})."
+        else:
+            text = f"{what} made no clear difference against each node alone."
+        helped = alone.p_value <= self._level and alone.mean < 0
+        if alone.p_value <= self._level and not helped and self.without_graph is not None:
+            text += f" {self.without_graph!r} is the better choice."
+        if shared.p_value > self._level:
+            text += " Against one ratio for all nodes there is no clear difference."
+        elif shared.mean > 0:
+            text += f" One ratio for all nodes does better{' still' if helped else ''}."
+        if name == LEARNED and helped:
+            text += " Use it: fit(samples, comparison.learned_graph)."
+        return text
+
+    def _learned(self) -> list[str]:
+        """How a learned graph does beside those that were given."""
+        if not self.graphs or LEARNED not in self.losses:
+            return []
+        given = self.ranking[0]
+        apart = self.between(LEARNED, given)
+        if apart.p_value > self._level:
+            how = "does neither clearly better nor worse than"
+        else:
+            how = "does clearly better than" if apart.mean < 0 else "does worse than"
+        return [f"A graph learned from the data (learned_graph) {how} {given!r}."]
+
+    def _where_in_words(self) -> str:
+        helped, hurt = self.helped(), self.hurt()
+        count = int(np.isfinite(self.gains[0]).sum())
+        text = f"Neighbours clearly helped at {len(helped)} of {count} nodes"
+        return f"{text} and hurt at {len(hurt)}{': ' + listing(hurt) if hurt else ''}."
+
+    def summary(self) -> Any:
+        """One row per fit: mean loss, its difference to each node alone, and their errors."""
+        rows: dict[str, list[Any]] = {
+            "fit": [],
+            "loss": [],
+            "minus_alone": [],
+            "half_width": [],
+            "loss_unseen_nodes": [],
+        }
+        for name in sorted(self.losses, key=lambda item: self.losses[item].mean):
+            apart, half = self.against_alone(name)
+            rows["fit"].append(name)
+            rows["loss"].append(self.losses[name].mean)
+            rows["minus_alone"].append(apart)
+            rows["half_width"].append(half)
+            unseen = self.unseen.get(name)
+            rows["loss_unseen_nodes"].append(np.nan if unseen is None else unseen.mean)
+        return frames.make_frame(rows, self.backend)
+
+    def to_frame(self) -> Any:
+        """One row per node: losses with intervals, the gain over each node alone, and what it is.
+
+        For every fit the columns loss and half width of its interval; `gain`, `gain_low` and
+        `gain_high` of the best-ranked graph, and `neighbors`, one of "helped", "hurt", "unclear",
+        or "not assessed" at nodes with fewer than two observations in a sample.
+        """
+        columns: dict[str, Any] = {"node": list(self.nodes)}
+        for name in self.losses:
+            columns[f"loss, {name}"], columns[f"half width, {name}"] = self.node_losses(name)
+        if self.ranking:
+            gain, half = self.gains
+            columns |= {"gain": gain, "gain_low": gain - half, "gain_high": gain + half}
+            columns["neighbors"] = self.neighbors
+        return frames.make_frame(columns, self.backend)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Gain of every node, sorted, with intervals; returns the Axes."""
+        from graphratio.plotting import plot_gains
+
+        if not self.ranking:
+            raise InputError("no graph was compared, so there are no gains to plot", "Pass a graph")
+        gain, half = self.gains
+        return plot_gains(gain, half, ax=ax)
+
+    def __repr__(self) -> str:
+        lines = [f"GraphComparison of {len(self.losses)} fits at {len(self.nodes)} nodes"]
+        lines += [
+            f"  {name}: held-out loss {self.losses[name].mean:.4f}"
+            for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
+        ]
+        return "\n".join([*lines, f"  {self.verdict}"])
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return comparison_html(self)

@@ -1,0 +1,81 @@
+"""A graph learned from the data: every node is joined to those that change most like it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.data.graph import Graph
+from graphratio.evaluation.couplings import Coupling
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.selection.cross_validation import Candidates
+from graphratio.solvers import solve_nodes
+
+# Ridge of the fits that nodes are compared by, relative to a second moment of features.
+RIDGE = 0.1
+# Noise decides which of many directions differ; the leading ones tell kinds of change apart.
+COMPARED_DIRECTIONS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedFit:
+    """Learn the graph from the training data themselves, then fit the nodes together on it.
+
+    Attributes
+    ----------
+    nodes : tuple of labels
+    n_neighbors : int
+    candidates : Candidates
+    """
+
+    nodes: tuple[Label, ...]
+    n_neighbors: int
+    candidates: Candidates
+
+    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+        graph = learned_graph(moments, self.nodes, self.n_neighbors)
+        return Coupling(graph, self.candidates).solve(moments, lam, gam)
+
+
+def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) -> Graph:
+    """Join nodes whose ratios, each fitted by itself, are nearest to each other.
+
+    The distance of two ratios is that of their values on the data of all nodes, in the
+    directions in which the ratios differ most. Nodes without both samples stay without edges.
+
+    Parameters
+    ----------
+    moments : Moments
+    nodes : tuple of labels
+    n_neighbors : int
+    """
+    n_nodes = len(nodes)
+    lonely = Graph.empty(1).laplacian
+    objective = GraphObjective.of(moments, lonely, 1.0, RIDGE / n_nodes)
+    theta = solve_nodes(objective)[:, 0].astype(np.float64)
+    used = np.flatnonzero(moments.complete)
+    values = theta[used] @ _root(moments.second.mean().astype(np.float64))
+    centred = values - values.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ directions[:COMPARED_DIRECTIONS].T
+    count = min(n_neighbors, len(used) - 1)
+    if count < 1:
+        return Graph.empty(nodes)
+    _, near = cKDTree(points).query(points, k=count + 1)
+    rows = np.repeat(used, count + 1)
+    columns = used[near.ravel()]
+    joined = rows != columns
+    ones = np.ones(int(joined.sum()))
+    matrix = sparse.csr_array((ones, (rows[joined], columns[joined])), shape=(n_nodes, n_nodes))
+    return Graph.from_adjacency(matrix.maximum(matrix.T), nodes=nodes)
+
+
+def _root(matrix: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

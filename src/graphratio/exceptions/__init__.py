@@ -1,0 +1,29 @@
+"""Errors and warnings of the library: the public place to import them from."""
+
+from graphratio._utils.exceptions import (
+    ConvergenceWarning,
+    DataWarning,
+    EngineError,
+    FileFormatError,
+    GraphRatioError,
+    GraphRatioWarning,
+    InputError,
+    MissingDependencyError,
+    OverlapWarning,
+)
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataWarning",
+    "EngineError",
+    "FileFormatError",
+    "GraphRatioError",
+    "GraphRatioWarning",
+    "InputError",
+    "MissingDependencyError",
+    "OverlapWarning",
+]
+
+# Tracebacks and pickles name the place that users import from.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

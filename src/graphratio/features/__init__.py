@@ -1,0 +1,1 @@
+"""From points to features: kernels, the dictionary of atoms, the Nystrom map."""

@@ -1,0 +1,290 @@
+"""The dictionary: the points whose kernels span the estimates.
+
+The default is the paper's dictionary building: first every node keeps the observations that
+are not redundant among its own (coherence at most `node_coherence`), then the graph keeps
+those that are not redundant among all nodes' (`graph_coherence`). The levels of categorical
+columns take part in the first stage as if they were nodes. A greedy pass accepts a
+point when its largest kernel value with the points accepted before is at most the threshold.
+Read the other way round, every accepted point strikes out the later ones it covers, and that
+is how it is computed here: for all nodes at once, one accepted point per node and round.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.exceptions import ConvergenceWarning
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_choice
+from graphratio._utils.ragged import node_ranges
+from graphratio._utils.threads import in_parallel, n_threads
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.encoding import Encoding
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import as_points
+from graphratio.features.kernels import Kernel
+
+STRATEGIES = ("coherence", "uniform", "kmeans", "all")
+
+# Atoms of "uniform" and "kmeans" when max_atoms does not say.
+DEFAULT_ATOMS = 100
+
+# The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
+LARGEST_DICTIONARY = 6_000
+
+_BLOCK = 512
+
+# Candidates that are compared with the atoms at once, once most of them are redundant.
+_LONGEST_BLOCK = 2**17
+
+# A search tree is fast in few dimensions only.
+_TREE_FEATURES = 6
+
+# Similarities this close to the threshold are decided with all atoms.
+_CLOSE = 1e-9
+
+# Observations that the node stage works on at once.
+_FILTER_ROWS = 2**17
+
+
+def build_dictionary(
+    strategy: Any,
+    samples: NodeSamples,
+    kernel: Kernel,
+    sigma: FloatArray,
+    *,
+    node_coherence: float = 0.1,
+    graph_coherence: float = 0.99,
+    max_atoms: int | None = None,
+    random_state: np.random.Generator | None = None,
+) -> FloatArray:
+    """Choose the atoms, shape (n_atoms, n_features).
+
+    Parameters
+    ----------
+    strategy : {"coherence", "uniform", "kmeans", "all"} or array of shape (n_atoms, n_features)
+        "coherence" is the paper's two-level filter; "uniform" draws observations at random;
+        "kmeans" takes cluster centres; "all" takes every distinct observation; an array is
+        taken as it is.
+    samples : NodeSamples
+    kernel : Kernel
+    sigma : ndarray of shape (n_nodes,)
+        Bandwidth of every node, from the median heuristic; the graph stage uses their median.
+    node_coherence, graph_coherence : float
+    max_atoms : int, optional
+        At most this many. When more qualify, the ones kept are those that a pivoted Cholesky
+        factorisation of their Gram matrix picks first: at every step the atom that the atoms
+        before it represent worst.
+    random_state : numpy Generator, optional
+
+    Examples
+    --------
+    >>> from graphratio.features.kernels import get_kernel, median_bandwidths
+    >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
+    >>> kernel = get_kernel("gaussian")
+    >>> build_dictionary("coherence", samples, kernel, np.array([1.0])).ravel()
+    array([ 0.,  5., 20.])
+    """
+    if not isinstance(strategy, str):
+        atoms = np.array(as_points(strategy, samples.n_features, "dictionary"))
+        if not len(atoms):
+            raise InputError("the dictionary has no points", "Pass at least one")
+    else:
+        check_choice(strategy, "dictionary", STRATEGIES)
+        rng = random_state if random_state is not None else np.random.default_rng()
+        if strategy == "coherence":
+            middle = float(np.median(sigma))
+            chosen = node_filter(samples, kernel, sigma, node_coherence)
+            candidates = samples.values[chosen]
+            if samples.encoding is not None:
+                levels = _by_level(samples, samples.encoding)
+                same = np.full(levels.n_nodes, middle)
+                first = node_filter(levels, kernel, same, node_coherence)
+                candidates = np.vstack([candidates, levels.values[first]])
+            kept = graph_filter(candidates, kernel, middle, graph_coherence)
+            atoms = candidates[kept]
+        elif strategy == "all":
+            _, first = np.unique(samples.values, axis=0, return_index=True)
+            atoms = samples.values[np.sort(first)]
+        else:
+            atoms = _fixed_number(strategy, samples, max_atoms or DEFAULT_ATOMS, rng)
+    return limited(atoms, kernel, float(np.median(sigma)), max_atoms)
+
+
+def limited(
+    atoms: FloatArray, kernel: Kernel, bandwidth: float, max_atoms: int | None
+) -> FloatArray:
+    """At most `max_atoms` of the atoms, the most distinct ones; more than fit is an error."""
+    if max_atoms is not None and len(atoms) > max_atoms:
+        atoms = atoms[_most_distinct(atoms, kernel, bandwidth, max_atoms)]
+    if len(atoms) > LARGEST_DICTIONARY:
+        raise InputError(
+            f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",
+            "Set max_atoms, or choose another dictionary",
+        )
+    return atoms
+
+
+def node_filter(
+    samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float
+) -> IntArray:
+    """Rows of `samples.values` that the node stage keeps, in order.
+
+    Within a node the reference observations come first, as in the paper. The number of rounds
+    is the size of the largest node dictionary, and each round is one pass over what is left.
+    """
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    ranges = node_ranges(sizes, _FILTER_ROWS)
+    kept: list[IntArray] = [np.empty(0, dtype=np.intp)] * len(ranges)
+
+    def work(i: int) -> None:
+        rows = np.arange(samples.offsets[2 * ranges[i].start], samples.offsets[2 * ranges[i].stop])
+        kept[i] = _node_pass(samples, kernel, sigma, coherence, rows)
+
+    in_parallel(work, len(ranges))
+    return np.concatenate(kept)
+
+
+def _node_pass(
+    samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float, left: IntArray
+) -> IntArray:
+    """The node stage among some rows, which hold all of their nodes."""
+    kept = [left[:0]]
+    while left.size:
+        node = samples.node_index[left]
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        accepted = left[first]
+        kept.append(accepted)
+        of_node = np.cumsum(np.diff(node, prepend=-1) > 0) - 1
+        similarity = kernel.rowwise(
+            samples.values[left], samples.values[accepted][of_node], sigma[node]
+        )
+        fresh = similarity <= coherence
+        # An accepted point is done with, also at coherence 1, where it does not cover itself.
+        fresh[first] = False
+        left = left[fresh]
+    return np.sort(np.concatenate(kept))
+
+
+def _by_level(samples: NodeSamples, encoding: Encoding) -> NodeSamples:
+    """Every level of every category in the place of a node, with the observations that have it.
+
+    Observations of two levels cover each other in the node stage, so a node by itself may bring
+    no atom at a level; without one the ratio there could not move by itself.
+    """
+    feature, row = np.nonzero((samples.values == 1).T & encoding.is_indicator[:, np.newaxis])
+    levels, sizes = np.unique(feature, return_counts=True)
+    return NodeSamples(
+        nodes=tuple(levels.tolist()),
+        values=samples.values[row],
+        n_reference=sizes,
+        n_target=np.zeros_like(sizes),
+        feature_names=samples.feature_names,
+    )
+
+
+def graph_filter(
+    candidates: FloatArray, kernel: Kernel, bandwidth: float, coherence: float
+) -> IntArray:
+    """Positions of the candidates that the graph stage keeps, in order.
+
+    Blocks of candidates are first compared with all atoms found so far at once, and what
+    remains of a block with itself. Most of a long list is redundant, and one of the atoms found
+    early tells for nearly all of it: a search tree over the atoms finds the nearest one, and
+    only where rounding could decide are all atoms looked at.
+    """
+    kept = np.empty(0, dtype=np.intp)
+    begin, size = 0, _BLOCK
+    while begin < len(candidates):
+        block = np.arange(begin, min(begin + size, len(candidates)))
+        begin += size
+        if kept.size:
+            block = block[_uncovered(candidates, block, kept, kernel, bandwidth, coherence)]
+        fresh = _within(candidates, block, kernel, bandwidth, coherence)
+        kept = np.concatenate([kept, fresh])
+        # Longer blocks as soon as hardly anything of them is new.
+        size = 2 * size if block.size < _BLOCK // 8 else max(_BLOCK, size // 2)
+        size = min(size, _LONGEST_BLOCK)
+    return kept
+
+
+def _uncovered(
+    candidates: FloatArray,
+    block: IntArray,
+    kept: IntArray,
+    kernel: Kernel,
+    bandwidth: float,
+    coherence: float,
+) -> BoolArray:
+    """True for candidates of a block that no atom covers."""
+    if candidates.shape[1] > _TREE_FEATURES or block.size < 4 * _BLOCK:
+        similarity = kernel(candidates[block], candidates[kept], bandwidth)
+        return np.asarray(similarity.max(axis=1) <= coherence)
+    order = 1 if kernel.metric == "cityblock" else 2
+    _, nearest = cKDTree(candidates[kept]).query(candidates[block], p=order, workers=n_threads())
+    largest = kernel.rowwise(
+        candidates[block], candidates[kept[nearest]], np.full(block.size, bandwidth)
+    )
+    free = largest <= coherence
+    close = np.flatnonzero(np.abs(largest - coherence) <= _CLOSE)
+    if close.size:
+        similarity = kernel(candidates[block[close]], candidates[kept], bandwidth)
+        free[close] = similarity.max(axis=1) <= coherence
+    return np.asarray(free)
+
+
+def _within(
+    candidates: FloatArray, block: IntArray, kernel: Kernel, bandwidth: float, coherence: float
+) -> IntArray:
+    """The greedy pass among candidates, a part at a time."""
+    kept = block[:0]
+    for begin in range(0, block.size, _BLOCK):
+        part = block[begin : begin + _BLOCK]
+        if kept.size:
+            similarity = kernel(candidates[part], candidates[kept], bandwidth)
+            part = part[similarity.max(axis=1) <= coherence]
+        covers = kernel(candidates[part], candidates[part], bandwidth) > coherence
+        free = np.ones(part.size, dtype=bool)
+        for i in range(part.size):
+            if free[i]:
+                free[i + 1 :] &= ~covers[i, i + 1 :]
+        kept = np.concatenate([kept, part[free]])
+    return kept
+
+
+def _fixed_number(
+    strategy: str, samples: NodeSamples, n_atoms: int, rng: np.random.Generator
+) -> FloatArray:
+    distinct = np.unique(samples.values, axis=0)
+    n_atoms = min(n_atoms, len(distinct))
+    if strategy == "uniform":
+        return distinct[np.sort(rng.choice(len(distinct), n_atoms, replace=False))]
+    # Imported here: scikit-learn's cluster module would double the time of `import graphratio`.
+    from sklearn.cluster import KMeans
+
+    seed = int(rng.integers(2**31 - 1))
+    with warnings.catch_warnings():
+        # Fewer clusters than asked for is no problem here: repeated centres are dropped.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
+    return np.asarray(fitted.cluster_centers_, dtype=np.float64)
+
+
+def _most_distinct(atoms: FloatArray, kernel: Kernel, bandwidth: float, n_atoms: int) -> IntArray:
+    """Pivots of a Cholesky factorisation, without forming the whole Gram matrix."""
+    residual = np.ones(len(atoms))
+    factor = np.zeros((n_atoms, len(atoms)))
+    pivots = np.empty(n_atoms, dtype=np.intp)
+    for step in range(n_atoms):
+        pivot = int(np.argmax(residual))
+        pivots[step] = pivot
+        column = kernel(atoms[pivot : pivot + 1], atoms, bandwidth)[0]
+        column -= factor[:step, pivot] @ factor[:step]
+        factor[step] = column / np.sqrt(max(residual[pivot], np.finfo(np.float64).tiny))
+        residual = np.maximum(residual - factor[step] ** 2, 0.0)
+        residual[pivots[: step + 1]] = -1.0
+    return np.sort(pivots)

@@ -1,0 +1,233 @@
+"""Kernels of unit norm, and the median heuristic for their bandwidth.
+
+    gaussian     K(x, y) = exp(-||x - y||_2^2 / (2 sigma^2))
+    laplacian    K(x, y) = exp(-||x - y||_1 / sigma)
+
+Both have K(x, x) = 1, which the coherence of a dictionary relies on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from graphratio._utils.parameters import check_choice
+from graphratio._utils.threads import in_parallel
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+
+# Above this many features a matrix product is much faster than summing differences, and with
+# so many terms its cancellation is harmless.
+DIRECT_FEATURES = 16
+
+# The median heuristic looks at all pairs of at most this many observations of a node.
+MEDIAN_OBSERVATIONS = 256
+
+# Pairs that are looked at at once.
+MEDIAN_PAIRS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel exp(-profile(distance / bandwidth)) of unit norm.
+
+    Attributes
+    ----------
+    name : str
+    metric : str
+        The distance it is a function of, in SciPy's words.
+    """
+
+    name: str
+    metric: str
+
+    def __call__(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        bandwidth: float,
+        dtype: type[np.floating] = np.float64,
+    ) -> FloatArray:
+        """Kernel matrix of two sets of points, shape (len(x), len(y)), in the given precision.
+
+        Distances are always computed in double precision.
+
+        Examples
+        --------
+        >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
+        array([[1.   , 0.135]])
+        """
+        # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+        bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
+        # Beyond the largest number the kernel is zero, as it should be.
+        with np.errstate(over="ignore"):
+            if self.metric == "cityblock":
+                values = cdist(x, y, "cityblock")
+                values *= -1.0 / bandwidth
+            else:
+                values = squared_distances(x, y)
+                scale = -0.5 / bandwidth / bandwidth
+                if np.isfinite(scale):
+                    values *= scale
+                else:
+                    # The square of a very small bandwidth underflows: divide twice instead.
+                    values /= -2 * bandwidth
+                    values /= bandwidth
+            values = values.astype(dtype, copy=False)
+        return np.asarray(np.exp(values, out=values))
+
+    def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:
+        """Kernel of matching rows, shape (len(x),); bandwidth has shape (len(x),)."""
+        scaled = (x - y) / bandwidth[:, np.newaxis]
+        if self.metric == "cityblock":
+            return np.asarray(np.exp(-np.abs(scaled).sum(axis=1)))
+        return np.asarray(np.exp(-0.5 * np.einsum("ij,ij->i", scaled, scaled)))
+
+    def pair_distances(self, x: FloatArray) -> FloatArray:
+        """Distances of all pairs within each of several sets, shape (n_sets, n_pairs).
+
+        `x` has shape (n_sets, n_points, n_features).
+        """
+        first, second = np.triu_indices(x.shape[1], k=1)
+        if self.metric == "cityblock":
+            return _sum_over_features(x, first, second, np.abs)
+        if x.shape[2] <= DIRECT_FEATURES:
+            return np.asarray(np.sqrt(_sum_over_features(x, first, second, np.square)))
+        centred = x - x.mean(axis=1, keepdims=True)
+        gram = centred @ centred.transpose(0, 2, 1)
+        norms = np.einsum("bii->bi", gram)
+        squares = norms[:, first] + norms[:, second] - 2 * gram[:, first, second]
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _sum_over_features(
+    x: FloatArray,
+    first: IntArray,
+    second: IntArray,
+    term: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    total = np.zeros((x.shape[0], first.size))
+    for column in np.moveaxis(x, 2, 0):
+        total += term(column[:, first] - column[:, second])
+    return total
+
+
+def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Squared Euclidean distances, shape (len(x), len(y)), never negative."""
+    if x.shape[1] <= DIRECT_FEATURES or not len(y):
+        return np.asarray(cdist(x, y, "sqeuclidean"))
+    centre = y.mean(axis=0)
+    left, right = x - centre, y - centre
+    values = left @ right.T
+    values *= -2.0
+    size = np.einsum("ij,ij->i", left, left)[:, np.newaxis] + np.einsum("ij,ij->i", right, right)
+    values += size
+    # What is left of equal points after cancellation is rounding, not distance.
+    size *= x.shape[1] * np.finfo(np.float64).eps
+    values[values <= size] = 0.0
+    return np.asarray(values)
+
+
+KERNELS = {
+    "gaussian": Kernel("gaussian", "euclidean"),
+    "laplacian": Kernel("laplacian", "cityblock"),
+}
+
+
+def get_kernel(name: object) -> Kernel:
+    """Look up a kernel by name."""
+    return KERNELS[check_choice(name, "kernel", tuple(KERNELS))]
+
+
+def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
+    """Median distance between the observations of a node, for every node, shape (n_nodes,).
+
+    The reference sample is used; where it has fewer than two distinct observations, the target
+    sample. Zero distances count unless half of all are zero, in which case the median of the
+    others is taken. A node for which neither sample gives a value gets the median over the
+    other nodes, and 1 if there are none. Of more than 256 observations a scattered subset of 256
+    stands for all, so that the cost stays linear in the sample size.
+
+    Examples
+    --------
+    >>> samples = NodeSamples.from_arrays([[0.0, 1.0, 3.0], []], [[5.0], [0.0, 4.0]])
+    >>> median_bandwidths(samples, get_kernel("gaussian"))
+    array([2., 4.])
+    """
+    return fill_unknown(node_medians(samples, kernel))
+
+
+def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
+    """Median distances as in `median_bandwidths`, NaN where a node's own samples give none."""
+    starts, sizes = samples.offsets[:-1], np.diff(samples.offsets)
+    sigma = _medians(samples.values, starts[0::2], sizes[0::2], kernel)
+    lacking = np.flatnonzero(np.isnan(sigma))
+    if lacking.size:
+        sigma[lacking] = _medians(
+            samples.values, starts[1::2][lacking], sizes[1::2][lacking], kernel
+        )
+    return sigma
+
+
+def fill_unknown(sigma: FloatArray) -> FloatArray:
+    """Put the median of the known bandwidths where one is NaN, and 1 if none is known.
+
+    Examples
+    --------
+    >>> fill_unknown(np.array([1.0, np.nan, 3.0]))
+    array([1., 2., 3.])
+    """
+    known = sigma[~np.isnan(sigma)]
+    return np.where(np.isnan(sigma), np.median(known) if known.size else 1.0, sigma)
+
+
+def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kernel) -> FloatArray:
+    """Median of the pairwise distances of every segment; NaN where all are zero or none."""
+    medians = np.full(len(starts), np.nan)
+    used = np.minimum(sizes, MEDIAN_OBSERVATIONS)
+    # Segments of one width at a time, so that no pair is padding.
+    for width in np.unique(used[used >= 2]):
+        members = np.flatnonzero(used == width)
+        parts = np.array_split(members, -(-members.size * int(width) ** 2 // MEDIAN_PAIRS))
+
+        def work(i: int, width: int = int(width), parts: Sequence[IntArray] = parts) -> None:
+            step = _scattered(width, sizes[parts[i]])
+            distances = kernel.pair_distances(values[starts[parts[i], np.newaxis] + step])
+            medians[parts[i]] = _positive_median(distances)
+
+        in_parallel(work, len(parts))
+    return medians
+
+
+def _scattered(width: int, sizes: IntArray) -> IntArray:
+    """Positions of `width` out of `sizes` rows, one at random in each of `width` equal parts.
+
+    Regular steps would see only one half of rows that alternate. The draw is always the same.
+    """
+    shift = np.random.default_rng(0).random(width) if (sizes > width).any() else np.zeros(width)
+    return ((np.arange(width) + shift) * sizes[:, np.newaxis] / width).astype(np.intp)
+
+
+def _positive_median(distances: FloatArray) -> FloatArray:
+    middle = np.median(distances, axis=1)
+    for row in np.flatnonzero(middle == 0):
+        positive = distances[row][distances[row] > 0]
+        middle[row] = np.median(positive) if positive.size else np.nan
+    return np.asarray(middle)
+
+
+def bandwidth_grid(sigma: FloatArray) -> FloatArray:
+    """Candidates of the paper's appendix: minimum, median and maximum and what lies between.
+
+    Examples
+    --------
+    >>> bandwidth_grid(np.array([1.0, 2.0, 4.0]))
+    array([1. , 1.5, 2. , 3. , 4. ])
+    """
+    low, middle, high = float(sigma.min()), float(np.median(sigma)), float(sigma.max())
+    grid = (low, (low + middle) / 2, middle, (middle + high) / 2, high)
+    return np.array(sorted({value for value in grid if math.isfinite(value)}))

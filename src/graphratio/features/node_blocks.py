@@ -1,0 +1,184 @@
+"""Nodes with similar sample sizes as rectangles: each node's rows against its own centres.
+
+Symbols
+-------
+k, R, T, C  nodes, reference rows, target rows and centres of a rectangle
+phi         kernel of a row and a centre of the same node, zero where either is padding
+
+The classical estimators give every node its own basis functions, so nothing is shared between
+nodes but the shape of the computation. Distances are formed once and serve all bandwidths;
+padding is at infinite distance, so that its kernel is exactly zero and no mask is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.ragged import batches
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import DIRECT_FEATURES, Kernel
+
+# Rectangles are split so that their distances have at most about this many entries: larger ones
+# leave the cache and are slower.
+LARGEST_RECTANGLE = 400_000
+
+
+def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArray:
+    """What the kernel is a function of, for several pairs of sets at once.
+
+    Parameters
+    ----------
+    x : ndarray of shape (k, n_rows, n_features), or (1, n_rows, n_features) for all alike
+    y : ndarray of shape (k, n_centres, n_features)
+    kernel : Kernel
+
+    Returns
+    -------
+    distances : ndarray of shape (k, n_rows, n_centres)
+        Squared Euclidean distances for the Gaussian kernel, 1-norms for the Laplacian.
+
+    Examples
+    --------
+    >>> from graphratio.features.kernels import get_kernel
+    >>> batched_distances(np.zeros((1, 1, 1)), np.array([[[1.0], [3.0]]]), get_kernel("gaussian"))
+    array([[[1., 9.]]])
+    """
+    absolute = kernel.metric == "cityblock"
+    if x.shape[2] > DIRECT_FEATURES and not absolute:
+        centre = y.mean(axis=1, keepdims=True)
+        left, right = x - centre, y - centre
+        values = -2.0 * (left @ right.transpose(0, 2, 1))
+        values += np.einsum("krd,krd->kr", left, left)[:, :, np.newaxis]
+        values += np.einsum("kcd,kcd->kc", right, right)[:, np.newaxis, :]
+        return np.asarray(np.maximum(values, 0.0, out=values))
+    total = np.zeros((y.shape[0], x.shape[1], y.shape[1]))
+    for feature in range(x.shape[2]):
+        difference = x[:, :, np.newaxis, feature] - y[:, np.newaxis, :, feature]
+        total += np.abs(difference) if absolute else np.square(difference)
+    return total
+
+
+def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) -> FloatArray:
+    """Kernel from distances, shape (k, n_rows, n_centres); bandwidth has shape (k,)."""
+    # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+    width = np.maximum(bandwidth, np.finfo(np.float64).tiny)[:, np.newaxis, np.newaxis]
+    # Beyond the largest number the kernel is zero, as it should be.
+    with np.errstate(over="ignore"):
+        if kernel.metric == "cityblock":
+            values = distances / -width
+        else:
+            # Two factors, since the square of a very small bandwidth would underflow.
+            values = distances * (-0.5 / width)
+            values /= width
+    return np.asarray(np.exp(values, out=values))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBlock:
+    """Some nodes, with the distances of their rows to their own centres.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (k,)
+    sizes : ndarray of shape (k, 2)
+        Of the reference and the target sample.
+    reference_distances : ndarray of shape (k, R, C)
+    target_distances : ndarray of shape (k, T, C)
+        Infinite where the row or the centre is padding.
+    target_rows : ndarray of shape (k, T)
+        Rows of `NodeSamples.values`; where the row is padding an arbitrary one.
+    target_valid : ndarray of shape (k, T)
+        False where the row is padding.
+    present : ndarray of shape (k, C)
+        False where the centre is padding.
+    kernel : Kernel
+    """
+
+    nodes: IntArray
+    sizes: IntArray
+    reference_distances: FloatArray
+    target_distances: FloatArray
+    target_rows: IntArray
+    target_valid: BoolArray
+    present: BoolArray
+    kernel: Kernel
+
+    def features(self, bandwidth: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Features phi of the reference and the target rows, shapes (k, R, C) and (k, T, C).
+
+        `bandwidth` has shape (k,).
+        """
+        return (
+            kernel_values(self.reference_distances, bandwidth, self.kernel),
+            kernel_values(self.target_distances, bandwidth, self.kernel),
+        )
+
+
+def node_blocks(
+    samples: NodeSamples, centres: FloatArray, n_centres: IntArray, kernel: Kernel
+) -> Iterator[NodeBlock]:
+    """Group all nodes into rectangles of similar sizes in both samples.
+
+    Parameters
+    ----------
+    samples : NodeSamples
+        Every node has both samples.
+    centres : ndarray of shape (n_nodes, c, n_features)
+    n_centres : ndarray of shape (n_nodes,)
+        How many of the c centres of a node count; the others are padding.
+    kernel : Kernel
+
+    Examples
+    --------
+    >>> from graphratio.features.kernels import get_kernel
+    >>> samples = NodeSamples.from_arrays([[0.0, 1.0], [5.0]], [[0.0], [5.0]])
+    >>> for block in node_blocks(samples, np.array([[[0.0]], [[5.0]]]), np.array([1, 1]),
+    ...                          get_kernel("gaussian")):
+    ...     print(block.nodes, block.reference_distances.ravel())
+    [1] [0.]
+    [0] [0. 1.]
+    """
+    starts = samples.offsets[:-1]
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    for target in batches(starts[1::2], sizes[:, 1]):
+        members = target.segments
+        for reference in batches(starts[0::2][members], sizes[members, 0]):
+            group = reference.segments
+            n_rows = reference.rows.shape[1] + target.rows.shape[1]
+            most = int(n_centres[members[group]].max())
+            count = max(1, LARGEST_RECTANGLE // (n_rows * most))
+            for begin in range(0, group.size, count):
+                part = slice(begin, begin + count)
+                nodes = members[group[part]]
+                present = np.arange(most) < n_centres[nodes, np.newaxis]
+                rows = target.rows[group[part]]
+                valid = None if target.valid is None else target.valid[group[part]]
+                ref_valid = None if reference.valid is None else reference.valid[part]
+                points = centres[nodes, :most]
+                yield NodeBlock(
+                    nodes,
+                    sizes[nodes],
+                    _padded(
+                        samples.values[reference.rows[part]], ref_valid, points, present, kernel
+                    ),
+                    _padded(samples.values[rows], valid, points, present, kernel),
+                    rows,
+                    np.ones(rows.shape, dtype=bool) if valid is None else valid,
+                    present,
+                    kernel,
+                )
+
+
+def _padded(
+    x: FloatArray, valid: BoolArray | None, y: FloatArray, present: BoolArray, kernel: Kernel
+) -> FloatArray:
+    distances = batched_distances(x, y, kernel)
+    if valid is not None:
+        distances[~valid] = np.inf
+    if not present.all():
+        np.copyto(distances, np.inf, where=~present[:, np.newaxis, :])
+    return distances

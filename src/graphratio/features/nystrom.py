@@ -1,0 +1,187 @@
+"""Nystrom features: the kernel space restricted to the span of the dictionary.
+
+The paper's feature map is psi(x) = K_DD^{-1/2} (K(x, d_1), ..., K(x, d_L)). Any orthogonal
+rotation of it gives the same functions and the same norms. Here the whitening comes from a
+pivoted Cholesky factorisation of K_DD, which also drops near-null directions: atoms whose
+squared distance to the span of the atoms kept, in the kernel space, is below a tolerance (all
+atoms have norm one, so it is relative).
+
+Symbols
+-------
+sigma       bandwidth
+R           whitening, K_PP = (R R')^{-1} on the pivots P
+psi         features, shape (n_points, m)
+w           eigenvalues of the mean second moment in the features
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from graphratio._utils.typing import FloatArray
+from graphratio.features.kernels import Kernel
+
+# Squared distance to the span of the others below which an atom is dropped. Tight, so that a
+# given dictionary is taken at its word; with many atoms, where nearly all that is dropped is
+# noise and the cost grows with the square of what is kept, less so.
+RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE_LARGE = 1e-8
+LARGE_DICTIONARY = 100
+
+# Points from which it is first estimated which directions matter, and their share among many:
+# directions that few points have a part in need more to be told apart.
+PRINCIPAL_ROWS = 4096
+PRINCIPAL_SHARE = 1 / 128
+
+BLOCK_ROWS = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class NystromMap:
+    """Feature map of a kernel, a bandwidth and a dictionary.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    bandwidth : float
+    pivots : ndarray of shape (n_pivots, n_features)
+        The atoms that carry the features.
+    transform : ndarray of shape (n_pivots, n_components)
+        Features are the kernel values at the pivots times this.
+    """
+
+    kernel: Kernel
+    bandwidth: float
+    pivots: FloatArray
+    transform: FloatArray
+
+    @classmethod
+    def build(
+        cls,
+        kernel: Kernel,
+        dictionary: FloatArray,
+        bandwidth: float,
+        tolerance: float | None = None,
+    ) -> NystromMap:
+        """Whiten the kernels of a dictionary.
+
+        `tolerance` is by default 1e-12 up to 100 atoms and 1e-8 beyond.
+
+        Examples
+        --------
+        >>> from graphratio.features.kernels import get_kernel
+        >>> points = np.array([[0.0], [1.0], [1.0], [3.0]])
+        >>> features = NystromMap.build(get_kernel("gaussian"), points, 1.0)
+        >>> features.n_components  # the repeated point adds nothing
+        3
+        >>> psi = features(points)
+        >>> np.allclose(psi @ psi.T, get_kernel("gaussian")(points, points, 1.0))
+        True
+        """
+        if tolerance is None:
+            large = len(dictionary) > LARGE_DICTIONARY
+            tolerance = RANK_TOLERANCE_LARGE if large else RANK_TOLERANCE
+        gram = kernel(dictionary, dictionary, bandwidth)
+        factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
+        kept = order[:rank] - 1
+        whitening = linalg.solve_triangular(
+            np.tril(factor[:rank, :rank]), np.eye(rank), lower=True
+        ).T
+        return cls(kernel, bandwidth, dictionary[kept], np.ascontiguousarray(whitening))
+
+    @property
+    def n_components(self) -> int:
+        """Number of features, at most the number of atoms."""
+        return int(self.transform.shape[1])
+
+    def __call__(self, x: FloatArray, dtype: type[np.floating] = np.float64) -> FloatArray:
+        """Features of points, shape (n_points, n_components), computed in the given precision."""
+        psi = np.empty((len(x), self.n_components), dtype=dtype)
+        transform = self.transform.astype(dtype, copy=False)
+        # Block by block, so that the kernel values stay in the cache.
+        for begin in range(0, len(x), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
+            np.matmul(values, transform, out=psi[rows])
+        return psi
+
+    def principal(
+        self,
+        x: FloatArray,
+        weights: FloatArray,
+        floor: float = 0.0,
+        dtype: type[np.floating] = np.float64,
+    ) -> tuple[NystromMap, FloatArray]:
+        """Rotate so that the weighted second moment of `x` is diagonal, largest first.
+
+        In these coordinates the average over nodes of the quadratic problem is diagonal, which
+        is what makes the mean-field preconditioner a plain division. A first rotation, from a
+        fixed random subset of the points, tells which directions matter; a second one among
+        those, from all points, makes the moment diagonal.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_points, n_features)
+        weights : ndarray of shape (n_points,)
+        floor : float, default 0
+            Leave out directions whose share of the total second moment is below this.
+        dtype : floating type
+            Precision of the returned features.
+
+        Returns
+        -------
+        rotated : NystromMap
+        psi : ndarray of shape (n_points, n_components)
+            The features of `x` under the rotated map.
+        """
+        rough = self.aligned(x, weights, floor) if floor > 0 else self
+        psi = rough(x, dtype)
+        rotated, vectors = rough._rotated(psi, weights, 0.0)
+        vectors = vectors.astype(dtype)
+        # In place, since features are what takes most memory.
+        for begin in range(0, len(psi), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            psi[rows] = psi[rows] @ vectors
+        return rotated, psi
+
+    def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
+        """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""
+        # At random, since regular steps through sorted rows may miss a whole sample.
+        count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
+        rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
+        return self._rotated(self(x[rows]), weights[rows], floor)[0]
+
+    def _rotated(
+        self, psi: FloatArray, weights: FloatArray, floor: float
+    ) -> tuple[NystromMap, FloatArray]:
+        """Diagonalise the weighted second moment of features; also return the rotation."""
+        return self.rotated(weighted_moment(psi, weights), floor)
+
+    def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
+        """Rotate so that a second moment of the features becomes diagonal, largest first.
+
+        Parameters
+        ----------
+        moment : ndarray of shape (n_components, n_components)
+        floor : float
+            Leave out directions whose share of the trace is below this.
+
+        Returns
+        -------
+        rotated : NystromMap
+        vectors : ndarray of shape (n_components, n_kept)
+            The rotation: new features are the old ones times this.
+        """
+        w, vectors = np.linalg.eigh(moment.astype(np.float64))
+        kept = max(1, int(np.count_nonzero(w >= floor * w.sum()))) if floor > 0 else len(w)
+        vectors = vectors[:, : -kept - 1 : -1]
+        transform = np.ascontiguousarray(self.transform @ vectors)
+        return NystromMap(self.kernel, self.bandwidth, self.pivots, transform), vectors
+
+
+def weighted_moment(psi: FloatArray, weights: FloatArray) -> FloatArray:
+    """Sum of weight * psi psi' over rows, shape (m, m)."""
+    return np.asarray(psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype)))

@@ -1,0 +1,109 @@
+"""Folds of a cross-validation: who is in which, and the moments with and without one.
+
+Every sample of every node is split on its own. The features of all observations are computed
+once; training moments are the total minus those of the fold.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.moments.node_moments import (
+    Moments,
+    MomentSums,
+    factored_moments,
+    mixing_weights,
+    moments_without,
+)
+
+
+def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
+    """Fold of every observation, shape (n_observations,).
+
+    Each sample of each node is split on its own, at random and as evenly as possible, so every
+    fold has its share of every node. With fewer observations than folds some folds have none
+    of that node; the node then does not count in their mean. Both samples of a node leave out
+    the same folds, so that a fold with one of them has the other too if it can.
+
+    Examples
+    --------
+    >>> samples = NodeSamples.from_arrays([0.0] * 10, [0.0] * 5)
+    >>> folds = assign_folds(samples, 5, np.random.default_rng(0))
+    >>> np.bincount(folds[:10]), np.bincount(folds[10:])
+    (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
+    """
+    keys = random_state.random(samples.n_observations)
+    return folds_by_key(
+        samples, keys, random_state.integers(n_folds, size=samples.n_nodes), n_folds
+    )
+
+
+def folds_by_key(
+    samples: NodeSamples, keys: FloatArray, offset: IntArray, n_folds: int
+) -> IntArray:
+    """Deal the observations of every sample out to the folds, by increasing key.
+
+    Parameters
+    ----------
+    samples : NodeSamples
+    keys : ndarray of shape (n_observations,)
+    offset : ndarray of shape (n_nodes,)
+        The fold that the first observation of a node's samples goes to.
+    n_folds : int
+    """
+    segment = 2 * samples.node_index + samples.is_target
+    shuffled = np.lexsort((keys, segment))
+    position = np.arange(samples.n_observations) - samples.offsets[segment]
+    folds = np.empty(samples.n_observations, dtype=np.intp)
+    folds[shuffled] = (position + offset[samples.node_index]) % n_folds
+    return folds
+
+
+def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
+    """Weight of every observation in its node's mixed mean, shape (n_observations,)."""
+    return np.repeat(mixing_weights(sizes, alpha).ravel(), sizes.ravel())
+
+
+class FoldedMoments:
+    """Moments of features, ready to be split by folds.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n_observations, m)
+        Rows sorted by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+    folds : ndarray of shape (n_observations,)
+    alpha : float, or ndarray of shape (n_nodes,)
+    prior_ratio : float
+    """
+
+    def __init__(
+        self,
+        psi: FloatArray,
+        sizes: IntArray,
+        folds: IntArray,
+        alpha: float | FloatArray,
+        prior_ratio: float,
+    ) -> None:
+        self.psi, self.folds = psi, folds
+        self.alpha, self.prior_ratio = alpha, prior_ratio
+        self.shape = sizes.shape
+        self.segment = np.repeat(np.arange(sizes.size), sizes.ravel())
+
+    @cached_property
+    def total(self) -> MomentSums:
+        """Sums over all observations."""
+        sizes = np.bincount(self.segment, minlength=self.shape[0] * 2)
+        return MomentSums.of(self.psi, sizes.reshape(self.shape))
+
+    def split(self, fold: int) -> tuple[Moments, Moments]:
+        """Training moments, which are the total minus the fold, and those of the fold."""
+        rows = np.flatnonzero(self.folds == fold)
+        counts = np.bincount(self.segment[rows], minlength=self.shape[0] * 2)
+        psi, sizes = self.psi[rows], counts.reshape(self.shape)
+        train = moments_without(self.total, psi, sizes, self.alpha, self.prior_ratio)
+        return train, factored_moments(psi, sizes, self.alpha, self.prior_ratio)

@@ -1,0 +1,103 @@
+"""Losses and divergences of estimated ratios.
+
+Symbols
+-------
+f           estimated ratio, f = rho + g with the prior ratio rho and the fitted part g
+A, b        moments of the data it is evaluated on, b centred with the same rho
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.moments.node_moments import Moments, has_both, mixing_weights, segment_indicator
+
+# Ratios below this count as this in logarithms, so that a single point cannot make a mean
+# infinite.
+SMALLEST_RATIO = 1e-12
+
+
+def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
+    """Loss of the ratio at every node from moments, the paper's L_v: 1/2 E_{p^alpha} f^2 - E_q f.
+
+    For f = rho + g this is 1/2 theta' A theta - b' theta + rho^2 / 2 - rho. NaN at nodes that
+    lack a sample, where it is not defined.
+
+    Parameters
+    ----------
+    moments : Moments
+    theta : ndarray of shape (n_nodes, n_candidates, m)
+
+    Returns
+    -------
+    losses : ndarray of shape (n_nodes, n_candidates)
+    """
+    losses = 0.5 * moments.second.quadratic(theta)
+    losses -= (theta @ moments.first[:, :, np.newaxis])[:, :, 0]
+    rho = moments.prior_ratio
+    losses += 0.5 * rho**2 - rho
+    losses[~moments.complete] = np.nan
+    return losses
+
+
+def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
+    """Loss of the ratio at every node from its values at the node's own observations.
+
+    Parameters
+    ----------
+    ratios : ndarray of shape (n_observations,)
+        Estimated ratio at every observation, by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+    alpha : float
+
+    Returns
+    -------
+    losses : ndarray of shape (n_nodes,)
+        1/2 E_{p^alpha} f^2 - E_q f, every mean over its own sample; NaN at nodes that lack one.
+
+    Examples
+    --------
+    >>> ratio_losses(np.array([1.0, 1.0, 1.0]), np.array([[2, 1]]), alpha=0.1)
+    array([-0.5])
+    """
+    indicator = segment_indicator(sizes.ravel(), ratios.dtype)
+    squares = (indicator @ ratios**2).reshape(sizes.shape)
+    target = (indicator @ ratios).reshape(sizes.shape)[:, 1] / np.maximum(sizes[:, 1], 1)
+    losses = 0.5 * np.einsum("vk,vk->v", mixing_weights(sizes, alpha), squares) - target
+    return np.where(has_both(sizes), losses, np.nan)
+
+
+def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
+    """Pearson divergence PE(p^alpha || q) at every node: minus the loss minus one half.
+
+    The estimate can be negative; it is reported as it is.
+    """
+    return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
+
+
+def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
+    """Kullback-Leibler divergence KL(q || p) at every node: the mean of log f over its target.
+
+    Ratios below 1e-12 count as 1e-12. The estimate can be negative; it is reported as it is.
+
+    Parameters
+    ----------
+    ratios : ndarray of shape (n_observations,)
+        Estimated ratio at every observation, by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+
+    Returns
+    -------
+    divergences : ndarray of shape (n_nodes,)
+        NaN at nodes that lack a sample.
+
+    Examples
+    --------
+    >>> kl_divergences(np.array([0.5, np.e, 1.0]), np.array([[1, 2]]))
+    array([0.5])
+    """
+    logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
+    indicator = segment_indicator(sizes.ravel(), logarithms.dtype)
+    sums = (indicator @ logarithms).reshape(sizes.shape)
+    return np.where(has_both(sizes), sums[:, 1] / np.maximum(sizes[:, 1], 1), np.nan)

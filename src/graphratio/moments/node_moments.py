@@ -1,0 +1,300 @@
+"""Per-node moments of the features: all that the estimates see of the data.
+
+Symbols
+-------
+psi         features of the observations, shape (n_observations, m)
+H, H'       mean of psi psi' over the reference and the target sample of a node (m x m)
+h, h'       mean of psi over the same
+A           mixed second moment (1 - alpha) H + alpha H'
+b           first moment of the problem: h' for ratios shrunk towards 0, and
+            h' - rho ((1 - alpha) h + alpha h') for ratios shrunk towards rho
+
+Folds and windows re-enter here: `MomentSums` are added and subtracted, in the factored form
+only the weights of the rows change. Every mean divides by the size of its own sample. A node
+that lacks one of its samples contributes nothing: its A and b are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.ragged import as_slice, batches
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.moments.second_moments import CompactSecond as CompactSecond
+from graphratio.moments.second_moments import DenseSecond as DenseSecond
+from graphratio.moments.second_moments import FactoredSecond as FactoredSecond
+from graphratio.moments.second_moments import SecondMoment as SecondMoment
+
+# Entries of second moments that are worked on at once, to stay in the cache.
+CHUNK_ENTRIES = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The data of the quadratic problem: A_v and b_v of all nodes.
+
+    Attributes
+    ----------
+    second : SecondMoment
+    first : ndarray of shape (n_nodes, m)
+    complete : ndarray of shape (n_nodes,)
+        False at nodes that lack a sample and contribute nothing.
+    prior_ratio : float
+        The constant rho that ratios are shrunk towards.
+    """
+
+    second: SecondMoment
+    first: FloatArray
+    complete: BoolArray
+    prior_ratio: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSums:
+    """Sums of psi psi' and psi over the two samples of every node, and their sizes.
+
+    Sums of disjoint sets of observations are added, those of a subset are subtracted.
+
+    Attributes
+    ----------
+    second : ndarray of shape (n_nodes, 2, m, m)
+        Reference first, then target.
+    first : ndarray of shape (n_nodes, 2, m)
+    sizes : ndarray of shape (n_nodes, 2)
+    """
+
+    second: FloatArray
+    first: FloatArray
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, psi: FloatArray, sizes: IntArray) -> MomentSums:
+        """Sum over rows that are sorted by node, reference before target.
+
+        Parameters
+        ----------
+        psi : ndarray of shape (n_rows, m)
+        sizes : ndarray of shape (n_nodes, 2)
+            How many rows each sample has.
+        """
+        flat = sizes.ravel()
+        starts = np.concatenate([[0], np.cumsum(flat)[:-1]])
+        m = psi.shape[1]
+        second = np.zeros((flat.size, m, m), dtype=psi.dtype)
+        for batch in batches(starts, flat):
+            rows = rectangle_of(psi, batch.rows, batch.valid)
+            if batch.segments.size == flat.size:
+                np.matmul(rows.transpose(0, 2, 1), rows, out=second)
+            else:
+                second[batch.segments] = rows.transpose(0, 2, 1) @ rows
+        shape = (len(sizes), 2)
+        first = segment_indicator(flat, psi.dtype) @ psi
+        return cls(second.reshape(*shape, m, m), first.reshape(*shape, m), sizes)
+
+    def __add__(self, other: MomentSums) -> MomentSums:
+        return MomentSums(
+            self.second + other.second, self.first + other.first, self.sizes + other.sizes
+        )
+
+    def __sub__(self, other: MomentSums) -> MomentSums:
+        return MomentSums(
+            self.second - other.second, self.first - other.first, self.sizes - other.sizes
+        )
+
+    def mixed(self, alpha: float | FloatArray, prior_ratio: float = 0.0) -> Moments:
+        """Divide by the sizes and mix: A = (1 - alpha) H + alpha H', and b."""
+        scale = mixing_weights(self.sizes, alpha).astype(self.second.dtype)
+        n_nodes, _, m, _ = self.second.shape
+        # A row of two weights times two rows of m * m sums, for every node.
+        blocks = (scale[:, np.newaxis] @ self.second.reshape(n_nodes, 2, m * m)).reshape(-1, m, m)
+        first = problem_first(self.first, self.sizes, alpha, prior_ratio)
+        return Moments(DenseSecond(blocks), first, has_both(self.sizes), prior_ratio)
+
+
+def has_both(sizes: IntArray) -> BoolArray:
+    """True at nodes with observations in both samples, shape (n_nodes,)."""
+    return np.asarray((sizes > 0).all(axis=1))
+
+
+def mixing_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
+    """(1 - alpha) / n and alpha / n' of every node, shape (n_nodes, 2); zero where one lacks.
+
+    `alpha` is one number, or one for every node.
+    """
+    complete = has_both(sizes)[:, np.newaxis]
+    shares = np.stack([1 - np.asarray(alpha), np.asarray(alpha)], axis=-1)
+    return np.where(complete, shares / np.maximum(sizes, 1), 0.0)
+
+
+def problem_first(
+    first: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float
+) -> FloatArray:
+    """First moment b of the problem from the sums of psi, shape (n_nodes, m)."""
+    per_target = (has_both(sizes) / np.maximum(sizes[:, 1], 1)).astype(first.dtype)
+    target_mean = first[:, 1] * per_target[:, np.newaxis]
+    if prior_ratio == 0:
+        return np.asarray(target_mean)
+    scale = mixing_weights(sizes, alpha).astype(first.dtype)
+    return np.asarray(target_mean - prior_ratio * np.einsum("vk,vkm->vm", scale, first))
+
+
+def segment_indicator(sizes: IntArray, dtype: np.dtype[np.floating]) -> sparse.csr_array:
+    """Sparse matrix that sums consecutive rows, shape (n_segments, n_rows)."""
+    total = int(sizes.sum())
+    pointer = np.concatenate([[0], np.cumsum(sizes)])
+    entries = (np.ones(total, dtype=dtype), np.arange(total), pointer)
+    return sparse.csr_array(entries, shape=(len(sizes), total))
+
+
+def factored_moments(
+    psi: FloatArray,
+    sizes: IntArray,
+    alpha: float | FloatArray,
+    prior_ratio: float = 0.0,
+    keep: BoolArray | None = None,
+) -> Moments:
+    """Moments that keep the features instead of forming blocks.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n_rows, m)
+        Rows sorted by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+    alpha, prior_ratio : float
+    keep : ndarray of shape (n_rows,), optional
+        Rows that count; the others, of a held-out fold say, get weight zero.
+    """
+    segment = np.repeat(np.arange(sizes.size), sizes.ravel())
+    used = sizes
+    if keep is not None:
+        used = np.bincount(segment[keep], minlength=sizes.size).reshape(sizes.shape)
+    weights = mixing_weights(used, alpha).ravel()[segment].astype(psi.dtype)
+    indicator = segment_indicator(sizes.ravel(), psi.dtype)
+    if keep is not None:
+        weights = np.where(keep, weights, 0).astype(psi.dtype)
+        indicator = indicator @ sparse.diags_array(keep.astype(psi.dtype))
+    first = (indicator @ psi).reshape(*sizes.shape, -1)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    parts = []
+    for batch in batches(starts, per_node):
+        weight = weights[batch.rows]
+        if batch.valid is not None:
+            weight = np.where(batch.valid, weight, 0).astype(psi.dtype)
+        parts.append((batch.segments, rectangle_of(psi, batch.rows, batch.valid), weight))
+    b = problem_first(first, used, alpha, prior_ratio)
+    return Moments(FactoredSecond(len(sizes), parts), b, has_both(used), prior_ratio)
+
+
+def moments_without(
+    total: MomentSums,
+    psi: FloatArray,
+    sizes: IntArray,
+    alpha: float | FloatArray,
+    prior_ratio: float = 0.0,
+) -> Moments:
+    """Moments of what is left when some of the rows that were summed are taken away.
+
+    Equal to ``(total - MomentSums.of(psi, sizes)).mixed(alpha, prior_ratio)``, without sums of
+    the rows taken away: a few nodes at a time, which stay in the cache.
+
+    Parameters
+    ----------
+    total : MomentSums
+    psi : ndarray of shape (n_rows, m)
+        The rows to take away, sorted by node, reference before target.
+    sizes : ndarray of shape (n_nodes, 2)
+        How many of them each sample has.
+    alpha, prior_ratio : float
+    """
+    left = total.sizes - sizes
+    scale = mixing_weights(left, alpha).astype(psi.dtype)
+    of_row = np.repeat(scale.ravel(), sizes.ravel())
+    n_nodes, _, m, _ = total.second.shape
+    blocks = np.empty((n_nodes, m, m), dtype=psi.dtype)
+    step = max(1, CHUNK_ENTRIES // m**2)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    for batch in batches(starts, per_node):
+        for begin in range(0, len(batch.segments), step):
+            some = slice(begin, begin + step)
+            nodes = as_slice(batch.segments[some])
+            rows = batch.rows[some]
+            valid = None if batch.valid is None else batch.valid[some]
+            taken = rectangle_of(psi, rows, valid)
+            block = total.second[nodes, 0] * scale[nodes, 0, np.newaxis, np.newaxis]
+            block += total.second[nodes, 1] * scale[nodes, 1, np.newaxis, np.newaxis]
+            block -= (taken * of_row[rows][:, :, np.newaxis]).transpose(0, 2, 1) @ taken
+            blocks[nodes] = block
+    none = np.flatnonzero(per_node == 0)
+    blocks[none] = np.einsum("vk,vkij->vij", scale[none], total.second[none])
+    first = total.first - (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(-1, 2, m)
+    b = problem_first(first, left, alpha, prior_ratio)
+    return Moments(DenseSecond(blocks), b, has_both(left), prior_ratio)
+
+
+def prefers_factored(sizes: IntArray, m: int) -> bool:
+    """Whether features take less memory than blocks."""
+    return bool(sizes.sum() < len(sizes) * m)
+
+
+def node_moments(
+    psi: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float = 0.0
+) -> Moments:
+    """Moments in whichever form is smaller.
+
+    Examples
+    --------
+    >>> psi = np.array([[1.0], [3.0], [2.0], [4.0], [6.0]])  # two reference, three target rows
+    >>> moments = node_moments(psi, np.array([[2, 3]]), alpha=0.5)
+    >>> float(moments.first[0, 0])  # mean of 2, 4, 6
+    4.0
+    >>> float(moments.second.dense()[0, 0, 0])  # half of 5, the mean of 1, 9; half of 56 / 3
+    11.8333...
+    """
+    if prefers_factored(sizes, psi.shape[1]):
+        return factored_moments(psi, sizes, alpha, prior_ratio)
+    return dense_moments(psi, sizes, alpha, prior_ratio)
+
+
+def dense_moments(
+    psi: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float = 0.0
+) -> Moments:
+    """Moments with blocks.
+
+    Equal to ``MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)``, but for rounding, without
+    sums of either sample: both of a node are one product.
+    """
+    m = psi.shape[1]
+    root = np.sqrt(mixing_weights(sizes, alpha)).astype(psi.dtype)
+    blocks = np.zeros((len(sizes), m, m), dtype=psi.dtype)
+    step = max(1, CHUNK_ENTRIES // m**2)
+    per_node = sizes.sum(axis=1)
+    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
+    of_row = np.repeat(root.ravel(), sizes.ravel())[:, np.newaxis]
+    for batch in batches(starts, per_node):
+        for begin in range(0, len(batch.segments), step):
+            some = slice(begin, begin + step)
+            rows = batch.rows[some]
+            valid = None if batch.valid is None else batch.valid[some]
+            # A matrix times itself is half the work of a product, and exactly symmetric.
+            scaled = rectangle_of(psi, rows, valid) * rectangle_of(of_row, rows, valid)
+            blocks[as_slice(batch.segments[some])] = scaled.transpose(0, 2, 1) @ scaled
+    first = (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(*sizes.shape, m)
+    b = problem_first(first, sizes, alpha, prior_ratio)
+    return Moments(DenseSecond(blocks), b, has_both(sizes), prior_ratio)
+
+
+def rectangle_of(psi: FloatArray, rows: IntArray, valid: BoolArray | None) -> FloatArray:
+    """Rows of psi as a rectangle, a view of it where that is possible; padding is zero."""
+    if valid is None:
+        count, width = rows.shape
+        contiguous = rows[0, 0] + count * width - 1 == rows[-1, -1]
+        if contiguous:
+            first = rows[0, 0]
+            return psi[first : first + count * width].reshape(count, width, -1)
+        return psi[rows]
+    return np.where(valid[:, :, np.newaxis], psi[rows], psi.dtype.type(0))

@@ -1,0 +1,114 @@
+"""The quadratic problem that the estimates solve.
+
+    Phi(Theta) = (1/N) sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
+                 + (lam/4) sum_uv W_uv (theta_u - theta_v)' K (theta_u - theta_v)
+                 + (lam gam/2) sum_v theta_v' K theta_v
+
+Symbols
+-------
+A, b        mixed second and first moment of the features at each node (see `moments`)
+lap         graph Laplacian, degrees minus adjacency
+lam, gam    graph and node penalty; the ridge is lam * gam
+K           Gram matrix of the dictionary in the plain form, identity in the Nystrom form
+Theta       coefficients, shape (n_nodes, n_candidates, m)
+
+It is the paper's quadratic problem over all nodes; setting its gradient to zero gives the
+linear system (blockdiag(A)/N + lam (lap + gam I) (x) K) Theta = b/N, without the factors one
+half that the printed matrix carries. Several (lam, gam) are held at once: they share the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.typing import FloatArray
+from graphratio.moments.node_moments import Moments
+
+
+@dataclass(frozen=True, eq=False)
+class GraphObjective:
+    """The problem for one or several pairs of penalties.
+
+    Attributes
+    ----------
+    moments : Moments
+    laplacian : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+    lam, gam : ndarray of shape (n_candidates,)
+    gram : ndarray of shape (m, m), or None for the identity
+    """
+
+    moments: Moments
+    laplacian: sparse.csr_array
+    lam: FloatArray
+    gam: FloatArray
+    gram: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        moments: Moments,
+        laplacian: sparse.csr_array,
+        lam: float | FloatArray,
+        gam: float | FloatArray,
+        gram: FloatArray | None = None,
+    ) -> GraphObjective:
+        """Build from penalties given as numbers or as arrays of equal length.
+
+        Examples
+        --------
+        >>> from graphratio.moments.node_moments import DenseSecond
+        >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
+        >>> objective = GraphObjective.of(data, sparse.csr_array((1, 1)), lam=1.0, gam=0.5)
+        >>> float(objective.value(np.array([[2 / 3]]))[0])
+        -0.333...
+        """
+        lams, gams = np.broadcast_arrays(np.atleast_1d(lam), np.atleast_1d(gam))
+        return cls(moments, laplacian, np.asarray(lams, float), np.asarray(gams, float), gram)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(n_nodes, n_candidates, m)."""
+        n_nodes, m = self.moments.second.shape
+        return n_nodes, len(self.lam), m
+
+    def operator(self, theta: FloatArray) -> FloatArray:
+        """Hessian times theta, matrix-free, shape (n_nodes, n_candidates, m)."""
+        return self.moments.second.apply(theta) / self.shape[0] + self.penalty_gradient(theta)
+
+    def penalty_gradient(self, theta: FloatArray) -> FloatArray:
+        """Gradient of both penalties, lam (lap + gam I) Theta K."""
+        coupled = (self.laplacian @ theta.reshape(len(theta), -1)).reshape(theta.shape)
+        coupled += self.gam[:, np.newaxis] * theta
+        coupled *= self.lam[:, np.newaxis]
+        return np.asarray(coupled if self.gram is None else coupled @ self.gram)
+
+    @property
+    def rhs(self) -> FloatArray:
+        """Right-hand side b/N of the linear system, shape (n_nodes, m)."""
+        return self.moments.first / self.shape[0]
+
+    def value(self, theta: FloatArray) -> FloatArray:
+        """Objective value of every candidate, shape (n_candidates,)."""
+        stack = self._stack(theta)
+        quadratic = 0.5 * np.einsum("vcm,vcm->c", stack, self.operator(stack))
+        return np.asarray(quadratic - np.einsum("vcm,vm->c", stack, self.rhs))
+
+    def gradient(self, theta: FloatArray) -> FloatArray:
+        """Gradient of every candidate, shape (n_nodes, n_candidates, m)."""
+        return self.operator(self._stack(theta)) - self.rhs[:, np.newaxis]
+
+    def residual(self, theta: FloatArray) -> FloatArray:
+        """Relative residual ||Hessian Theta - b/N|| / ||b/N||, shape (n_candidates,).
+
+        With b = 0 the solution is zero and the residual is the norm itself.
+        """
+        norm = float(np.linalg.norm(self.rhs)) or 1.0
+        gradient = self.gradient(theta)
+        return np.asarray(np.sqrt(np.einsum("vcm,vcm->c", gradient, gradient)) / norm)
+
+    def _stack(self, theta: FloatArray) -> FloatArray:
+        """Accept (n_nodes, m) for a problem with a single candidate."""
+        return theta if theta.ndim == 3 else theta[:, np.newaxis]

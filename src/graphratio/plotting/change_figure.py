@@ -1,0 +1,180 @@
+"""Change-points: the panel over time with its events, the scan, and a map of the onsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio.data.graph import Graph
+from graphratio.plotting.graph_map import draw_edges, finish_map
+from graphratio.plotting.layout import node_layout
+from graphratio.plotting.style import FAINT, INK, SEQUENTIAL, TARGET_COLOUR, without_frame
+
+# Standard deviations at which the colours of the panel end.
+_REACH = 3.0
+
+
+class Event(Protocol):
+    """The part of an event that pictures look at."""
+
+    @property
+    def step(self) -> int:
+        """When, as a step."""
+
+    @property
+    def onsets(self) -> Mapping[Label, Label]:
+        """When each node changed, by label."""
+
+
+class FittedDetector(Protocol):
+    """The part of a fitted detector that pictures look at."""
+
+    window: int
+    graph_: Graph
+    nodes_: tuple[Label, ...]
+    feature_names_in_: np.ndarray
+    times_: list[Label] | None
+
+    @property
+    def panel_(self) -> FloatArray:
+        """Observations, shape (n_times, n_nodes, n_features)."""
+
+    @property
+    def statistic_(self) -> FloatArray:
+        """The scan in units of the threshold."""
+
+    @property
+    def scan_times_(self) -> IntArray:
+        """Its steps."""
+
+    @property
+    def events_(self) -> Sequence[Event]:
+        """The changes."""
+
+
+def plot_changes(detector: FittedDetector, axes: Any = None) -> Any:
+    """Draw the panel with its events, the scan, and a map of the onsets.
+
+    The panel shows the first feature, every node in units of its own spread. The map shows the
+    onset of the first change of every node; nodes that did not change are hollow.
+
+    Parameters
+    ----------
+    detector : fitted GraphChangePointDetector
+    axes : sequence of three matplotlib Axes, optional
+        Default: those of a new figure.
+
+    Returns
+    -------
+    ndarray of three matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> panel = np.random.default_rng(0).normal(size=(120, 4))
+    >>> panel[60:, 2:] += 3.0
+    >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0)
+    >>> [ax.get_title(loc="left") for ax in plot_changes(detector.fit(panel, graph))]
+    ['x0, every node in its own units', 'Scan, in units of the threshold', 'First onset']
+    """
+    if axes is None:
+        pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
+        figure = pyplot.figure(figsize=(10.5, 6.0), layout="constrained", facecolor="white")
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1.0), height_ratios=(2.2, 1.0))
+        top = figure.add_subplot(grid[0, 0])
+        axes = [top, figure.add_subplot(grid[1, 0], sharex=top), figure.add_subplot(grid[:, 1])]
+    if np.size(axes) != 3:
+        raise InputError(f"{np.size(axes)} axes were given", "Pass three: panel, scan and map")
+    panel, scan, onsets = np.ravel(axes)
+    _draw_panel(panel, detector)
+    _draw_scan(scan, detector)
+    _draw_onsets(onsets, detector)
+    return np.array([panel, scan, onsets])
+
+
+def standardised(values: FloatArray) -> FloatArray:
+    """Every node shifted and scaled by its own mean and spread, shape (n_times, n_nodes)."""
+    spread = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def first_onsets(detector: FittedDetector) -> FloatArray:
+    """Step of the first change of every node, NaN where there was none, shape (n_nodes,)."""
+    steps = None if detector.times_ is None else {time: i for i, time in enumerate(detector.times_)}
+    first = np.full(len(detector.nodes_), np.nan)
+    for event in detector.events_:
+        for node, onset in event.onsets.items():
+            step = onset if steps is None else steps[onset]
+            position = detector.graph_.position(node)
+            first[position] = np.fmin(first[position], float(step))  # type: ignore[arg-type]
+    return first
+
+
+def _draw_panel(ax: Any, detector: FittedDetector) -> None:
+    values = standardised(detector.panel_[:, :, 0])
+    ax.imshow(
+        values.T,
+        aspect="auto",
+        cmap="RdBu_r",
+        vmin=-_REACH,
+        vmax=_REACH,
+        interpolation="nearest",
+        extent=(0, len(values), values.shape[1] - 0.5, -0.5),
+    )
+    for event in detector.events_:
+        ax.axvline(event.step, color=INK, linewidth=1.2)
+    ax.set_ylabel("node")
+    ax.set_title(
+        f"{detector.feature_names_in_[0]}, every node in its own units", loc="left", fontsize=11
+    )
+
+
+def _draw_scan(ax: Any, detector: FittedDetector) -> None:
+    ax.plot(detector.scan_times_, detector.statistic_, color=INK, linewidth=1.0)
+    ax.axhline(1.0, color=TARGET_COLOUR, linewidth=1.0, linestyle="--")
+    for event in detector.events_:
+        ax.axvline(event.step, color=INK, linewidth=1.2, alpha=0.4)
+    ax.set_xlim(0, len(detector.panel_))
+    ax.set_ylim(bottom=0)
+    ax.set_title("Scan, in units of the threshold", loc="left", fontsize=11)
+    ax.set_xlabel("step" if detector.times_ is None else "time")
+    if detector.times_ is not None:
+        times = detector.times_
+        ax.xaxis.set_major_formatter(
+            lambda value, _: str(times[int(value)]) if 0 <= value < len(times) else ""
+        )
+        ax.tick_params(axis="x", labelsize=8)
+    without_frame(ax, "right", "top")
+
+
+def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
+    layout = node_layout(detector.graph_)
+    positions = layout.positions
+    first = first_onsets(detector)
+    changed = ~np.isnan(first)
+    size = float(np.clip(6000 / len(positions), 10, 80))
+    draw_edges(ax, positions[layout.edges])
+    ax.scatter(*positions[~changed].T, s=size, facecolors="white", edgecolors=FAINT, linewidths=1.0)
+    if changed.any():
+        points = ax.scatter(
+            *positions[changed].T,
+            c=first[changed],
+            cmap=SEQUENTIAL,
+            s=size,
+            edgecolors=INK,
+            linewidths=0.6,
+            zorder=3,
+        )
+        bar = ax.figure.colorbar(points, ax=ax, orientation="horizontal", shrink=0.7, pad=0.03)
+        bar.set_label("step")
+        bar.outline.set_visible(False)
+    finish_map(ax, detector.graph_, positions)
+    ax.set_title("First onset" if changed.any() else "No change", loc="left", fontsize=11)

@@ -1,0 +1,119 @@
+"""How sure: bounds of all nodes, and a ratio along a line with its interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray
+from graphratio.plotting.style import (
+    FAINT,
+    INK,
+    REFERENCE_COLOUR,
+    TARGET_COLOUR,
+    most_of,
+    new_axes,
+    without_frame,
+)
+
+
+def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax: Any = None) -> Any:
+    """Draw the lower bounds of all nodes from smallest to largest, with fitted divergences.
+
+    Parameters
+    ----------
+    lower, fitted : ndarray of shape (n_nodes,)
+        NaN where there is no bound; those are left out.
+    interval : ndarray of shape (n_nodes, 2)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> lower, fitted = np.array([0.0, 0.2]), np.array([0.1, 0.4])
+    >>> ax = plot_bounds(lower, fitted, np.column_stack([fitted - 0.1, fitted + 0.1]))
+    >>> ax.lines[0].get_label()
+    'fitted, with interval'
+    """
+    if ax is None:
+        ax = new_axes((7.0, 3.5))
+    known = np.flatnonzero(np.isfinite(lower))
+    order = known[np.argsort(lower[known], kind="stable")]
+    place = np.arange(len(order))
+    ax.vlines(place, *interval[order].T, color=FAINT, linewidth=0.8)
+    ax.plot(place, fitted[order], "o", markersize=3, color=FAINT, label="fitted, with interval")
+    above = lower[order] > 0
+    for chosen, colour, what in [
+        (~above, REFERENCE_COLOUR, "not above 0"),
+        (above, TARGET_COLOUR, "above 0"),
+    ]:
+        label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
+        ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
+    ax.axhline(0, color=INK, linewidth=0.8)
+    if len(order):
+        most_of(ax, *interval[order].T)
+    ax.set_xlabel("nodes, from smallest to largest bound")
+    ax.set_ylabel("divergence")
+    without_frame(ax, "top", "right")
+    ax.legend(edgecolor="none", framealpha=0.8, loc="upper left", fontsize="small")
+    return ax
+
+
+def plot_band(
+    points: FloatArray,
+    names: tuple[str, ...],
+    ratio: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    ax: Any = None,
+) -> Any:
+    """Draw a ratio along a line of points with a band around it.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        With several features, the distance from the first point is what is drawn along.
+    names : tuple of str
+    ratio, low, high : ndarray of shape (n_points,)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> x = np.linspace(0.0, 1.0, 5)[:, None]
+    >>> ax = plot_band(x, ("speed",), 1 + x[:, 0], x[:, 0], 2 + x[:, 0])
+    >>> ax.get_xlabel()
+    'speed'
+    """
+    if ax is None:
+        ax = new_axes((6.0, 3.5))
+    single = points.shape[1] == 1
+    along = points[:, 0] if single else np.linalg.norm(points - points[0], axis=1)
+    order = np.argsort(along, kind="stable")
+    ax.fill_between(
+        along[order],
+        low[order],
+        high[order],
+        color=REFERENCE_COLOUR,
+        alpha=0.25,
+        linewidth=0,
+        label="interval of its expectation",
+    )
+    ax.plot(along[order], ratio[order], color=REFERENCE_COLOUR, label="estimated ratio")
+    ax.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+    ax.set_xlabel(names[0] if single else "distance from the first point")
+    ax.set_ylabel("ratio = target / reference")
+    without_frame(ax, "top", "right")
+    ax.legend(frameon=False)
+    return ax

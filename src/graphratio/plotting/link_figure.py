@@ -1,0 +1,116 @@
+"""The learned graph: which links were trusted, and which were cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.data.links import Links
+from graphratio.plotting.graph_map import begin_map, finish_map, node_size
+from graphratio.plotting.labels import place_labels
+from graphratio.plotting.style import FAINT, INK, KIND_COLOURS, TARGET_COLOUR, FittedModel
+
+# A typical link is drawn this thick, a stronger one up to three times as much.
+_WIDTH = 0.7
+
+
+def plot_learned_graph(
+    model: FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
+) -> Any:
+    """Draw the graph with the weights that a model learned.
+
+    Links are the thicker the more of their weight they kept; those that were cut are dotted, and
+    their ends named where there is room. Nodes are coloured by kind of change if the model has
+    kinds.
+
+    Parameters
+    ----------
+    model : fitted estimator with `graph_learned_`
+        `GRULSIF` or `ProfileGRULSIF`, fitted with `adaptive=True`.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    names : mapping of label to str, optional
+        What to call nodes in the picture; default their labels.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
+    >>> model = gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    >>> ax = gr.plot_learned_graph(model)
+    >>> ax.get_title(loc="left")
+    '6 of 204 links were cut'
+    """
+    check_is_fitted(model, "graph_learned_")
+    fitted: Any = model
+    graph = model.graph_
+    links = Links.compare(graph, fitted.graph_learned_)
+    cut = links.cut()
+    ax, positions = begin_map(graph, ax, edges=False)
+    _draw_links(ax, positions, links)
+    draw_kinds(ax, positions, model)
+    finish_map(ax, graph, positions)
+    said = f"{len(cut)} of {len(links.kept)} links were cut"
+    ax.set_title("The links as given" if links.as_given else said, loc="left", fontsize=11)
+    ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
+    called = [(i, str((names or {}).get(model.nodes_[i], model.nodes_[i]))) for i in ends]
+    place_labels(ax, positions, called)
+    return ax
+
+
+def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
+    collections = import_optional("matplotlib.collections", "plot", "plotting")
+    segments = positions[np.column_stack([links.rows, links.columns])]
+    gone = np.zeros(len(links.kept), dtype=bool)
+    gone[links.cut()] = True
+    widths = _WIDTH * np.clip(links.kept, 0.2, 3.0)
+    lines = collections.LineCollection(
+        segments[~gone], colors=FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
+    )
+    ax.add_collection(lines)
+    if gone.any():
+        lines = collections.LineCollection(
+            segments[gone], colors=TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
+        )
+        lines.set_label("cut")
+        ax.add_collection(lines)
+
+
+def draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
+    """Draw nodes coloured by kind of change, those that are unchanged white."""
+    size = node_size(len(positions))
+    kinds = np.asarray(getattr(model, "kinds_", np.full(len(positions), "")))
+    found = sorted(set(kinds.tolist()), key=lambda kind: (kind == "unchanged", kind))
+    for number, kind in enumerate(found):
+        plain = kind in ("unchanged", "")
+        members = kinds == kind
+        ax.scatter(
+            *positions[members].T,
+            s=size,
+            color="white" if plain else KIND_COLOURS[number % len(KIND_COLOURS)],
+            edgecolors=INK,
+            linewidths=0.5,
+            zorder=3,
+            label=f"{kind} ({members.sum()})" if kind else None,
+        )
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
+        ax.legend(
+            handles,
+            labels,
+            fontsize=8.5,
+            frameon=False,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )

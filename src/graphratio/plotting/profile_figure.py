@@ -1,0 +1,166 @@
+"""The profiles that the ratios of all nodes are made of, and where they occur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._utils.optional import import_optional
+from graphratio._utils.parameters import check_integer
+from graphratio._utils.typing import FloatArray
+from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    evenly,
+    feature_column,
+    in_columns,
+    points_along,
+    raw_samples,
+    takes_logarithm,
+    typical_values,
+)
+from graphratio.plotting.graph_map import begin_map, finish_map, node_size
+from graphratio.plotting.style import DIVERGING, FAINT, INK, FittedModel, without_frame
+
+_POINTS = 200
+_POINTS_IN_PLANE = 60
+
+# Curves cover the data but for this share at either end.
+_OUTER = 0.005
+
+# Ratios in a plane are coloured from 1 / this to this.
+_LARGEST = 4.0
+
+
+def plot_profiles(
+    model: FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
+) -> np.ndarray:
+    """Draw the profiles of a model, each with a map of where it occurs.
+
+    On the left the ratio of a node that has this profile alone, as strongly as the nodes that
+    use it do on average; with two features over their plane, otherwise along one of them. On
+    the right the coordinates of the nodes: how much of the profile each has, 0 being no change.
+
+    Parameters
+    ----------
+    model : fitted ProfileGRULSIF
+    samples : NodeSamples, or a tuple (reference, target)
+        What the model was fitted on, before or after `standardized`.
+    feature : str or int, optional
+        Along which feature, the others at their medians; default both of two, and otherwise the
+        first.
+    most : int, default 3
+        How many profiles to draw, the most used first.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, shape (n_drawn, 2)
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
+    >>> model = gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    >>> axes = gr.plot_profiles(model, scenario.samples)
+    >>> axes.shape, axes[0, 0].get_title(loc="left")
+    ((2, 2), 'Profile 1')
+    """
+    check_is_fitted(model, "profiles_")
+    fitted: Any = model
+    count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
+    data = in_columns(raw_samples(as_samples(samples), model))
+    column = feature_column(model, feature)
+    pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
+    _, axes = pyplot.subplots(
+        count, 2, figsize=(10.5, 3.6 * count), squeeze=False, layout="constrained",
+        facecolor="white",
+    )  # fmt: skip
+    for k, (left, right) in enumerate(axes):
+        if feature is None and model.n_features_in_ == 2 and model.encoding_ is None:
+            _draw_plane(left, fitted, data, k)
+        else:
+            _draw_curve(left, fitted, data, k, column)
+        left.set_title(f"Profile {k + 1}", loc="left", fontsize=11)
+        _draw_coordinates(right, fitted, k)
+    return np.asarray(axes)
+
+
+def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
+    """Ratio of a node with one profile, at the mean coordinate of those who use it."""
+    used = model.coordinates_[:, k]
+    total = float(np.square(used).sum())
+    # Weighted by use, so that the nodes without it do not count.
+    typical = float((used**3).sum()) / total if total > 0 else 0.0
+    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, k]
+    return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
+
+
+def _usual_range(data: NodeSamples, column: int, count: int, logarithmic: bool) -> FloatArray:
+    return evenly(np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER)), count, logarithmic)
+
+
+def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
+    names, levels = columns_of(model)
+    logarithmic = takes_logarithm(model, column)
+    usual = np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER))
+    grid, along = axis_of(usual, levels[column], _POINTS, logarithmic)
+    points = points_along(model.encoding_, typical_values(data.values, levels), column, along)
+    ax.axhline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    ax.plot(grid, _alone(model, points, k), color=INK, linewidth=2)
+    if logarithmic:
+        ax.set_xscale("log")
+    if levels[column]:
+        ax.set_xticks(np.arange(len(levels[column])), levels[column])
+    ax.set_ylim(bottom=0.0)
+    name = names[column]
+    ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
+    ax.set_ylabel("target / reference")
+    without_frame(ax, "top", "right")
+
+
+def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
+    colors = import_optional("matplotlib.colors", "plot", "plotting")
+    log = [takes_logarithm(model, column) for column in (0, 1)]
+    x, y = (_usual_range(data, column, _POINTS_IN_PLANE, log[column]) for column in (0, 1))
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
+    norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
+    image = ax.pcolormesh(
+        x, y, ratio, cmap=DIVERGING, norm=norm, shading="gouraud", rasterized=True
+    )
+    for scale, setter in zip(log, (ax.set_xscale, ax.set_yscale), strict=True):
+        setter("log" if scale else "linear")
+    ax.set_xlabel(str(model.feature_names_in_[0]))
+    ax.set_ylabel(str(model.feature_names_in_[1]))
+    bar = ax.figure.colorbar(image, ax=ax, extend="both", ticks=[0.25, 0.5, 1, 2, 4], format="%g")
+    bar.ax.minorticks_off()
+    bar.set_label("target / reference")
+    bar.outline.set_visible(False)
+
+
+def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
+    _, positions = begin_map(model.graph_, ax, edges=True)
+    values = model.coordinates_[:, k]
+    top = float(np.abs(values).max()) or 1.0
+    order = np.argsort(np.abs(values), kind="stable")
+    points = ax.scatter(
+        *positions[order].T,
+        c=values[order],
+        cmap=DIVERGING,
+        vmin=-top,
+        vmax=top,
+        s=node_size(len(positions)),
+        edgecolors=INK,
+        linewidths=0.5,
+        zorder=3,
+    )
+    finish_map(ax, model.graph_, positions)
+    ax.set_title("where it occurs", loc="left", fontsize=11)
+    bar = ax.figure.colorbar(points, ax=ax)
+    bar.set_label("coordinate (0 = no change)")
+    bar.outline.set_visible(False)

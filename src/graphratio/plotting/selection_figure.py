@@ -1,0 +1,199 @@
+"""How the hyperparameters were chosen: the scores of the candidates, with the choice marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio.plotting.style import (
+    INK,
+    REFERENCE_COLOUR,
+    SEQUENTIAL,
+    TARGET_COLOUR,
+    FittedModel,
+    new_axes,
+    without_frame,
+)
+
+# Which two of the varying hyperparameters span the picture, first choice first.
+_AXES = ("graph_penalty", "node_penalty", "bandwidth", "n_profiles", "n_rounds")
+
+
+def plot_selection(model: FittedModel, ax: Any = None) -> Any:
+    """Draw the scores of the cross-validation, with the choice marked.
+
+    Every cell is a pair of candidates, coloured by how much its held-out loss exceeds the best
+    one; other hyperparameters are held at their chosen values. With a single one that varies, its
+    scores are a line. For estimators that choose at every node by itself, cells count the nodes
+    that chose them.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
+    >>> model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
+    >>> ax = gr.plot_selection(model)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('graph penalty', 'node penalty')
+    """
+    check_is_fitted(model, "divergence_")
+    results = model.cv_results_
+    if results is None:
+        raise InputError(
+            "nothing was selected: bandwidth and penalties were given as numbers",
+            "Leave one of them out, or pass several candidates, and fit again",
+        )
+    if ax is None:
+        ax = new_axes((6.6, 4.4))
+    if "node" in results:
+        _draw_counts(ax, model, results)
+        return ax
+    first = int(np.argmin(results["rank"]))
+    chosen = {name: float(results[name][first]) for name in _AXES if name in results}
+    varying = [name for name in chosen if len(np.unique(results[name])) > 1]
+    held = {name: value for name, value in chosen.items() if name not in varying[:2]}
+    here = np.all([results[name] == value for name, value in held.items()], axis=0)
+    if len(varying) == 1:
+        _draw_line(ax, results, varying[0], chosen[varying[0]])
+    else:
+        _draw_surface(ax, results, here, (varying[0], varying[1]), chosen)
+    fixed = ", ".join(f"{_words(name)} {value:.3g}" for name, value in held.items())
+    ax.set_title(f"Cross-validation at {fixed}", loc="left", fontsize=11)
+    return ax
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("n_").replace("_", " ")
+
+
+def _draw_surface(
+    ax: Any,
+    results: dict[str, Any],
+    here: BoolArray,
+    names: tuple[str, str],
+    chosen: dict[str, float],
+) -> None:
+    colors = import_optional("matplotlib.colors", "plot", "plotting")
+    (x, column), (y, row) = (np.unique(results[name][here], return_inverse=True) for name in names)
+    scores = np.full((len(y), len(x)), np.nan)
+    scores[row, column] = results["mean_score"][here]
+    excess = np.nanmax(results["mean_score"]) - scores
+    # Losses of weak penalties can be a thousand times worse; a logarithm shows both ends.
+    positive = excess[excess > 0]
+    low = float(positive.min()) if positive.size else 1e-3
+    high = max(float(np.nanmax(excess)), 1.0001 * low)
+    norm = colors.LogNorm(low, high)
+    image = ax.imshow(
+        np.maximum(excess, low), cmap=SEQUENTIAL, norm=norm, origin="lower", aspect="auto"
+    )
+    _write_cells(ax, scores, norm(np.maximum(excess, low)), "{:.4g}")
+    best = tuple(
+        int(np.flatnonzero(grid == chosen[name])[0])
+        for grid, name in zip((x, y), names, strict=True)
+    )
+    _frame_cell(ax, best)
+    _name_cells(ax, names, (x, y))
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
+    bar.set_label("held-out loss above the best\n(cells: score, framed: chosen)")
+    bar.outline.set_visible(False)
+
+
+def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -> None:
+    for i, j in np.argwhere(np.isfinite(values)):
+        ax.text(
+            j,
+            i,
+            form.format(values[i, j]),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color="white" if darkness[i, j] > 0.5 else INK,
+        )
+
+
+def _frame_cell(ax: Any, cell: tuple[int, ...]) -> None:
+    patches = import_optional("matplotlib.patches", "plot", "plotting")
+    corner = (cell[0] - 0.5, cell[1] - 0.5)
+    # Orange stands out from every colour of the scale; the frame must not be cut at the rim.
+    ax.add_patch(
+        patches.Rectangle(
+            corner, 1, 1, fill=False, edgecolor=TARGET_COLOUR, linewidth=3, clip_on=False, zorder=5
+        )
+    )
+
+
+def _name_cells(ax: Any, names: tuple[str, str], grids: tuple[FloatArray, FloatArray]) -> None:
+    for axis, name, grid in zip((ax.xaxis, ax.yaxis), names, grids, strict=True):
+        axis.set_ticks(range(len(grid)), [f"{value:.3g}" for value in grid])
+        axis.set_label_text(_words(name))
+    ax.tick_params(length=0)
+    without_frame(ax, "left", "right", "top", "bottom")
+
+
+def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> None:
+    order = np.argsort(results[name], kind="stable")
+    x, mean = results[name][order], results["mean_score"][order]
+    folds = [key for key in results if key.startswith("fold_")]
+    for number, key in enumerate(folds):
+        label = f"each of {len(folds)} folds" if number == 0 else None
+        ax.plot(x, results[key][order], color=REFERENCE_COLOUR, alpha=0.3, lw=0.8, label=label)
+    ax.plot(x, mean, color=INK, linewidth=2, marker="o", markersize=4, label="mean")
+    at = int(np.flatnonzero(x == chosen)[0])
+    ax.plot(
+        x[at],
+        mean[at],
+        marker="o",
+        markersize=10,
+        markerfacecolor="none",
+        linestyle="none",
+        markeredgecolor=TARGET_COLOUR,
+        markeredgewidth=2.5,
+        label="chosen",
+    )
+    if x[0] > 0 and x[-1] / x[0] > 20:
+        ax.set_xscale("log")
+    ax.set_xlabel(_words(name))
+    ax.set_ylabel("held-out score (higher is better)")
+    ax.legend(frameon=False, fontsize=8.5)
+    without_frame(ax, "top", "right")
+
+
+def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
+    """Number of nodes that chose each candidate, where every node chose for itself."""
+    penalties = np.unique(results["node_penalty"])
+    n_nodes = len(model.nodes_)
+    widths = results["bandwidth"].reshape(n_nodes, -1, len(penalties))[:, :, 0]
+    width = np.argmin(np.abs(widths - model.bandwidth_[:, np.newaxis]), axis=1)
+    penalty = np.searchsorted(penalties, model.node_penalty_)
+    counts = np.zeros((widths.shape[1], len(penalties)))
+    np.add.at(counts, (width, penalty), 1)
+    image = ax.imshow(
+        counts, cmap=SEQUENTIAL, vmin=0, vmax=counts.max(), origin="lower", aspect="auto"
+    )
+    _write_cells(ax, counts, counts / counts.max(), "{:.0f}")
+    shared = np.all(widths == widths[0])
+    relative = widths[0] / widths[0, widths.shape[1] // 2]
+    _name_cells(ax, ("node_penalty", "bandwidth"), (penalties, widths[0] if shared else relative))
+    if not shared:
+        ax.set_ylabel("bandwidth / middle candidate of the node")
+    ax.set_title(f"Chosen at each of {n_nodes} nodes by itself", loc="left", fontsize=11)
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
+    bar.set_label("number of nodes")
+    bar.outline.set_visible(False)

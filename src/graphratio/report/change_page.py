@@ -1,0 +1,224 @@
+"""The page about changes over time: events, panel, scan, and the map at any time."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray, Label
+from graphratio._version import __version__
+from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
+from graphratio.plotting.change_figure import standardised
+from graphratio.report.report_page import (
+    asset,
+    compiled_once,
+    map_data,
+    script_json,
+    short,
+    write_page,
+)
+from graphratio.report.words import count, enumeration, number, sentence
+
+_SCRIPTS = ("theme.js", "changes.js")
+
+# One byte for a node at a time; many times are averaged into at most this many columns.
+PANEL_BUDGET = 1_500_000
+MOST_COLUMNS = 800
+FEWEST_COLUMNS = 60
+MOST_FEATURES = 6
+
+# Spreads at which the colours of the panel end; a byte counts fortieths.
+REACH = 3.0
+UNIT = 40
+
+# Nodes named in the list of events.
+_NAMED = 6
+
+
+def write_changes(
+    path: str | Path,
+    detector: GraphChangePointDetector,
+    *,
+    title: str = "graphratio changes",
+    notes: Iterable[str] = (),
+) -> Path:
+    """Write what a detector found as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; an existing one is replaced.
+    detector : fitted GraphChangePointDetector
+    title : str
+    notes : iterable of str
+        Sentences about what was done to the data.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from graphratio.report import write_changes
+    >>> panel = np.random.default_rng(0).normal(size=(100, 3))
+    >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_changes(f"{folder}/changes.html", detector).name
+    'changes.html'
+    """
+    jinja2 = import_optional("jinja2", "report", "the page")
+    plotly = import_optional("plotly.offline", "report", "the page")
+    events = detector.events_
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(asset("changes.html.j2")).render(
+        title=title,
+        version=__version__,
+        lead=_lead(detector),
+        found=_found(detector, events),
+        events=[_in_words(event) for event in events],
+        rows=_rows(events),
+        settings=_settings(detector),
+        notes=[sentence(note) for note in notes],
+        features=[str(name) for name in detector.feature_names_in_[:MOST_FEATURES]],
+        style=asset("report.css"),
+        scripts=[asset(name) for name in _SCRIPTS],
+        plotly=compiled_once(plotly.get_plotlyjs()),
+        data=script_json(_data(detector, events)),
+    )
+    return write_page(Path(path), page)
+
+
+def time_text(label: Label) -> str:
+    """A time for people: midnights as dates.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> time_text(datetime.datetime(2020, 3, 1)), time_text(7)
+    ('2020-03-01', '7')
+    """
+    text = label.isoformat() if hasattr(label, "isoformat") else str(label)
+    return str(text).removesuffix("T00:00:00")
+
+
+def _lead(detector: GraphChangePointDetector) -> str:
+    first, last = detector.label(0), detector.label(detector.n_times_ - 1)
+    return (
+        f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
+        f"{time_text(first)} to {time_text(last)}. At every time the "
+        f"{detector.window} times before it were compared with the {detector.window} from it on."
+    )
+
+
+def _found(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> str:
+    if not events:
+        return f"No change found (p = {number(detector.p_value_, 2)})."
+    where = {node for event in events for node in event.nodes}
+    return f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
+
+
+def _in_words(event: ChangeEvent) -> dict[str, str]:
+    low, high = (time_text(end) for end in event.interval)
+    between = f", between {low} and {high}" if low != high else ""
+    first = [str(node) for node in event.onsets]
+    return {
+        "time": time_text(event.time),
+        "what": f"{count(len(first), 'node')}{between}; first {enumeration(first, _NAMED)}; "
+        f"p = {number(event.p_value, 2)}",
+    }
+
+
+def _rows(events: list[ChangeEvent]) -> list[tuple[str, str, str]]:
+    """Rows of the table: time of the event, node and onset."""
+    return [
+        (time_text(event.time), str(node), time_text(onset))
+        for event in events
+        for node, onset in event.onsets.items()
+    ]
+
+
+def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
+    return [
+        ("window", str(detector.window), "times before and after that are compared"),
+        ("step", str(detector.step), "every so many times were looked at"),
+        (
+            "false alarm",
+            number(float(detector.false_alarm)),
+            "chance of any alarm in such a table if nothing changes",
+        ),
+        (
+            "surrogates",
+            str(detector.n_surrogates),
+            f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled",
+        ),
+        ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
+        ("graph penalty", number(detector.graph_penalty_), "how strongly neighbours are alike"),
+        ("node penalty", number(detector.node_penalty_), "how strongly nodes stay unchanged"),
+        ("directions", str(detector.n_components_), "of the kernel space that are watched"),
+    ]
+
+
+def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict[str, Any]:
+    shown = min(detector.n_features_in_, MOST_FEATURES)
+    edges = _columns(detector.n_times_, len(detector.nodes_) * shown)
+    steps = _steps(detector)
+    return {
+        "nodes": [str(node) for node in detector.nodes_],
+        "map": map_data(detector.graph_),
+        "features": [str(name) for name in detector.feature_names_in_[:shown]],
+        "times": [_axis_value(detector.label(int(edge))) for edge in edges[:-1]],
+        "steps": edges[:-1].tolist(),
+        "n_times": detector.n_times_,
+        "window": detector.window,
+        "panel": [_packed(detector.panel_[:, :, j], edges) for j in range(shown)],
+        "unit": UNIT,
+        "reach": REACH,
+        "scan": {
+            "times": [_axis_value(detector.label(int(t))) for t in detector.scan_times_],
+            "values": short(detector.statistic_),
+        },
+        "events": [
+            {
+                "time": _axis_value(event.time),
+                "text": time_text(event.time),
+                "step": event.step,
+                "onsets": [
+                    [detector.graph_.position(node), steps[onset]]
+                    for node, onset in event.onsets.items()
+                ],
+            }
+            for event in events
+        ],
+    }
+
+
+def _steps(detector: GraphChangePointDetector) -> dict[Label, int]:
+    return {detector.label(step): step for step in range(detector.n_times_)}
+
+
+def _axis_value(label: Label) -> Any:
+    """What the charts put on a time axis: numbers as they are, the rest as text."""
+    plain = isinstance(label, int | float) and not isinstance(label, bool)
+    return label if plain else time_text(label)
+
+
+def _columns(n_times: int, n_rows: int) -> np.ndarray:
+    """Where the columns of the panel begin, and the end of the last."""
+    most = int(np.clip(PANEL_BUDGET // n_rows, FEWEST_COLUMNS, MOST_COLUMNS))
+    return np.unique(np.linspace(0, n_times, min(most, n_times) + 1).round().astype(int))
+
+
+def _packed(values: FloatArray, edges: np.ndarray) -> str:
+    """Means over columns in units of each node's spread, one signed byte each, node by node."""
+    z = standardised(values)
+    means = np.add.reduceat(z, edges[:-1], axis=0) / np.diff(edges)[:, np.newaxis]
+    small = np.clip(np.round(means * UNIT), -127, 127).astype(np.int8)
+    return base64.b64encode(np.ascontiguousarray(small.T).tobytes()).decode("ascii")

@@ -1,0 +1,190 @@
+"""How it was fitted: hyperparameters in words, the selection, the solver, what deserves a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.report.selection_charts import selection_charts
+from graphratio.report.words import count, enumeration, number, sentence
+
+FEW_OBSERVATIONS = 20
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Content of the section.
+
+    Attributes
+    ----------
+    settings : list of (str, str, str)
+        Name, value, and what it means.
+    selection : list of dict
+        Charts of the cross-validation, empty if nothing was selected.
+    warnings : list of str
+        What deserves a look.
+    data_notes : list of str
+        What was done to the data before.
+    """
+
+    settings: list[tuple[str, str, str]]
+    selection: list[dict[str, Any]]
+    warnings: list[str]
+    data_notes: list[str]
+
+
+def describe_fit(
+    model: NodeRatioEstimator, samples: NodeSamples, names: list[str], notes: Iterable[str]
+) -> Fitting:
+    """Describe the fit of a model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples
+        In the model's order.
+    names : list of str
+        Readable names of the nodes.
+    notes : iterable of str
+        Sentences about what was done to the data.
+    """
+    return Fitting(
+        settings=_settings(model),
+        selection=selection_charts(model),
+        warnings=_warnings(model, samples, names),
+        data_notes=[sentence(note) for note in notes],
+    )
+
+
+def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
+    fitted: Any = model
+    graph = model.graph_
+    rows = [("estimator", type(model).__name__, _estimator_in_words(model))]
+    if hasattr(model, "alpha"):
+        rows.append(
+            (
+                "alpha",
+                number(fitted.alpha),
+                f"this share of the target is mixed into the reference, so that no ratio exceeds "
+                f"{number(1 / fitted.alpha)}"
+                if fitted.alpha > 0
+                else "the plain ratio, which has no upper bound",
+            )
+        )
+    edges = f"{count(graph.n_edges, 'edge')}, {count(graph.n_components, 'component')}"
+    rows.append(
+        ("graph", edges, f"{number(float(graph.n_neighbors.mean()))} neighbours on average")
+    )
+    chosen = "selected" if fitted.cv_results_ is not None else "given"
+    rows.append(
+        (
+            f"bandwidth ({chosen})",
+            _spread_of(fitted.bandwidth_),
+            f"width of the {fitted.kernel} kernels"
+            + (", after the features were transformed" if model.scaling_ is not None else "")
+            + ": larger gives smoother ratios",
+        )
+    )
+    if hasattr(model, "graph_penalty_") and graph.n_edges:
+        rows.append(
+            (
+                f"graph penalty ({chosen})",
+                number(fitted.graph_penalty_),
+                "larger makes the ratios of neighbours more alike",
+            )
+        )
+    rows.append(
+        (
+            f"node penalty ({chosen})",
+            _spread_of(fitted.node_penalty_),
+            "larger makes every single ratio smoother and flatter",
+        )
+    )
+    if hasattr(model, "kinds_"):
+        rows.append(
+            (
+                f"profiles ({chosen})",
+                f"{fitted.n_profiles_:,}",
+                "ratios that those of all nodes are made of",
+            )
+        )
+    rows.append(_dictionary(fitted))
+    solution = fitted.solution_
+    steps = f" after {count(solution.n_iter, 'iteration')}" if solution.n_iter else ""
+    rows.append(
+        (
+            "solver",
+            "converged" if solution.converged else "did not converge",
+            f"{solution.method}{steps}, relative residual {solution.residual:.1g}",
+        )
+    )
+    return rows
+
+
+def _estimator_in_words(model: NodeRatioEstimator) -> str:
+    if hasattr(model, "kinds_"):
+        return "all nodes together, looking for kinds of change that they share" + (
+            "; neighbours count where they change alike" if model.graph_.n_edges else ""
+        )
+    if hasattr(model, "graph_penalty_") and type(model).__name__ != "Pool":
+        if model.graph_.n_edges:
+            return "all nodes together; neighbours in the graph are assumed to change alike"
+        return "there are no edges, so every node by itself"
+    if hasattr(model, "graph_penalty_"):
+        return "every node by itself, with common kernels and penalties"
+    return "every node by itself; the graph is only drawn"
+
+
+def _dictionary(fitted: Any) -> tuple[str, str, str]:
+    if hasattr(fitted, "dictionary_"):
+        return (
+            "dictionary",
+            f"{count(fitted.n_atoms_, 'observation')}",
+            f"whose kernels make up the ratios of all nodes; {fitted.n_components_:,} of their "
+            "combinations are distinct enough to be used",
+        )
+    return (
+        "centres",
+        f"{_spread_of(fitted.n_centers_)} at each node",
+        "observations of the target whose kernels make up the ratio of the node",
+    )
+
+
+def _spread_of(value: Any) -> str:
+    """One number, or the median and range of those of all nodes."""
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    low, middle, high = (number(float(np.quantile(values, q))) for q in (0, 0.5, 1))
+    return low if low == high else f"{middle} ({low} to {high})"
+
+
+def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str]) -> list[str]:
+    solution: Any = getattr(model, "solution_", None)
+    found = [sentence(_in_words(note)) for note in model.notes_]
+    if solution is not None and not solution.converged:
+        found.insert(
+            0,
+            "The solver stopped before it reached its tolerance, so the estimates are less exact "
+            "than asked for: raise max_iter.",
+        )
+    smallest = np.minimum(samples.n_reference, samples.n_target)
+    few = np.flatnonzero((smallest < FEW_OBSERVATIONS) & samples.complete)
+    if few.size:
+        few = few[np.argsort(smallest[few], kind="stable")]
+        listed = enumeration([f"{names[i]} ({smallest[i]})" for i in few])
+        found.append(
+            f"{count(int(few.size), 'node')} with fewer than {FEW_OBSERVATIONS} observations in "
+            f"one of the samples; read their results with care: {listed}."
+        )
+    return found
+
+
+def _in_words(note: str) -> str:
+    """A note of the model with the names of parameters spelled out."""
+    for name in ("graph_penalty", "node_penalty"):
+        note = note.replace(f"the selected {name} ", f"the selected {name.replace('_', ' ')} ")
+    return note

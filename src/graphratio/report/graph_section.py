@@ -1,0 +1,167 @@
+"""Did the graph help: the section on held-out losses, and who contributed to each estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from graphratio._utils.typing import FloatArray
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators import GRULSIF, ProfileGRULSIF
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison
+from graphratio.evaluation.graph_comparison import compare_graphs
+from graphratio.report.words import enumeration
+
+# Beyond this many nodes the comparison takes longer than a report should.
+MOST_NODES = 2_000
+# The same for nodes times the cube of the features, what fits of each node alone cost.
+MOST_WORK = 1.5e9
+# A learned graph is offered up to this many.
+MOST_LEARNED = 500
+# Fewer observations than this in a sample cannot be split into folds sensibly.
+FEWEST = 10
+MOST_NAMED = 12
+MOST_CONTRIBUTORS = 4
+
+
+@dataclass(frozen=True)
+class GraphHelp:
+    """Content of the section.
+
+    Attributes
+    ----------
+    heading, verdict : str
+    rows : list of (str, str, str)
+        Every fit: name, held-out loss, and what it is apart from each node alone.
+    helped, hurt : str
+        Where neighbours did, in words; empty for nowhere.
+    nodes : dict
+        For the panels: name, losses and half widths of every fit, and what neighbours did.
+    """
+
+    heading: str
+    verdict: str
+    rows: list[tuple[str, str, str]]
+    helped: str
+    hurt: str
+    nodes: dict[str, Any]
+
+
+def graph_help(
+    model: NodeRatioEstimator, samples: NodeSamples, names: list[str]
+) -> GraphHelp | None:
+    """Compare the fit with fits without the graph, at the hyperparameters of the model.
+
+    None where there is nothing to compare: another estimator, one node, few observations, or
+    a graph too large for a report.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples
+        In the model's order and in original units.
+    names : list of str
+        Readable names of the nodes.
+    """
+    typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
+    edges = model.graph_.n_edges > 0
+    most = MOST_NODES if edges else MOST_LEARNED
+    joint = isinstance(model, GRULSIF | ProfileGRULSIF)
+    if not joint or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+        return None
+    if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
+        return None
+    found = compare_graphs(
+        model._align(samples),
+        {"graph": model.graph_},
+        model=_template(model, edges),
+        n_repeats=1,
+        random_state=0,
+    )
+    return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges)
+
+
+def _template(model: Any, edges: bool) -> GRULSIF:
+    """The paper's fit with the settings of a model; profiles have penalties of another kind."""
+    fixed: dict[str, Any] = {"bandwidth": model.bandwidth_, "dictionary": model.dictionary_}
+    if isinstance(model, ProfileGRULSIF):
+        same = ("alpha", "kernel", "prior_ratio", "cv")
+        return GRULSIF(**fixed, **{name: getattr(model, name) for name in same})
+    if edges:
+        fixed |= {"graph_penalty": model.graph_penalty_, "node_penalty": model.node_penalty_}
+    template: GRULSIF = clone(model).set_params(adaptive=False, **fixed)
+    return template
+
+
+def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> GraphHelp:
+    words = {
+        ALONE: "each node by itself",
+        SHARED: "one ratio for all nodes",
+        "graph": "with the graph",
+        LEARNED: "with a graph learned from the data",
+    }
+    rows = []
+    for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
+        apart, half = found.against_alone(name)
+        gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
+        rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
+    helped, hurt = ([names[v] for v in part] for part in (found.helped(), found.hurt()))
+    return GraphHelp(
+        heading="Did the graph help?" if edges else "Would a graph help?",
+        verdict=found.verdict.partition(" Neighbours clearly")[0].replace(
+            " Use it: fit(samples, comparison.learned_graph).",
+            " compare_graphs in Python gives it.",
+        ),
+        rows=rows,
+        helped=enumeration(helped, MOST_NAMED),
+        hurt=enumeration(hurt, MOST_NAMED),
+        nodes=_by_node(found, words),
+    )
+
+
+def _by_node(found: GraphComparison, words: dict[str, str]) -> dict[str, Any]:
+    parts = {words[name]: found.node_losses(name) for name in words if name in found.losses}
+    return {
+        "fits": list(parts),
+        "loss": [_readable(loss) for loss, _ in parts.values()],
+        "half": [_readable(half) for _, half in parts.values()],
+        "neighbours": found.neighbors,
+    }
+
+
+def _readable(values: FloatArray) -> list[float | None]:
+    """Rounded for a page; None where there is no value."""
+    return [round(float(value), 4) if np.isfinite(value) else None for value in values]
+
+
+def contributions(model: NodeRatioEstimator) -> dict[str, Any] | None:
+    """What the estimate of each node rests on: its own share, and the largest contributors.
+
+    None for estimators that look at every node by itself.
+    """
+    if not isinstance(model, NystromEstimator) or not model._coupling.n_edges:
+        return None
+    sizes, worth = model._reach
+    complete = (model.sizes_ > 0).all(axis=1)
+    own = np.where(complete, model.sizes_.sum(axis=1), 0)
+    total = sizes.sum(axis=1)
+    given = worth.multiply(own[np.newaxis]).tocsr()
+    largest = []
+    for v in range(len(own)):
+        part = slice(given.indptr[v], given.indptr[v + 1])
+        share = given.data[part] / total[v]
+        order = np.argsort(-share, kind="stable")[:MOST_CONTRIBUTORS]
+        others = given.indices[part][order]
+        largest.append(
+            [[int(u), round(float(s), 3)] for u, s in zip(others, share[order], strict=True)]
+        )
+    return {
+        "total": [float(f"{value:.3g}") for value in total],
+        "own": [round(float(value), 3) for value in own / total],
+        "largest": largest,
+    }

@@ -1,0 +1,215 @@
+"""The report's section on kinds of change, and on the links that the fit did not trust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.typing import IntArray
+from graphratio.data.links import Links
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.plotting.columns import (
+    axis_of,
+    columns_of,
+    in_columns,
+    points_along,
+    typical_values,
+)
+from graphratio.report.node_panels import shown_features
+from graphratio.report.node_table import Moments
+from graphratio.report.summary import what_changed
+from graphratio.report.words import count, enumeration, number
+from graphratio.selection.kinds import OTHER, UNCHANGED
+
+# How many charts of ratios, points of a curve, and names of nodes and links there are.
+_CHARTS = 3
+_POINTS = 60
+_NAMED = 8
+_NAMED_LINKS = 12
+
+# The curves cover the data but for this share at either end.
+_OUTER = 0.005
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+
+
+@dataclass(frozen=True)
+class KindLine:
+    """A kind of change in words, and the node to open for it."""
+
+    name: str
+    position: int
+    node: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LinkLine:
+    """A link that was cut: its two ends, and how much of it is left."""
+
+    ends: tuple[int, int]
+    names: tuple[str, str]
+    kept: str
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What the page says about kinds of change.
+
+    Attributes
+    ----------
+    found : str
+        The headline; empty if the model has no kinds.
+    kinds : list of KindLine
+    unchanged : str
+        How many nodes have none of them.
+    cut : str
+        How many links were cut; empty if the model did not learn any weights.
+    links : list of LinkLine
+        The weakest of them.
+    more_links : int
+        How many others there are.
+    data : dict
+        For the scripts: kind of every node, curves, ends of the cut links.
+    """
+
+    found: str
+    kinds: list[KindLine]
+    unchanged: str
+    cut: str
+    links: list[LinkLine]
+    more_links: int
+    data: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, model: NodeRatioEstimator, samples: NodeSamples, moments: Moments, names: list[str]
+    ) -> Kinds | None:
+        """Describe the kinds and the learned graph of a model; None if it has neither.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        samples : NodeSamples
+            In the model's order and in original units.
+        moments : Moments
+        names : list of str
+            Readable names of the nodes.
+        """
+        links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
+        if not hasattr(model, "kinds_") and links.as_given:
+            return None
+        labels, kind = _kinds(model)
+        cut = links.cut()
+        lines = [
+            _kind_line(label, np.flatnonzero(kind == k), model, samples, moments, names)
+            for k, label in enumerate(labels, start=1)
+        ]
+        return cls(
+            found=_found(len(labels) - (OTHER in labels)) if hasattr(model, "kinds_") else "",
+            kinds=lines,
+            unchanged=_unchanged(int((kind == 0).sum()), len(kind)),
+            cut=_cut(len(cut), len(links.kept)) if not links.as_given else "",
+            links=[_link_line(links, int(e), names) for e in cut[:_NAMED_LINKS]],
+            more_links=max(0, len(cut) - _NAMED_LINKS),
+            data={
+                "labels": labels,
+                "several": samples.n_features > 1,
+                "kind": kind.tolist(),
+                "cut": np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist(),
+                "curves": _curves(model, samples, moments, kind, len(labels)),
+            },
+        )
+
+
+def _kinds(model: Any) -> tuple[list[str], IntArray]:
+    """Names of the kinds, "other" last, and the number of every node's kind, 0 for unchanged."""
+    if not hasattr(model, "kinds_"):
+        return [], np.zeros(len(model.nodes_), dtype=np.intp)
+    found = {str(kind) for kind in model.kinds_}
+    labels = sorted(found - {UNCHANGED, OTHER}) + sorted(found & {OTHER})
+    place = {label: k for k, label in enumerate(labels, start=1)}
+    return labels, np.array([place.get(str(kind), 0) for kind in model.kinds_], dtype=np.intp)
+
+
+def _found(n_kinds: int) -> str:
+    if n_kinds == 0:
+        return "No kind of change stands out from chance."
+    verb = "kind" if n_kinds == 1 else "kinds"
+    return f"The network shows {_NUMBERS[n_kinds]} {verb} of change."
+
+
+def _kind_line(
+    label: str,
+    members: IntArray,
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    moments: Moments,
+    names: list[str],
+) -> KindLine:
+    divergence = model.divergence_
+    # The most changed first; those without an estimate of their own last.
+    order = members[np.argsort(-np.nan_to_num(divergence[members], nan=-np.inf), kind="stable")]
+    known = divergence[members][~np.isnan(divergence[members])]
+    size = f"divergence {number(float(known.mean()), 2)} on average; " if known.size else ""
+    text = (
+        f"{count(len(members), 'node')}: {enumeration([names[i] for i in order], limit=_NAMED)}; "
+        f"{size}{what_changed(samples, moments, members)}"
+    )
+    return KindLine(label, int(order[0]), names[order[0]], text)
+
+
+def _unchanged(n_unchanged: int, n_nodes: int) -> str:
+    if n_unchanged == n_nodes:
+        return "No node is told apart from no change."
+    if n_unchanged == 0:
+        return "Every node belongs to one of them."
+    return f"{count(n_unchanged, 'node')} of {n_nodes:,} show none of them: unchanged."
+
+
+def _cut(n_cut: int, n_links: int) -> str:
+    if n_cut == 0:
+        return f"None of {count(n_links, 'link')} was cut: neighbours were found to behave alike."
+    were = "was" if n_cut == 1 else "were"
+    return f"{n_cut:,} of {count(n_links, 'link')} {were} cut."
+
+
+def _link_line(links: Links, edge: int, names: list[str]) -> LinkLine:
+    ends = int(links.rows[edge]), int(links.columns[edge])
+    return LinkLine(ends, (names[ends[0]], names[ends[1]]), f"{100 * links.kept[edge]:.2g} %")
+
+
+def _curves(
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    moments: Moments,
+    kind: IntArray,
+    n_kinds: int,
+) -> list[dict[str, Any]]:
+    """Mean ratio of the nodes of each kind along features, the others at the kind's medians."""
+    if not n_kinds:
+        return []
+    curves = []
+    at_node = kind[samples.node_index]
+    names, levels = columns_of(model)
+    values = in_columns(samples).values
+    for j in shown_features(samples, moments)[:_CHARTS].tolist():
+        usual = np.quantile(values[:, j], (_OUTER, 1 - _OUTER))
+        grid, along = axis_of(usual, levels[j], _POINTS, logarithmic=False)
+        ratios = []
+        for k in range(1, n_kinds + 1):
+            centre = typical_values(values[at_node == k], levels)
+            points = points_along(model.encoding_, centre, j, along)
+            ratios.append(model.predict(points)[:, kind == k].mean(axis=1))
+        curves.append(
+            {
+                "feature": names[j],
+                "levels": list(levels[j]),
+                "x": [float(f"{value:.5g}") for value in grid],
+                "y": [[float(f"{value:.4g}") for value in ratio] for ratio in ratios],
+            }
+        )
+    return curves

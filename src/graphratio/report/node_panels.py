@@ -1,0 +1,271 @@
+"""What the panel of a node shows: histograms, ratios along each feature, points; packed small."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.plotting.columns import in_columns, typical_values
+from graphratio.report.node_table import Moments
+
+# How many numbers the file may hold of each kind: about 2.7 bytes each.
+CURVE_BUDGET = 500_000
+POINT_BUDGET = 250_000
+# Fewer points than this per sample say nothing.
+FEWEST_POINTS = 30
+MOST_POINTS = 200
+MOST_NEIGHBOURS = 12
+MOST_FEATURES = 12
+LARGE_GRAPH = 2_000
+
+# Observations further than this many interquartile ranges from the quartiles are not drawn.
+REACH = 4.0
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is kept of every node, so that the file stays small.
+
+    Attributes
+    ----------
+    grid, bins : int
+        Points of a ratio curve, and the largest number of bins of a histogram.
+    neighbours : int
+        How many neighbours' curves are drawn at most.
+    points : int
+        Observations per sample in the scatter plot; 0 for no scatter plot.
+    """
+
+    grid: int
+    bins: int
+    neighbours: int
+    points: int
+
+    @classmethod
+    def for_size(cls, n_nodes: int, n_features: int) -> Detail:
+        """Divide the budgets.
+
+        Examples
+        --------
+        >>> Detail.for_size(60, 2)
+        Detail(grid=48, bins=24, neighbours=12, points=200)
+        >>> Detail.for_size(5000, 3)
+        Detail(grid=24, bins=12, neighbours=0, points=0)
+        """
+        large = n_nodes > LARGE_GRAPH
+        grid = 24 if large else 48
+        curves = CURVE_BUDGET // (n_nodes * n_features * grid)
+        points = POINT_BUDGET // (n_nodes * n_features * 2) if n_features > 1 else 0
+        return cls(
+            grid=grid,
+            bins=12 if large else 24,
+            neighbours=int(np.clip(curves - 1, 0, MOST_NEIGHBOURS)),
+            points=min(points, MOST_POINTS) if points >= FEWEST_POINTS else 0,
+        )
+
+
+def shown_features(samples: NodeSamples, moments: Moments) -> IntArray:
+    """Positions of the columns that panels show: all, or those whose means moved most.
+
+    A column is a feature, or a category with all its indicators.
+    """
+    starts: IntArray = np.arange(samples.n_features)
+    if samples.encoding is not None:
+        starts = samples.encoding.starts[:-1]
+    if len(starts) <= MOST_FEATURES:
+        return np.arange(len(starts))
+    spread = samples.values.std(axis=0)
+    change = np.abs(moments.mean[:, 1] - moments.mean[:, 0])[samples.complete]
+    moved = np.maximum.reduceat(change.mean(axis=0) / np.where(spread > 0, spread, 1.0), starts)
+    return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
+
+
+class NodePanels:
+    """Panel data of all nodes of a model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples
+        In the model's order and in original units.
+    features : ndarray of int
+        Which columns are shown.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        With a category in one column, as the number of its level.
+    levels : list of tuple of str
+        Names of the levels of each column; none for numbers.
+    """
+
+    def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
+        self.model, self.features, self.encoding = model, features, samples.encoding
+        self.samples = in_columns(samples)
+        names = self.samples.feature_names
+        known = {} if self.encoding is None else self.encoding.levels
+        self.levels = [known.get(name, ()) for name in names]
+        self.detail = Detail.for_size(samples.n_nodes, len(features))
+        log = getattr(model.scaling_, "log", None)
+        logged = np.zeros(samples.n_features, bool) if log is None else log
+        self.log: BoolArray = logged if self.encoding is None else logged[self.encoding.starts[:-1]]
+        pooled = [self._pooled(i) for i in range(samples.n_nodes)]
+        self.medians = np.array([typical_values(values, self.levels) for values in pooled])
+        self.ranges = np.array([_range(self._axis(values)) for values in pooled])
+        for j, levels in enumerate(self.levels):
+            if levels:
+                self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
+
+    def _pooled(self, node: int) -> FloatArray:
+        """Both samples of a node; a node without any is shown over the range of all."""
+        begin, end = self.samples.offsets[2 * node], self.samples.offsets[2 * node + 2]
+        return self.samples.values[begin:end] if end > begin else self.samples.values
+
+    def _axis(self, values: FloatArray) -> FloatArray:
+        """Values as they are spaced on the screen, with logarithms where the model takes them."""
+        if not self.log.any():
+            return values
+        return np.where(self.log, np.log(np.where(self.log, values, 1.0)), values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything the page needs, as plain lists and packed strings."""
+        names = self.samples.feature_names
+        ratios = self._curves()
+        return {
+            "features": [
+                {
+                    "name": str(names[j]),
+                    "log": bool(self.log[j]),
+                    "levels": list(self.levels[j]),
+                }
+                for j in self.features.tolist()
+            ],
+            "grid": self.detail.grid,
+            "max_neighbours": self.detail.neighbours,
+            "low": _rounded(self.ranges[:, 0][:, self.features]),
+            "high": _rounded(self.ranges[:, 1][:, self.features]),
+            "median": _rounded(self.medians[:, self.features]),
+            "histograms": [self._histograms(i) for i in range(self.samples.n_nodes)],
+            **ratios,
+            "points": self._points() if self.detail.points else None,
+            "max_points": self.detail.points,
+        }
+
+    def _histograms(self, node: int) -> list[list[Any]]:
+        """For each feature: counts of the reference, of the target, and how many are beyond."""
+        largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
+        bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
+        start, middle, end = self.samples.offsets[2 * node : 2 * node + 3]
+        parts = [
+            self._axis(self.samples.values[start:middle]),
+            self._axis(self.samples.values[middle:end]),
+        ]
+        result = []
+        for j in self.features:
+            low, high = self.ranges[node, :, j]
+            own = len(self.levels[j]) or bins
+            counts = [np.histogram(part[:, j], own, (low, high))[0] for part in parts]
+            beyond = sum(len(part) for part in parts) - sum(int(count.sum()) for count in counts)
+            result.append([*(count.tolist() for count in counts), beyond])
+        return result
+
+    def _grid_points(self, node: int) -> FloatArray:
+        """Points along each column through the medians, (n_shown * grid, n_columns)."""
+        grid = self.detail.grid
+        points = np.tile(self.medians[node], (len(self.features) * grid, 1))
+        for position, j in enumerate(self.features):
+            values = np.linspace(self.ranges[node, 0, j], self.ranges[node, 1, j], grid)
+            if self.levels[j]:
+                values = np.clip(np.round(values), 0, len(self.levels[j]) - 1)
+            points[position * grid : (position + 1) * grid, j] = (
+                np.exp(values) if self.log[j] else values
+            )
+        return points
+
+    def _curves(self) -> dict[str, Any]:
+        """Ratios of every node and of its neighbours along the node's own grid."""
+        n_nodes = self.samples.n_nodes
+        points = [self._grid_points(i) for i in range(n_nodes)]
+        neighbours = [self._strongest(i) for i in range(n_nodes)]
+        curves: list[list[FloatArray]] = [
+            [np.empty(0)] * (1 + len(others)) for others in neighbours
+        ]
+        wanted: list[list[tuple[int, int]]] = [[(i, 0)] for i in range(n_nodes)]
+        for i, others in enumerate(neighbours):
+            for place, other in enumerate(others):
+                wanted[other].append((i, place + 1))
+        # One call for each node, at its own points and at those of the nodes it is behind.
+        for i, places in enumerate(wanted):
+            stacked = np.concatenate([points[owner] for owner, _ in places])
+            if self.encoding is not None:
+                stacked = self.encoding.expand(stacked)
+            ratios = self.model.predict(stacked, node=self.model.nodes_[i])
+            for (owner, place), part in zip(places, np.split(ratios, len(places)), strict=True):
+                curves[owner][place] = part
+        tops = [max(float(part.max()) for part in node) or 1.0 for node in curves]
+        packed = [pack(np.concatenate(node) / top) for node, top in zip(curves, tops, strict=True)]
+        return {"curves": packed, "top": _rounded(np.array(tops)), "drawn": neighbours}
+
+    def _strongest(self, node: int) -> list[int]:
+        """Neighbours whose curves are drawn, those with the largest weights first."""
+        adjacency = self.model.graph_.adjacency
+        row = slice(adjacency.indptr[node], adjacency.indptr[node + 1])
+        order = np.argsort(-adjacency.data[row], kind="stable")[: self.detail.neighbours]
+        return [int(i) for i in adjacency.indices[row][order]]
+
+    def _points(self) -> list[list[str]]:
+        """Some observations of both samples of every node, packed relative to the ranges."""
+        packed = []
+        for i in range(self.samples.n_nodes):
+            low, high = self.ranges[i][:, self.features]
+            offsets = self.samples.offsets[2 * i : 2 * i + 3]
+            both = []
+            for begin, end in pairwise(offsets):
+                # Evenly through the sample: the same ones in every run.
+                count = min(int(end - begin), self.detail.points)
+                rows = begin + (np.arange(count) * (end - begin)) // max(count, 1)
+                values = self._axis(self.samples.values[rows])[:, self.features]
+                inside = values[((values >= low) & (values <= high)).all(axis=1)]
+                both.append(pack((inside - low) / (high - low)))
+            packed.append(both)
+        return packed
+
+
+def _range(values: FloatArray) -> FloatArray:
+    """Smallest and largest value drawn of each feature, shape (2, n_features).
+
+    The data range, except that a few far observations do not squeeze the others.
+    """
+    low, first, third, high = np.quantile(values, [0, 0.25, 0.75, 1], axis=0)
+    reach = REACH * (third - first)
+    low = np.where(reach > 0, np.maximum(low, first - reach), low)
+    high = np.where(reach > 0, np.minimum(high, third + reach), high)
+    # A constant feature gets a little room around it.
+    room = np.where(high > low, 0.0, np.maximum(np.abs(low), 1.0) * 0.5)
+    return np.array([low - room, high + room])
+
+
+def pack(shares: FloatArray) -> str:
+    """Numbers between 0 and 1 as 16-bit integers in base64: small, and precise enough to draw.
+
+    Examples
+    --------
+    >>> pack(np.array([0.0, 1.0]))
+    'AAD//w=='
+    """
+    codes = np.round(np.clip(shares, 0, 1) * 65535).astype("<u2")
+    return base64.b64encode(codes.tobytes()).decode("ascii")
+
+
+def _rounded(values: FloatArray) -> Any:
+    """Eight significant digits, as nested lists."""
+    if values.ndim:
+        return [_rounded(part) for part in values]
+    return float(f"{values:.8g}")

@@ -1,0 +1,135 @@
+"""One row per node: sizes, divergence, what the weights leave, how each feature moved."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._utils.exceptions import DataWarning, InputError
+from graphratio._utils.typing import FloatArray
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and spread of every feature in both samples of every node.
+
+    Attributes
+    ----------
+    mean, spread : ndarray of shape (n_nodes, 2, n_features)
+        Reference first; NaN where a sample is missing. The spread is the standard deviation
+        of the observations, dividing by their number.
+    """
+
+    mean: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, samples: NodeSamples) -> Moments:
+        """Compute them from the samples."""
+        mean = np.full((2 * samples.n_nodes, samples.n_features), np.nan)
+        spread = mean.copy()
+        for segment, (begin, end) in enumerate(
+            zip(samples.offsets[:-1], samples.offsets[1:], strict=True)
+        ):
+            if end > begin:
+                part = samples.values[begin:end]
+                mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)
+        shape = (samples.n_nodes, 2, samples.n_features)
+        return cls(mean.reshape(shape), spread.reshape(shape))
+
+
+def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, list[Any]]:
+    """Table of all nodes, in the order of the model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : NodeSamples
+        In original units, in any order of the nodes.
+
+    Returns
+    -------
+    columns : dict of str to list of length n_nodes
+        node, n_reference, n_target, divergence, degree, component, effective_sample_size, kind
+        if the model has kinds of change, and for each feature f the columns f_mean_change and
+        f_spread_change: target minus reference, of the mean and of the standard deviation. None
+        where a sample is missing.
+        The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
+        reference observations: how many equally weighted ones they are worth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from graphratio.report import node_summary
+    >>> rng = np.random.default_rng(0)
+    >>> samples = gr.NodeSamples.from_arrays(
+    ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},
+    ...     {"a": rng.normal(0, 1, 40), "b": rng.normal(2, 1, 40)},
+    ...     feature_names=["speed"],
+    ... )
+    >>> model = gr.Pool(random_state=0).fit(samples)
+    >>> table = node_summary(model, samples)
+    >>> [column for column in table if column.startswith("speed")]
+    ['speed_mean_change', 'speed_spread_change']
+    >>> [round(change) for change in table["speed_mean_change"]]
+    [0, 2]
+    """
+    aligned = in_original_units(model, samples)
+    moments = Moments.of(aligned)
+    columns: dict[str, list[Any]] = {
+        "node": list(model.nodes_),
+        "n_reference": aligned.n_reference.tolist(),
+        "n_target": aligned.n_target.tolist(),
+        "divergence": _or_none(model.divergence_),
+        "degree": model.graph_.degrees.tolist(),
+        "component": model.graph_.components.tolist(),
+        "effective_sample_size": _or_none(effective_sizes(model, aligned)),
+    }
+    if hasattr(model, "kinds_"):
+        columns["kind"] = [str(kind) for kind in model.kinds_]
+    mean_change = moments.mean[:, 1] - moments.mean[:, 0]
+    spread_change = moments.spread[:, 1] - moments.spread[:, 0]
+    for position, name in enumerate(aligned.feature_names):
+        columns[f"{name}_mean_change"] = _or_none(mean_change[:, position])
+        columns[f"{name}_spread_change"] = _or_none(spread_change[:, position])
+    return columns
+
+
+def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
+    """Return the samples in the model's order, after checking that they are not transformed."""
+    check_is_fitted(model, "divergence_")
+    if samples.scaling is not None:
+        raise InputError(
+            "the samples are standardised, so their original units are unknown",
+            "Pass the samples as they were before standardized(); the model rescales them",
+        )
+    if samples.n_features != model.n_features_in_:
+        raise InputError(
+            f"the samples have {samples.n_features} features, "
+            f"but the model was fitted with {model.n_features_in_}",
+            "Pass the samples that the model was fitted on",
+        )
+    return samples.aligned(model.nodes_)
+
+
+def effective_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArray:
+    """Effective sample size of the importance weights, shape (n_nodes,).
+
+    NaN without reference observations; 0 where every weight is zero.
+    """
+    with warnings.catch_warnings():
+        # A node whose weights are all zero shows as the size 0.
+        warnings.simplefilter("ignore", DataWarning)
+        weights = model.importance_weights(samples)
+    return weights.effective_sample_size
+
+
+def _or_none(values: FloatArray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -1,0 +1,152 @@
+"""The report's section on chance: which nodes are significant, in which regions, under what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.typing import Label
+from graphratio.report.words import count, enumeration, number, sentence
+
+if TYPE_CHECKING:
+    from graphratio.testing import TwoSampleResult
+
+# Members of a region that are named.
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class RegionLine:
+    """A region in words, and the node to open for it."""
+
+    position: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Significance:
+    """What the page says about chance.
+
+    Attributes
+    ----------
+    found : str
+        The headline.
+    meaning : str
+        What the headline promises.
+    regions : list of RegionLine
+    assumptions, notes : list of str
+    nodes : dict
+        For the scripts: adjusted p-values and whether they are at most the level.
+    """
+
+    found: str
+    meaning: str
+    regions: list[RegionLine]
+    assumptions: list[str]
+    notes: list[str]
+    nodes: dict[str, Any]
+
+    @classmethod
+    def of(cls, test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]) -> Significance:
+        """Describe a test.
+
+        Parameters
+        ----------
+        test : TwoSampleResult
+            Of the same nodes, in any order.
+        nodes : tuple of labels
+            In the order of the report.
+        names : list of str
+            Readable names of the nodes.
+        """
+        place = {node: position for position, node in enumerate(test.nodes)}
+        unknown = [node for node in nodes if node not in place]
+        if unknown or len(test.nodes) != len(nodes):
+            raise InputError(
+                f"the test and the model have different nodes, for instance "
+                f"{listing(unknown or set(test.nodes) - set(nodes))}",
+                "Test the samples and the graph that the model was fitted on",
+            )
+        order = np.array([place[node] for node in nodes])
+        position = {node: i for i, node in enumerate(nodes)}
+        return cls(
+            found=_found(test),
+            meaning=_meaning(test),
+            regions=[
+                RegionLine(
+                    position[region.nodes[0]],
+                    names[position[region.nodes[0]]],
+                    _region_text(
+                        [names[position[node]] for node in region.nodes], region, 1 - test.level
+                    ),
+                )
+                for region in test.regions()
+                if region.size > 1
+            ],
+            assumptions=[sentence(text) for text in test.assumptions],
+            notes=[sentence(note) for note in test.notes],
+            nodes={
+                "adjusted": [
+                    float(f"{test.adjusted_p_value[v]:.3g}") if test.tested[v] else None
+                    for v in order
+                ],
+                "rejected": test.rejected[order].astype(int).tolist(),
+                "exploratory": test.null == "global",
+            },
+        )
+
+
+def _found(test: TwoSampleResult) -> str:
+    tested = int(test.tested.sum())
+    if test.null == "global":
+        if test.global_p_value > test.level:
+            return "Taken together, the nodes show no change beyond chance."
+        return "Something changed in this network, beyond chance."
+    if not test.n_rejected:
+        return f"None of {count(tested, 'node')} changed by more than chance explains."
+    if test.n_rejected == tested:
+        which = f"All {tested:,} nodes" if tested > 1 else "The node"
+    else:
+        which = f"{test.n_rejected:,} of {count(tested, 'node')}"
+    return f"{which} changed by more than chance explains."
+
+
+def _meaning(test: TwoSampleResult) -> str:
+    how = (
+        f"Each node was tested with {test.n_permutations:,} random exchanges of its labels."
+        if test.null == "node"
+        else f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
+    )
+    overall = (
+        f"The p-value of \u201cnothing changed anywhere\u201d is {number(test.global_p_value)}."
+    )
+    if test.null == "global":
+        return (
+            f"{how} {overall} Single nodes are marked for exploration only: next to changed "
+            "nodes unchanged ones stand out as well."
+        )
+    promise = {
+        "fwer": f"The chance that even one of the significant nodes is a false alarm is at most "
+        f"{test.level:.0%}.",
+        "fdr": f"Among the significant nodes at most {test.level:.0%} are expected to be false "
+        "alarms.",
+        "fdr-by": f"Among the significant nodes at most {test.level:.0%} are expected to be false "
+        "alarms.",
+        None: f"Every unchanged node has a chance of {test.level:.0%} to be called significant: "
+        "nothing was corrected for the number of nodes.",
+    }[test.correction]
+    return f"{how} {promise} {overall} Not being significant does not prove that nothing changed."
+
+
+def _region_text(names: list[str], region: Any, confidence: float) -> str:
+    least = region.changed_at_least
+    if least == 0:
+        bound = "how many of them truly changed cannot be bounded"
+    else:
+        many = "all of them" if least == region.size else f"at least {least}"
+        bound = f"{many} truly changed, with {confidence:.0%} confidence"
+    return f"{count(region.size, 'node')}: {enumeration(names, limit=_NAMED)}; {bound}"

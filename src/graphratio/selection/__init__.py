@@ -1,0 +1,1 @@
+"""Choosing hyperparameters on held-out data: grids, folds, searches."""

@@ -1,0 +1,61 @@
+"""How strongly and how often GRULSIF reweights edges, chosen on held-out data.
+
+The weights are learned again inside every training fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio.data.graph import Graph
+from graphratio.selection.axes import PER_DECADE, Axis
+from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
+from graphratio.selection.held_out_data import Folds
+from graphratio.selection.search import Point, Trial, search
+from graphratio.solvers.adaptive import adaptive_rounds
+
+MOST_ROUNDS = 3
+
+# Powers of ten by which the graph penalty may change, the ridge staying as it is.
+WIDEST = 4
+
+
+@dataclass(frozen=True)
+class AdaptiveChoice:
+    """Penalties and the number of rounds; none if reweighting does not help."""
+
+    graph_penalty: float
+    node_penalty: float
+    n_rounds: int
+
+
+def choose_adaptive(
+    folds: Folds, graph: Graph, graph_penalty: float, node_penalty: float
+) -> AdaptiveChoice:
+    """Search the strength of the graph penalty and the number of rounds."""
+    powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
+    axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE)
+    ridge = graph_penalty * node_penalty
+
+    def evaluate(point: Point) -> Trial:
+        lam = float(axis.values[point[0]])
+        losses = []
+        for fold in folds:
+            path = adaptive_rounds(
+                fold.train,
+                graph,
+                lam,
+                ridge / lam,
+                MOST_ROUNDS,
+                SOLVE_TOLERANCE,
+                SOLVE_ITERATIONS,
+            )
+            theta = np.stack([fit.theta for fit in path], axis=1)
+            losses.append(fold.losses(theta).T)
+        return Trial(np.stack(losses, axis=1))
+
+    best, tried = search([axis], evaluate)
+    lam = float(axis.values[best[0]])
+    return AdaptiveChoice(lam, ridge / lam, tried[best].best_round)

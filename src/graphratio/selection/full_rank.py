@@ -1,0 +1,136 @@
+"""The limit of as many profiles as features: every node a ratio of its own, as in GRULSIF.
+
+Where nodes do not share a few kinds of change, profiles would blur what they do not share.
+Penalties are given by what they mean for a node, as in `solvers.profiles`:
+
+    strength = lam N (mean degree)     against the data of the node
+    ridge    = lam gam N
+
+and varied independently of each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.selection.axes import Axis
+from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
+from graphratio.selection.held_out_data import Folds
+from graphratio.selection.search import Trial
+from graphratio.solvers import basis_of, solve_nodes, solve_path
+
+STRENGTHS = 10.0 ** np.arange(-2, 3)
+RIDGES = 10.0 ** np.arange(-6, 0)
+
+# How often a grid is extended where the best candidate is at its end.
+EXTENSIONS = 4
+
+# Share of the loss by which an extension must lower it.
+SETTLED = 1e-3
+
+
+@dataclass(frozen=True)
+class FullRank:
+    """The best candidate.
+
+    Attributes
+    ----------
+    strength, ridge : float
+    trial : Trial
+        Its held-out losses.
+    tried : dict of (strength, ridge) to Trial
+        All candidates.
+    """
+
+    strength: float
+    ridge: float
+    trial: Trial
+    tried: dict[tuple[float, float], Trial]
+
+    def penalties(self, graph: Graph) -> tuple[float, float]:
+        """Graph and node penalty as GRULSIF takes them."""
+        lam, gam = as_penalties(graph, np.array([self.strength]), np.array([self.ridge]))
+        return float(lam[0]), float(gam[0])
+
+    def solve(self, train: Moments, graph: Graph) -> FloatArray:
+        """Coefficients on the training data of a fold, shape (n_nodes, m)."""
+        lam, gam = self.penalties(graph)
+        return np.asarray(_solve(train, graph, np.array([lam]), np.array([gam]))[:, 0])
+
+
+def as_penalties(
+    graph: Graph, strength: FloatArray, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Graph and node penalty of GRULSIF for strengths and ridges of the same shape.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([(0, 1), (1, 2), (2, 0)])
+    >>> as_penalties(graph, np.array([6.0]), np.array([0.6]))
+    (array([1.]), array([0.2]))
+    """
+    n_nodes = graph.n_nodes
+    if not graph.n_edges:
+        return np.ones_like(ridge), ridge / n_nodes
+    lam = strength / (n_nodes * graph.mean_degree)
+    return lam, ridge / (n_nodes * lam)
+
+
+def best_full_rank(folds: Folds, graph: Graph, strength: Axis, ridge: Axis) -> FullRank:
+    """Search the two penalties on grids that grow while the best is at their ends.
+
+    Candidates that were given are taken as they are.
+    """
+    strengths = strength.values if strength.given else STRENGTHS
+    ridges = ridge.values if ridge.given else RIDGES
+    tried: dict[tuple[float, float], Trial] = {}
+    best, loss = (0.0, 0.0), float(np.finfo(np.float64).max)
+    for _ in range(1 + EXTENSIONS):
+        pairs = [(float(s), float(r)) for s in strengths for r in ridges]
+        new = [pair for pair in pairs if pair not in tried]
+        losses = _losses(folds, graph, np.array(new))
+        tried |= {pair: Trial(found[np.newaxis]) for pair, found in zip(new, losses, strict=True)}
+        candidate = min(tried, key=lambda pair: tried[pair].loss)
+        # Towards infinity the loss settles; there is no point in following it.
+        if not tried[candidate].loss < loss - SETTLED * abs(loss):
+            break
+        best, loss = candidate, tried[candidate].loss
+        wider = (
+            strengths if strength.given else _extended(strengths, best[0]),
+            ridges if ridge.given else _extended(ridges, best[1]),
+        )
+        if wider[0].size == strengths.size and wider[1].size == ridges.size:
+            break
+        strengths, ridges = wider
+    return FullRank(*best, tried[best], tried)
+
+
+def _extended(grid: FloatArray, best: float) -> FloatArray:
+    """Two more candidates beyond an end that is the best."""
+    step = grid[1] / grid[0]
+    if best == grid[0]:
+        return np.concatenate([grid[0] / step ** np.array([2.0, 1.0]), grid])
+    if best == grid[-1]:
+        return np.concatenate([grid, grid[-1] * step ** np.array([1.0, 2.0])])
+    return grid
+
+
+def _losses(folds: Folds, graph: Graph, pairs: FloatArray) -> FloatArray:
+    """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
+    lam, gam = as_penalties(graph, pairs[:, 0], pairs[:, 1])
+    losses = [fold.losses(_solve(fold.train, graph, lam, gam)).T for fold in folds]
+    return np.stack(losses, axis=1)
+
+
+def _solve(train: Moments, graph: Graph, lam: FloatArray, gam: FloatArray) -> FloatArray:
+    objective = GraphObjective.of(train, graph.laplacian, lam, gam)
+    if not graph.n_edges:
+        return solve_nodes(objective)
+    basis = basis_of(graph, np.float32)
+    return solve_path(objective, basis, SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta

@@ -1,0 +1,95 @@
+"""Training and held-out moments of every fold, for one bandwidth at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import Kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.losses import moment_losses
+from graphratio.moments.node_moments import Moments
+from graphratio.selection.cross_validation import RANK_TOLERANCE, folded_data
+from graphratio.solvers.alternating import ProfileProblem, first_profiles
+from graphratio.solvers.edges import Edges
+
+# Entries of the second moments of all folds that are kept between visits, 1 GB.
+LARGEST_KEPT = 2**28
+
+# More profiles than a search will ask for; all are found at once.
+MOST_PROFILES = 12
+
+
+class FoldProblems:
+    """One fold of one bandwidth: the problem on the others, and what is held out."""
+
+    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
+        self.train, self.held_out = train, held_out
+        self.problem = ProfileProblem.of(train, edges)
+        self._starts: dict[bool, FloatArray] = {}
+
+    def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
+        """Profiles to begin with, shape (m, n_profiles); see `first_profiles`."""
+        if smooth not in self._starts:
+            most = min(MOST_PROFILES, *self.train.first.shape)
+            self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
+        return self._starts[smooth][:, :n_profiles]
+
+    def losses(self, theta: FloatArray) -> FloatArray:
+        """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
+        return moment_losses(self.held_out, theta)
+
+
+class Folds:
+    """All folds of one bandwidth; where they would not fit into memory, made at every visit."""
+
+    def __init__(self, data: FoldedMoments, n_folds: int, edges: Edges) -> None:
+        self.data, self.n_folds, self.edges = data, n_folds, edges
+        n_features = data.psi.shape[1]
+        self.size = n_folds * edges.n_nodes * n_features**2
+        self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
+
+    def _made(self) -> Iterator[FoldProblems]:
+        for r in range(self.n_folds):
+            yield FoldProblems(*self.data.split(r), self.edges)
+
+    def __iter__(self) -> Iterator[FoldProblems]:
+        return self._made() if self._kept is None else iter(self._kept)
+
+
+class HeldOutData:
+    """Folds of all bandwidths; those of the last bandwidths visited are kept."""
+
+    def __init__(
+        self,
+        samples: NodeSamples,
+        folds: IntArray,
+        kernel: Kernel,
+        dictionary: FloatArray,
+        edges: Edges,
+        alpha: float,
+        prior_ratio: float,
+    ) -> None:
+        self.samples, self.folds, self.edges = samples, folds, edges
+        self.kernel, self.dictionary = kernel, dictionary
+        self.alpha, self.prior_ratio = alpha, prior_ratio
+        self.n_folds = int(folds.max()) + 1
+        self._kept: dict[float, Folds] = {}
+
+    def at(self, bandwidth: float) -> Folds:
+        """All folds of a bandwidth."""
+        if bandwidth in self._kept:
+            return self._kept[bandwidth]
+        features = NystromMap.build(self.kernel, self.dictionary, bandwidth, RANK_TOLERANCE)
+        data = folded_data(
+            self.samples, self.folds, features, self.alpha, self.prior_ratio, np.float32
+        )
+        found = Folds(data, self.n_folds, self.edges)
+        while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[bandwidth] = found
+        return found

@@ -1,0 +1,94 @@
+"""A part of a large graph that looks like the whole: a few connected patches.
+
+Hyperparameters of a large graph are chosen on a part of it. Nodes drawn one by one would have
+lost their neighbours; patches grown from a few places keep them, but for those at the rim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csgraph
+
+from graphratio._utils.typing import BoolArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import read_only
+
+# Patches that the nodes are spread over, so that no single region speaks for all.
+N_PATCHES = 4
+
+
+def choose_patches(
+    graph: Graph, n_nodes: int, start: BoolArray, random_state: np.random.Generator
+) -> IntArray:
+    """Positions of about `n_nodes` nodes in connected patches, in increasing order.
+
+    Patches grow breadth-first from nodes drawn at random; where a component ends before a patch
+    is full, another one is begun.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_nodes : int
+    start : ndarray of shape (graph.n_nodes,)
+        Nodes that a patch may begin with.
+    random_state : numpy Generator
+
+    Examples
+    --------
+    >>> ring = Graph.from_edges([(i, (i + 1) % 100) for i in range(100)])
+    >>> rng = np.random.default_rng(0)
+    >>> chosen = choose_patches(ring, 20, np.ones(100, dtype=bool), rng)
+    >>> len(chosen), int((np.diff(chosen) == 1).sum())
+    (20, 16)
+    """
+    taken = np.zeros(graph.n_nodes, dtype=bool)
+    each = max(1, -(-n_nodes // N_PATCHES))
+    for seed in random_state.permutation(np.flatnonzero(start)):
+        left = min(each, n_nodes - int(taken.sum()))
+        if left <= 0:
+            break
+        if taken[seed]:
+            continue
+        order = csgraph.breadth_first_order(
+            graph.adjacency, seed, directed=False, return_predecessors=False
+        )
+        taken[order[~taken[order]][:left]] = True
+    return np.flatnonzero(taken)
+
+
+def part_of_graph(graph: Graph, positions: IntArray) -> Graph:
+    """The graph among some of its nodes.
+
+    Examples
+    --------
+    >>> part_of_graph(Graph.from_edges([("a", "b"), ("b", "c")]), np.array([0, 1]))
+    Graph(n_nodes=2, n_edges=1)
+    """
+    adjacency = graph.adjacency[positions][:, positions]
+    adjacency.sort_indices()
+    labels = tuple(graph.nodes[i] for i in positions)
+    return Graph(labels, adjacency)
+
+
+def part_of_samples(samples: NodeSamples, positions: IntArray) -> NodeSamples:
+    """The samples of some of the nodes, which are in increasing order.
+
+    Examples
+    --------
+    >>> samples = NodeSamples.from_arrays([[1.0], [2.0]], [[3.0], [4.0]])
+    >>> part_of_samples(samples, np.array([1])).values.ravel()
+    array([2., 4.])
+    """
+    inside = np.zeros(samples.n_nodes, dtype=bool)
+    inside[positions] = True
+    return replace(
+        samples,
+        nodes=tuple(samples.nodes[i] for i in positions),
+        values=read_only(samples.values[inside[samples.node_index]]),
+        n_reference=read_only(samples.n_reference[positions]),
+        n_target=read_only(samples.n_target[positions]),
+        labelled=True,
+    )

@@ -1,0 +1,256 @@
+"""Choosing rank, penalties, rounds and bandwidth of the profiles on held-out data.
+
+Everything that is learned (profiles, edge weights, coordinates) is learned again inside every
+training fold; the held-out observations enter nothing but the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.selection.axes import Axis
+from graphratio.selection.full_rank import FullRank, best_full_rank
+from graphratio.selection.held_out_data import FoldProblems, HeldOutData
+from graphratio.selection.kinds import MOST_KINDS, group, number_of_kinds
+from graphratio.selection.search import Point, Trial, advantage, search
+from graphratio.solvers.alternating import Profiles, rounds
+from graphratio.solvers.rotation import principal
+
+# Rounds tried when their number is to be chosen, and those tried where the last was the best.
+MOST_ROUNDS = 3
+MORE_ROUNDS = 6
+
+# Points that a search usually looks at, by which progress is measured.
+USUAL_POINTS = 50
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One candidate.
+
+    Attributes
+    ----------
+    n_profiles : int
+        0 if none are shared: every node has a ratio of its own.
+    graph_penalty, node_penalty : float
+        As in `solvers.profiles`: lam and rho.
+    bandwidth : float
+    n_rounds : int
+    """
+
+    n_profiles: int
+    graph_penalty: float
+    node_penalty: float
+    bandwidth: float
+    n_rounds: int
+
+
+# A candidate and its scores in the folds.
+Row = tuple[Settings, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The outcome.
+
+    Attributes
+    ----------
+    settings : Settings
+    full_rank : FullRank or None
+        If a ratio of its own for every node was better than any number of profiles.
+    results : dict of str to ndarray of shape (n_candidates,)
+        Every candidate that was tried, with its scores.
+    """
+
+    settings: Settings
+    full_rank: FullRank | None
+    results: dict[str, FloatArray]
+
+
+class ProfileSelection:
+    """Held-out losses of settings.
+
+    Parameters
+    ----------
+    data : HeldOutData
+    axes : sequence of Axis
+        Of the number of profiles, graph penalty, node penalty and bandwidth.
+    n_rounds : int or None
+        Fixed, or chosen from 0 to `MOST_ROUNDS`, or further if the last is the best.
+    adaptive : bool
+    bar : ProgressBar
+        Advanced with every point that is tried.
+    """
+
+    def __init__(
+        self,
+        data: HeldOutData,
+        axes: Sequence[Axis],
+        n_rounds: int | None,
+        *,
+        adaptive: bool,
+        bar: ProgressBar,
+    ) -> None:
+        self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
+        self.bar = bar
+        self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
+
+    def choose(self, graph: Graph, *, or_full_rank: bool, without_graph: bool) -> Choice:
+        """Search, and compare with ratios that share no profiles.
+
+        With `without_graph` the graph must earn its place: unless it is better than none by a
+        standard error it is not used.
+        """
+        best, tried = search(self.axes, self._trial)
+        if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
+            self.most_rounds = MORE_ROUNDS
+            # A stronger penalty may need more rounds to be of use.
+            best, more = search(self._from(best, free=(1,)), self._trial)
+            tried |= more
+        if without_graph:
+            best, tried = self._or_without_graph(best, tried)
+        settings = self._settings(best, self._round(tried[best]))
+        rows = self._rows(tried)
+        chosen, full = settings, None
+        if or_full_rank:
+            found = self._full_rank(settings.bandwidth, graph)
+            rows += _full_rank_rows(found, settings.bandwidth)
+            if found.trial.loss < tried[best].loss:
+                full = found
+                chosen = _unshared(found, settings.bandwidth)
+        return Choice(settings, full, _table(rows, chosen))
+
+    def choose_full_rank(self, graph: Graph) -> Choice:
+        """Let every node have a ratio of its own, at the best of all bandwidths."""
+        rows: list[Row] = []
+        found: dict[float, FullRank] = {}
+        for bandwidth in map(float, self.axes[3].values):
+            found[bandwidth] = self._full_rank(bandwidth, graph)
+            rows += _full_rank_rows(found[bandwidth], bandwidth)
+        best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
+        chosen = _unshared(found[best], best)
+        return Choice(chosen, found[best], _table(rows, chosen))
+
+    def _full_rank(self, bandwidth: float, graph: Graph) -> FullRank:
+        _, strength, ridge, _ = self.axes
+        return best_full_rank(self.data.at(bandwidth), graph, strength, ridge)
+
+    def _or_without_graph(
+        self, best: Point, tried: dict[Point, Trial]
+    ) -> tuple[Point, dict[Point, Trial]]:
+        strength = self.axes[1]
+        if not strength.values[best[1]] > 0 or strength.values[0] > 0:
+            return best, tried
+        none = (best[0], 0, *best[2:])
+        found, more = search(self._from(none, free=(0, 2, 3)), self._trial)
+        gain, error = advantage(tried[best].node_losses, more[found].node_losses)
+        return (best if gain > error else found), tried | more
+
+    def _from(self, point: Point, free: tuple[int, ...]) -> list[Axis]:
+        """Axes that begin at a point; those that are not free hold it."""
+        return [
+            replace(axis, start=at, stride=1, scanned=(), held=k not in free)
+            for k, (axis, at) in enumerate(zip(self.axes, point, strict=True))
+        ]
+
+    def only(self) -> Settings:
+        """The settings, where each has a single candidate."""
+        return self._settings(tuple(axis.start for axis in self.axes), self.n_rounds or 0)
+
+    def kinds(
+        self, choice: Settings, full_rank: FullRank | None, graph: Graph
+    ) -> tuple[int, FloatArray]:
+        """How many kinds of change the held-out data tell apart, and the gains of every node.
+
+        The gain is the held-out loss of the ratio 1 minus that of the node's own, in every fold,
+        shape (n_folds, n_nodes).
+        """
+        own = []
+        losses: list[list[FloatArray]] = [[] for _ in range(MOST_KINDS + 1)]
+        for fold in self.data.at(choice.bandwidth):
+            if full_rank is None:
+                fit = self._path(fold, choice)[-1]
+                profiles, coordinates = fit.profiles, fit.coordinates
+            else:
+                theta = full_rank.solve(fold.train, graph)
+                profiles, coordinates = principal(theta, fold.problem.metric)
+            theta = np.stack(
+                [coordinates @ profiles.T, np.zeros((len(coordinates), len(profiles)))]
+            )
+            own.append(fold.losses(theta.transpose(1, 0, 2).astype(np.float32)).T)
+            for k in range(MOST_KINDS + 1):
+                kinds, centres = group(coordinates, k)
+                theta = (centres[kinds] @ profiles.T)[:, np.newaxis]
+                losses[k].append(fold.losses(theta.astype(np.float32))[:, 0])
+        gains = np.stack([unchanged - fitted for fitted, unchanged in own])
+        return number_of_kinds([np.stack(found) for found in losses]), gains
+
+    def _settings(self, point: Point, n_rounds: int) -> Settings:
+        values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
+        return Settings(round(values[0]), values[1], values[2], values[3], n_rounds)
+
+    def _path(self, fold: FoldProblems, choice: Settings) -> list[Profiles]:
+        return rounds(
+            fold.problem,
+            fold.start(choice.n_profiles, smooth=choice.graph_penalty > 0),
+            choice.graph_penalty,
+            choice.node_penalty,
+            choice.n_rounds,
+            adaptive=self.adaptive,
+        )
+
+    def _trial(self, point: Point) -> Trial:
+        settings = self._settings(point, self.most_rounds)
+        losses = []
+        for fold in self.data.at(settings.bandwidth):
+            path = self._path(fold, settings)
+            if self.n_rounds is not None:
+                path = path[-1:]
+            theta = np.stack([fit.theta for fit in path], axis=1)
+            losses.append(fold.losses(theta).T)
+        # A search may go on for longer than is usual; the last step is the end of it.
+        self.bar.advance(int(self.bar.done < self.bar.total - 1))
+        return Trial(np.stack(losses, axis=1))
+
+    def _round(self, trial: Trial) -> int:
+        return trial.best_round if self.n_rounds is None else self.n_rounds
+
+    def _rows(self, tried: dict[Point, Trial]) -> list[Row]:
+        """Every candidate that was tried, with its scores in the folds."""
+        return [
+            (self._settings(point, number if self.n_rounds is None else self.n_rounds), scores)
+            for point, trial in tried.items()
+            for number, scores in enumerate(-trial.by_fold)
+        ]
+
+
+def _unshared(full: FullRank, bandwidth: float) -> Settings:
+    return Settings(0, full.strength, full.ridge, bandwidth, 0)
+
+
+def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
+    """The same of ratios that share no profiles."""
+    return [
+        (Settings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
+        for (strength, ridge), trial in full.tried.items()
+    ]
+
+
+def _table(rows: list[Row], chosen: Settings) -> dict[str, FloatArray]:
+    names = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
+    results = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
+    scores = np.array([found for _, found in rows])
+    results["mean_score"] = scores.mean(axis=1)
+    results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}
+    order = np.argsort(-results["mean_score"], kind="stable")
+    first = [row for row, _ in rows].index(chosen)
+    ranked = np.concatenate([[first], order[order != first]])
+    results["rank"] = np.empty(len(rows), dtype=np.intp)
+    results["rank"][ranked] = np.arange(1, len(rows) + 1)
+    return results

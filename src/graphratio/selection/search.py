@@ -1,0 +1,142 @@
+"""A search over settings by their held-out losses, going on while it gets better.
+
+From a starting point the search walks along one setting after the other, first in large steps
+and then in small ones. It stops on an axis where both neighbours are worse, so that a choice
+sits at the end of an axis only when the axis ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray
+from graphratio.selection.axes import Axis
+
+Point = tuple[int, ...]
+
+# Passes over all settings after the coarse one.
+FINE_PASSES = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Held-out losses of one point.
+
+    Attributes
+    ----------
+    losses : ndarray of shape (n_rounds + 1, n_folds, n_nodes)
+        After every round; NaN where a fold lacks a sample of a node.
+    """
+
+    losses: FloatArray
+
+    @property
+    def by_round(self) -> FloatArray:
+        """Mean over nodes and then over folds, shape (n_rounds + 1,)."""
+        return np.asarray(self.by_fold.mean(axis=1))
+
+    @property
+    def by_fold(self) -> FloatArray:
+        """Mean over nodes, shape (n_rounds + 1, n_folds), of the folds that have any."""
+        counted = np.isfinite(self.losses)
+        usable = np.any(counted.all(axis=0), axis=1)
+        total = np.where(counted, self.losses, 0.0)[:, usable].sum(axis=2, dtype=np.float64)
+        return np.asarray(total / counted[:, usable].sum(axis=2))
+
+    @property
+    def best_round(self) -> int:
+        """Round with the smallest mean loss."""
+        return int(np.argmin(self.by_round))
+
+    @property
+    def loss(self) -> float:
+        """Smallest mean loss over rounds."""
+        return float(self.by_round.min())
+
+    @property
+    def node_losses(self) -> FloatArray:
+        """Mean loss of every node in the best round, shape (n_nodes,)."""
+        return node_means(self.losses[self.best_round])
+
+
+def node_means(losses: FloatArray) -> FloatArray:
+    """Mean over folds, shape (n_nodes,); NaN at nodes that no fold has both samples of."""
+    counted = np.isfinite(losses)
+    total = np.where(counted, losses, 0.0).sum(axis=0)
+    number = counted.sum(axis=0)
+    means: FloatArray = np.full(len(total), np.nan)
+    np.divide(total, number, out=means, where=number > 0)
+    return means
+
+
+def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
+    """Mean of the paired differences worse - better over nodes, and its standard error.
+
+    Examples
+    --------
+    >>> advantage(np.array([0.0, 0.0]), np.array([1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    gain = worse - better
+    gain = gain[np.isfinite(gain)]
+    if len(gain) < 2:
+        return float(gain.sum()), 0.0
+    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def search(
+    axes: Sequence[Axis], evaluate: Callable[[Point], Trial]
+) -> tuple[Point, dict[Point, Trial]]:
+    """Find the point with the smallest held-out loss, and all points that were tried.
+
+    Examples
+    --------
+    >>> axis = Axis(np.arange(9.0), start=1, stride=2)
+    >>> def bowl(point):
+    ...     return Trial(np.full((1, 1, 1), (axis.values[point[0]] - 6.0) ** 2))
+    >>> best, tried = search([axis], bowl)
+    >>> best, len(tried)
+    ((6,), 5)
+    """
+    tried: dict[Point, Trial] = {}
+
+    def trial(point: Point) -> Trial:
+        if point not in tried:
+            tried[point] = evaluate(point)
+        return tried[point]
+
+    def improves(new: Point, old: Point, axis: Axis) -> bool:
+        if trial(new).loss >= trial(old).loss:
+            return False
+        gain, error = advantage(trial(new).node_losses, trial(old).node_losses)
+        return gain > error * (axis.reluctance[0] if new < old else axis.reluctance[1])
+
+    here = tuple(axis.start for axis in axes)
+    trial(here)
+    for number in range(1 + FINE_PASSES):
+        before = here
+        for k, axis in enumerate(axes):
+            step = axis.stride if number == 0 else 1
+            if number == 0 and axis.scanned:
+                points = {here, *(_moved(here, k, p - here[k]) for p in axis.scanned)}
+                here = max(points)
+                for point in sorted(points - {here}, reverse=True):
+                    here = point if improves(point, here, axis) else here
+            for direction in (step, -step):
+                moved = False
+                while (there := _moved(here, k, direction))[k] in axis and improves(
+                    there, here, axis
+                ):
+                    here, moved = there, True
+                if moved:
+                    break
+        if number and here == before:
+            break
+    return here, tried
+
+
+def _moved(point: Point, axis: int, step: int) -> Point:
+    return (*point[:axis], point[axis] + step, *point[axis + 1 :])

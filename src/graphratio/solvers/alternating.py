@@ -1,0 +1,369 @@
+"""A few profiles shared by all nodes: alternating minimisation, each step solved exactly.
+
+    Phi(B, C) = sum_v [ 1/2 c_v' B' A_v B c_v - b_v' B c_v ]
+                + lam sum_uv W_uv phi(|B (c_u - c_v)|_M)      over the edges, each once
+                + rho/2 sum_v |B c_v|^2
+
+Symbols
+-------
+A, b        mixed second and first moment of the features at each node (see `moments`)
+B           profiles, the coefficients of g_1 .. g_r in the features, shape (m, r)
+C           coordinates, shape (n_nodes, r): the ratio of node v is rho_0 + sum_k c_vk g_k
+M           mean of the A_v: |B c|_M is the root mean square of the function over the data
+phi         penalty of a difference, see `edges`
+lam, rho    graph penalty relative to the data of a node, and ridge
+
+It is the problem of `objectives`, times N, for coefficients Theta = C B' of rank r, but
+neighbours are compared by how much their ratios differ on the data rather than in the kernel
+norm. That makes lam a pure number (at lam = 1 the neighbours of a node together count about as
+much as its own data), whatever the bandwidth and the roughness of the ratios.
+
+Phi is quadratic in C and in B, and bounded by a quadratic function at every reweighting of the
+edges, so that each of the three steps can only lower it. It does not change when the profiles
+are exchanged for other ones with the same span, so they are kept orthonormal: B' M B = I.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from graphratio._utils.typing import FloatArray
+from graphratio.moments.node_moments import Moments
+from graphratio.solvers.edges import Edges, typical_distance
+
+# Up to this many unknowns the coordinates come from a dense factorisation.
+SMALL_SYSTEM = 600
+
+# Relative residual of the iterative solve beyond that.
+RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+MAX_ITERATIONS = 2000
+
+# Graph penalty at which edges are judged for the first time, if a larger one is asked for.
+FIRST_PENALTY = 5.0
+
+# Squared coordinates of all nodes below which there are no profiles to refit.
+NO_CHANGE = 1e-20
+
+# Smoothing of the moments from which the first profiles are taken.
+START_PENALTY = 1.0
+START_RIDGE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileProblem:
+    """The data of the problem.
+
+    Attributes
+    ----------
+    moments : Moments
+    metric : ndarray of shape (m, m)
+        The matrix M.
+    edges : Edges
+    """
+
+    moments: Moments
+    metric: FloatArray
+    edges: Edges
+
+    @classmethod
+    def of(cls, moments: Moments, edges: Edges) -> ProfileProblem:
+        """Set up from moments; nodes that lack a sample do not count in the metric."""
+        share = max(float(moments.complete.mean()), 1 / len(moments.complete))
+        return cls(moments, moments.second.mean() / moments.first.dtype.type(share), edges)
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of the moments."""
+        return self.moments.second.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Profiles and coordinates after some rounds.
+
+    Attributes
+    ----------
+    profiles : ndarray of shape (m, r)
+    coordinates : ndarray of shape (n_nodes, r)
+    weights : ndarray of shape (n_edges,)
+        Of the edges, as used for these coordinates.
+    scale : float or None
+        Typical distance of the adaptive penalty, None for the quadratic one.
+    """
+
+    profiles: FloatArray
+    coordinates: FloatArray
+    weights: FloatArray
+    scale: float | None
+
+    @property
+    def theta(self) -> FloatArray:
+        """Coefficients of all nodes, shape (n_nodes, m)."""
+        return np.asarray(self.coordinates @ self.profiles.T)
+
+
+def objective_value(
+    problem: ProfileProblem, fit: Profiles, graph_penalty: float, ridge: float
+) -> float:
+    """Phi(B, C), with the adaptive penalty if the fit has a scale."""
+    theta = fit.theta[:, np.newaxis]
+    loss = 0.5 * problem.moments.second.quadratic(theta).sum()
+    loss -= np.einsum("vm,vm->", fit.theta, problem.moments.first)
+    distances = problem.edges.distances(fit.coordinates @ _metric_root(problem, fit.profiles))
+    edges = graph_penalty * problem.edges.penalty(distances, fit.scale)
+    return float(loss + edges + 0.5 * ridge * np.square(fit.theta).sum())
+
+
+def rounds(
+    problem: ProfileProblem,
+    profiles: FloatArray,
+    graph_penalty: float,
+    ridge: float,
+    n_rounds: int,
+    *,
+    adaptive: bool,
+) -> list[Profiles]:
+    """Fit the coordinates to given profiles, then alternate.
+
+    Parameters
+    ----------
+    problem : ProfileProblem
+    profiles : ndarray of shape (m, r)
+        With B' M B = I, from `first_profiles`.
+    graph_penalty, ridge : float
+    n_rounds : int
+        How many times the profiles are refitted, after reweighting the edges.
+    adaptive : bool
+        Whether edges are reweighted.
+
+    Returns
+    -------
+    path : list of Profiles
+        After 0, 1, ..., n_rounds rounds.
+    """
+    weights, scale = problem.edges.weights, None
+    start = np.zeros((problem.edges.n_nodes, profiles.shape[1]), dtype=problem.dtype)
+    coordinates = fit_coordinates(problem, profiles, weights, graph_penalty, ridge, start)
+    path = [Profiles(profiles, coordinates, weights, scale)]
+    if adaptive and n_rounds and graph_penalty > FIRST_PENALTY:
+        # Which ends differ shows where the penalty has not yet made them alike.
+        coordinates = fit_coordinates(problem, profiles, weights, FIRST_PENALTY, ridge, coordinates)
+    for _ in range(n_rounds):
+        if not np.square(coordinates).sum() > NO_CHANGE:
+            path.append(path[-1])
+            continue
+        if adaptive and len(weights):
+            distances = problem.edges.distances(coordinates)
+            scale = typical_distance(distances) if scale is None else scale
+            weights = problem.edges.reweighted(distances, scale)
+        profiles = fit_profiles(problem, coordinates, weights, graph_penalty, ridge)
+        profiles, coordinates = orthonormal(problem, profiles, coordinates)
+        coordinates = fit_coordinates(problem, profiles, weights, graph_penalty, ridge, coordinates)
+        path.append(Profiles(profiles, coordinates, weights, scale))
+    return path
+
+
+def first_profiles(problem: ProfileProblem, n_profiles: int, *, smooth: bool) -> FloatArray:
+    """Profiles that a mean-field estimate has most of, shape (m, n_profiles).
+
+    With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, those
+    smoothed over the graph if it is to be used; their leading principal functions over the data
+    are taken, in order of importance.
+    """
+    first = problem.moments.first
+    smoothed = _smoothed(problem.edges, first) if smooth else first
+    values, vectors = np.linalg.eigh(problem.metric.astype(np.float64))
+    whitening = vectors / np.sqrt(np.maximum(values, 0.0) + START_RIDGE)
+    _, _, right = linalg.svd(smoothed @ whitening, full_matrices=False)
+    chosen = whitening @ right[:n_profiles].T
+    return orthonormal(problem, chosen.astype(problem.dtype))[0]
+
+
+def _smoothed(edges: Edges, first: FloatArray) -> FloatArray:
+    """(I + START_PENALTY lap)^{-1} times the first moments, shape (n_nodes, m)."""
+    if not len(edges.weights):
+        return first
+    strengths = START_PENALTY * edges.weights
+    if edges.n_nodes <= SMALL_SYSTEM:
+        matrix = np.eye(edges.n_nodes) + edges.dense_laplacian(strengths)
+        return np.asarray(np.linalg.solve(matrix, first))
+    system = sparse.identity(edges.n_nodes) + edges.laplacian(strengths)
+    diagonal = sparse.diags_array(1 / system.diagonal())
+    columns = [cg(system, column, rtol=1e-3, M=diagonal)[0] for column in first.T]
+    return np.column_stack(columns)
+
+
+def fit_coordinates(
+    problem: ProfileProblem,
+    profiles: FloatArray,
+    weights: FloatArray,
+    graph_penalty: float,
+    ridge: float,
+    start: FloatArray,
+) -> FloatArray:
+    """Minimise over C at given profiles and edge weights, shape (n_nodes, r).
+
+    `start` is where the iterative solver begins on larger graphs.
+    """
+    blocks, rhs = _node_systems(problem, profiles, ridge)
+    if not graph_penalty or not len(weights):
+        return _solve_blocks(blocks, rhs)
+    strengths = graph_penalty * weights
+    if rhs.size <= SMALL_SYSTEM:
+        solved = _dense_coordinates(blocks, problem.edges.dense_laplacian(strengths), rhs)
+    else:
+        coupling = problem.edges.laplacian(strengths).astype(problem.dtype)
+        solved = _iterative_coordinates(blocks, coupling, rhs, start)
+    return solved.astype(problem.dtype, copy=False)
+
+
+def coordinate_residual(
+    problem: ProfileProblem, fit: Profiles, graph_penalty: float, ridge: float
+) -> float:
+    """Relative residual of the system that the coordinates solve."""
+    blocks, rhs = _node_systems(problem, fit.profiles, ridge)
+    product = (blocks @ fit.coordinates[:, :, np.newaxis])[:, :, 0]
+    product += problem.edges.laplacian(graph_penalty * fit.weights) @ fit.coordinates
+    return float(np.linalg.norm(product - rhs) / (np.linalg.norm(rhs) or 1.0))
+
+
+def _node_systems(
+    problem: ProfileProblem, profiles: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
+    """Matrices (n_nodes, r, r) and right-hand sides (n_nodes, r) of the nodes by themselves."""
+    second, first = problem.moments.second, problem.moments.first
+    tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
+    blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
+    blocks += ridge * (profiles.T @ profiles)
+    # Directions that are rounding and nothing else must not blow up the coordinates.
+    each = np.arange(blocks.shape[1])
+    trace = np.trace(blocks, axis1=1, axis2=2)[:, np.newaxis]
+    blocks[:, each, each] += np.finfo(blocks.dtype).eps * trace / len(each)
+    return blocks, (first @ profiles).astype(problem.dtype, copy=False)
+
+
+def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray) -> FloatArray:
+    n_nodes, r = rhs.shape
+    matrix = np.zeros((n_nodes, r, n_nodes, r))
+    each = np.arange(n_nodes)
+    for k in range(r):
+        matrix[:, k, :, k] = coupling
+    matrix[each, :, each, :] += blocks
+    return _positive_solve(matrix.reshape(n_nodes * r, -1), rhs.ravel()).reshape(n_nodes, r)
+
+
+def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Solve the system of every node by itself; of a singular one, the smallest solution."""
+    right = rhs[:, :, np.newaxis]
+    try:
+        return np.asarray(np.linalg.solve(blocks, right)[:, :, 0])
+    except np.linalg.LinAlgError:
+        return _smallest_solution(blocks, right)[:, :, 0]
+
+
+def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Of a singular system the solution of least norm; what is rounding counts as zero."""
+    values, vectors = np.linalg.eigh(matrix)
+    precision = np.finfo(np.float32)
+    floor = np.maximum(precision.eps * values[..., -1:], precision.tiny / precision.eps)
+    inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
+    projected = np.swapaxes(vectors, -1, -2) @ rhs
+    return np.asarray(vectors @ (inverse[..., np.newaxis] * projected)).astype(rhs.dtype)
+
+
+def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Solve a positive definite system in double precision; of a singular one, the smallest.
+
+    The LAPACK routine itself, since these are thousands of small systems.
+    """
+    # A symmetric matrix in C order is the same in Fortran order.
+    _, solved, info = linalg.lapack.dposv(matrix.T, rhs.astype(np.float64), lower=1)
+    if info:
+        solved = _smallest_solution(matrix, rhs.astype(np.float64)[:, np.newaxis])
+    return np.asarray(solved).reshape(rhs.shape)
+
+
+def _iterative_coordinates(
+    blocks: FloatArray, coupling: sparse.csr_array, rhs: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Conjugate gradients, preconditioned by the block of every node."""
+    shape = rhs.shape
+    diagonal = coupling.diagonal()[:, np.newaxis, np.newaxis] * np.eye(shape[1], dtype=rhs.dtype)
+    inverse = np.linalg.inv(blocks + diagonal)
+
+    def product(x: FloatArray) -> FloatArray:
+        c = x.reshape(shape)
+        return np.asarray((blocks @ c[:, :, np.newaxis])[:, :, 0] + coupling @ c).ravel()
+
+    def precondition(x: FloatArray) -> FloatArray:
+        return np.asarray((inverse @ x.reshape(*shape, 1)).ravel())
+
+    size = (rhs.size, rhs.size)
+    solved, _ = cg(
+        LinearOperator(size, matvec=product, dtype=rhs.dtype),
+        rhs.ravel(),
+        x0=start.ravel(),
+        rtol=RESIDUAL[rhs.dtype],
+        maxiter=MAX_ITERATIONS,
+        M=LinearOperator(size, matvec=precondition, dtype=rhs.dtype),
+    )
+    return np.asarray(solved.reshape(shape))
+
+
+def fit_profiles(
+    problem: ProfileProblem,
+    coordinates: FloatArray,
+    weights: FloatArray,
+    graph_penalty: float,
+    ridge: float,
+) -> FloatArray:
+    """Minimise over B at given coordinates and edge weights, shape (m, r): all nodes pooled."""
+    m, r = problem.metric.shape[0], coordinates.shape[1]
+    pairs = (coordinates[:, :, np.newaxis] * coordinates[:, np.newaxis]).reshape(-1, r * r)
+    system = problem.moments.second.combinations(np.ascontiguousarray(pairs.T))
+    system = system.reshape(r, r, m, m).astype(np.float64)
+    c = coordinates.astype(np.float64)
+    differences = graph_penalty * problem.edges.quadratic(c, weights)
+    system += differences[:, :, np.newaxis, np.newaxis] * problem.metric
+    each = np.arange(m)
+    system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis]
+    rhs = (coordinates.T @ problem.moments.first).ravel()
+    square = system.transpose(0, 2, 1, 3).reshape(r * m, r * m)
+    # Profiles that no node uses leave the system singular; then any answer is as good.
+    square[np.diag_indices(r * m)] += np.finfo(problem.dtype).eps * np.trace(square) / (r * m)
+    solved = _positive_solve(square, rhs)
+    return np.asarray(solved.reshape(r, m).T.astype(problem.dtype))
+
+
+def orthonormal(
+    problem: ProfileProblem, profiles: FloatArray, coordinates: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Profiles of the same span with B' M B = I, and coordinates that give the same ratios."""
+    if coordinates is None:
+        coordinates = np.zeros((0, profiles.shape[1]), dtype=profiles.dtype)
+    root = _metric_root(problem, profiles)
+    scaled = linalg.solve_triangular(root, profiles.T, lower=True, check_finite=False).T
+    dtype = problem.dtype
+    return np.ascontiguousarray(scaled, dtype=dtype), (coordinates @ root).astype(dtype)
+
+
+def _metric_root(problem: ProfileProblem, profiles: FloatArray) -> FloatArray:
+    """Lower triangular L with L L' = B' M B."""
+    gram = (profiles.T @ problem.metric @ profiles).astype(np.float64)
+    precision = np.finfo(problem.dtype)
+    if not np.trace(gram) > precision.tiny / precision.eps:
+        # Folds without a node that has both samples: there is nothing to scale by.
+        return np.eye(len(gram))
+    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
+    try:
+        return np.asarray(np.linalg.cholesky(gram))
+    except np.linalg.LinAlgError:
+        # Profiles that depend on each other, as on very few observations: in the precision of
+        # the problem, directions below its rounding errors are noise of either sign.
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        lifted = (vectors * np.maximum(values, precision.eps * values[-1])) @ vectors.T
+        return np.asarray(np.linalg.cholesky(lifted))

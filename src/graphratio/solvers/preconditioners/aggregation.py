@@ -1,0 +1,260 @@
+"""A hierarchy of ever smaller graphs, built once from a graph and shared by everything on it.
+
+Smoothed aggregation. Nodes are gathered around roots that are at least three steps apart;
+every group is a node of the next graph. What is interpolated from groups to nodes is smoothed
+once over the edges, so that it has no jumps. Each level carries two matrices, one for the
+Laplacian and one for the identity, since every problem on the graph is a sum of both:
+
+    tau M + L        with its own number tau in every column (see `multigrid`)
+
+All steps are passes over the edges; there is no loop over nodes.
+
+Symbols
+-------
+L, M        Laplacian and mass of a level; on the finest M is the identity
+P           interpolation from the next level, shape (n, n_next), rows sum to one
+D           diagonal of a matrix
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from graphratio._utils.typing import FloatArray, IntArray
+
+# The last level is solved exactly, for all features together, so it has few nodes.
+COARSEST = 8
+
+# Nodes of a level up to which its eigenvectors cost less than going further down.
+DENSE_LEVEL = 400
+
+# Neighbours of a node that count when groups are formed: none much lighter than its heaviest,
+# and of very many only a few, since dense graphs would otherwise end up in a single group.
+MANY_NEIGHBOURS = 12
+FEW_NEIGHBOURS = 3
+WEAKEST_SHARE = 0.1
+
+# Damping of the Jacobi step that smooths the interpolation, for eigenvalues of up to 2.
+DAMPING = 2 / 3
+
+POWER_STEPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One graph of the hierarchy, and the way down to the next.
+
+    Attributes
+    ----------
+    laplacian, mass : scipy.sparse.csr_array of shape (n, n)
+        `mass` is None on the finest level, for the identity.
+    interpolation, restriction : scipy.sparse.csr_array
+        P and its transpose, shapes (n, n_next) and (n_next, n).
+    radius : float
+        Bound on the eigenvalues of D^{-1} (tau M + L), whatever tau is.
+    """
+
+    laplacian: sparse.csr_array
+    mass: sparse.csr_array | None
+    interpolation: sparse.csr_array
+    restriction: sparse.csr_array
+    radius: float
+
+    @cached_property
+    def neighbours(self) -> sparse.csr_array:
+        """Off-diagonal part of the Laplacian with its sign changed."""
+        return sparse.csr_array(sparse.diags_array(self.laplacian.diagonal()) - self.laplacian)
+
+    @property
+    def mass_diagonal(self) -> FloatArray:
+        """Diagonal of the mass, shape (n,)."""
+        if self.mass is None:
+            return np.ones(self.laplacian.shape[0], dtype=self.laplacian.dtype)
+        return np.asarray(self.mass.diagonal())
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """All levels.
+
+    Attributes
+    ----------
+    levels : list of Level
+        From fine to coarse; empty for a graph that is small enough by itself.
+    laplacian, mass : ndarray of shape (n_last, n_last)
+        Of the last level, which may have no nodes at all: what has no edges left is settled on
+        the levels before.
+    """
+
+    levels: list[Level]
+    laplacian: FloatArray
+    mass: FloatArray
+
+    @cached_property
+    def dense_level(self) -> DenseLevel:
+        """The first level that is small enough to be diagonalised."""
+        for depth, level in enumerate(self.levels):
+            n = level.laplacian.shape[0]
+            if 0 < n <= DENSE_LEVEL:
+                mass = np.eye(n) if level.mass is None else level.mass.toarray()
+                return DenseLevel.of(depth, level.laplacian.toarray(), mass)
+        return DenseLevel.of(len(self.levels), self.laplacian, self.mass)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLevel:
+    """Eigenvectors of a level, with V' M V = I and V' L V diagonal.
+
+    Attributes
+    ----------
+    depth : int
+        How many levels lie above it.
+    modes : ndarray of shape (n,)
+    vectors : ndarray of shape (n, n)
+    """
+
+    depth: int
+    modes: FloatArray
+    vectors: FloatArray
+
+    @classmethod
+    def of(cls, depth: int, laplacian: FloatArray, mass: FloatArray) -> DenseLevel:
+        """Diagonalise; there may be no nodes at all."""
+        if not len(laplacian):
+            return cls(depth, np.empty(0), np.empty((0, 0)))
+        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
+        return cls(depth, np.maximum(modes, 0.0), vectors)
+
+
+def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hierarchy:
+    """Coarsen a graph until it is small.
+
+    Examples
+    --------
+    >>> path = sparse.diags_array([np.ones(999)], offsets=[1], shape=(1000, 1000))
+    >>> lap = sparse.csgraph.laplacian(path + path.T)
+    >>> hierarchy = build_hierarchy(sparse.csr_array(lap))
+    >>> sizes = [level.laplacian.shape[0] for level in hierarchy.levels]
+    >>> sizes[0], sizes == sorted(sizes, reverse=True), len(hierarchy.laplacian) <= 8
+    (1000, True, True)
+    """
+    rng = np.random.default_rng(0)
+    levels: list[Level] = []
+    lap = sparse.csr_array(laplacian, dtype=np.float64)
+    mass: sparse.csr_array | None = None
+    while lap.shape[0] > COARSEST:
+        P = interpolation(lap, rng)
+        R = sparse.csr_array(P.T)
+        levels.append(_level(lap, mass, P, R, dtype, rng))
+        lap = _symmetric(R @ lap @ P)
+        mass = _symmetric(R @ P if mass is None else R @ mass @ P)
+    gram = np.eye(lap.shape[0]) if mass is None else mass.toarray()
+    return Hierarchy(levels, lap.toarray(), gram)
+
+
+def _level(
+    lap: sparse.csr_array,
+    mass: sparse.csr_array | None,
+    P: sparse.csr_array,
+    R: sparse.csr_array,
+    dtype: Any,
+    rng: np.random.Generator,
+) -> Level:
+    # The identity has radius one, and the Laplacian of a graph with edges more.
+    radius = max(_radius(lap, rng), 1.0 if mass is None else _radius(mass, rng))
+    small = None if mass is None else mass.astype(dtype)
+    return Level(lap.astype(dtype), small, P.astype(dtype), R.astype(dtype), radius)
+
+
+def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
+    """P of a graph: group indicators, smoothed once over the heavy edges.
+
+    Nodes without edges get nothing from the next level: their row is zero.
+    """
+    n = lap.shape[0]
+    heavy = heavy_edges(lap, rng)
+    group = groups(heavy, rng)
+    member = np.flatnonzero(group >= 0)
+    shape = (n, int(group.max(initial=-1)) + 1)
+    indicator = sparse.csr_array((np.ones(member.size), (member, group[member])), shape=shape)
+    degrees = np.asarray(heavy.sum(axis=1)).ravel()
+    per_degree = np.divide(DAMPING, degrees, out=np.zeros(n), where=degrees > 0)
+    keep = sparse.diags_array(1.0 - per_degree * degrees)
+    smoothed = keep @ indicator + sparse.diags_array(per_degree) @ (heavy @ indicator)
+    return sparse.csr_array(smoothed)
+
+
+def heavy_edges(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
+    """The edges that count when groups are formed, as a symmetric matrix of weights.
+
+    Of nodes with many edges a few, the heaviest, ties at random; none below a share of the
+    heaviest. An edge counts if it does for one of its ends.
+    """
+    entries = lap.tocoo()
+    beside = (entries.row != entries.col) & (entries.data < 0)
+    row, col, weight = entries.row[beside], entries.col[beside], -entries.data[beside]
+    order = np.lexsort((rng.random(row.size), -weight, row))
+    row, col, weight = row[order], col[order], weight[order]
+    start = np.searchsorted(row, np.arange(lap.shape[0] + 1))
+    rank = np.arange(row.size) - start[row]
+    heaviest = weight[np.minimum(start[row], max(row.size - 1, 0))]
+    many = np.diff(start)[row] > MANY_NEIGHBOURS
+    kept = (weight >= WEAKEST_SHARE * heaviest) & (~many | (rank < FEW_NEIGHBOURS))
+    chosen = sparse.csr_array((weight[kept], (row[kept], col[kept])), shape=lap.shape)
+    return sparse.csr_array(chosen.maximum(chosen.T))
+
+
+def groups(heavy: sparse.csr_array, rng: np.random.Generator) -> IntArray:
+    """Group of every node, shape (n,); -1 for nodes without edges.
+
+    Roots are a maximal set of nodes at least three steps apart, found in rounds: a node whose
+    random number is the largest within two steps becomes one. Neighbours join their root, and
+    the rest joins a neighbour.
+
+    Examples
+    --------
+    >>> edges = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    >>> groups(edges, np.random.default_rng(0))
+    array([ 0,  0, -1])
+    """
+    n = heavy.shape[0]
+    near = sparse.csr_array(heavy + sparse.eye_array(n))
+    priority = rng.permutation(n)
+    value = np.where(np.diff(heavy.indptr) > 0, priority, -1)
+    while (value >= 0).any() and (undecided := (value >= 0) & (value < n)).any():
+        largest = _largest_near(near, _largest_near(near, value))
+        value = np.where(undecided & (largest == priority), n, value)
+        value = np.where(undecided & (largest == n), -1, value)
+    roots = np.flatnonzero(value == n)
+    group = np.full(n, -1)
+    group[roots] = np.arange(roots.size)
+    for _ in range(2):
+        group = np.where(group < 0, _largest_near(near, group), group)
+    return group
+
+
+def _largest_near(near: sparse.csr_array, value: IntArray) -> IntArray:
+    """Largest value of a node and its neighbours; `near` has no empty row."""
+    return np.asarray(np.maximum.reduceat(value[near.indices], near.indptr[:-1]))
+
+
+def _symmetric(matrix: Any) -> sparse.csr_array:
+    return sparse.csr_array((matrix + matrix.T) / 2)
+
+
+def _radius(matrix: sparse.csr_array, rng: np.random.Generator) -> float:
+    """Largest eigenvalue of D^{-1} matrix, from above: power steps and a margin."""
+    diagonal = matrix.diagonal()
+    scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    x = rng.random(matrix.shape[0]) - 0.5
+    size = 1.0
+    for _ in range(POWER_STEPS):
+        x = scale * (matrix @ x)
+        size = float(np.linalg.norm(x)) or 1.0
+        x /= size
+    return 1.1 * size

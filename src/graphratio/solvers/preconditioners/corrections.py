@@ -1,0 +1,174 @@
+"""Corrections of the mean field: functions that are nearly constant on large parts of a graph.
+
+The mean field puts the average second moment of all nodes in place of each node's own. Across
+an edge the penalty decides and that does no harm. What no edge speaks of, the mean over a
+connected component or nearly so the mean over a cluster, is settled by the data of that part
+alone. If they differ from the average, each direction of the features in which they do costs
+conjugate gradients an iteration or more: a handful of nodes apart from the rest may say many
+times as much about a direction as the average node does. So these means are solved for exactly,
+with their own data, and the mean field is left with what differs from them.
+
+Symbols
+-------
+P           orthonormal functions on the nodes, shape (n_nodes, k): normalised indicators of
+            components, or lowest modes of the Laplacian
+mu          eigenvalues of these modes; zero for components
+C           P' (blockdiag(A) + N lam (lap + gam I)) P, of size k m: for components a block of
+            size m for each, which is the mean of its A_v plus N lam gam I
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import FactoredSecond, SecondMoment
+from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
+from graphratio.solvers.preconditioners.block_multigrid import NodeInverses
+from graphratio.solvers.stacks import Linear, Selection, times
+
+# Share of the nodes from which on a component is what the average over all nodes describes.
+LARGE_SHARE = 0.5
+
+# Nodes whose blocks are added up at once.
+CHUNK = 2048
+
+# Size of C up to which it is inverted for many candidates, and for a few.
+LARGEST_MANY = 512
+LARGEST_FEW = 1500
+FEW_CANDIDATES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """(I - P P') inner (I - P P') + P C^{-1} P'.
+
+    Attributes
+    ----------
+    inner : Linear
+        What to use away from the span of P.
+    rows : ndarray of shape (n_rows,), or slice
+        Coordinates that P has a part in; the rest is left to `inner`.
+    functions : sparse or dense matrix of shape (n_rows, k)
+        P, of these coordinates.
+    inverse : Linear
+        C^{-1}, on stacks of shape (k, n_candidates, m).
+    """
+
+    inner: Linear
+    rows: IntArray | slice
+    functions: Any
+    inverse: Linear
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Both parts."""
+        own = x[self.rows]
+        means = times(self.functions.T, own)
+        rest = x.copy()
+        rest[self.rows] -= times(self.functions, means)
+        result = self.inner.apply(rest)
+        solved = self.inverse.apply(means.astype(np.float32, copy=False)).astype(x.dtype)
+        solved -= times(self.functions.T, result[self.rows])
+        result[self.rows] += times(self.functions, solved)
+        return result
+
+    def restrict(self, candidates: Selection) -> Corrected:
+        """Keep some of the candidates."""
+        return replace(
+            self,
+            inner=self.inner.restrict(candidates),
+            inverse=self.inverse.restrict(candidates),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DenseInverse:
+    """C^{-1} of every candidate, shape (n_candidates, k m, k m)."""
+
+    matrix: FloatArray
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Multiply, shape (k, n_candidates, m)."""
+        k, n_candidates, m = x.shape
+        flat = x.transpose(1, 0, 2).reshape(n_candidates, k * m, 1)
+        solved = (self.matrix @ flat).reshape(n_candidates, k, m)
+        return np.ascontiguousarray(solved.transpose(1, 0, 2))
+
+    def restrict(self, candidates: Selection) -> DenseInverse:
+        """Keep some of the candidates."""
+        return DenseInverse(self.matrix[candidates])
+
+
+def with_own_means(inner: Linear, objective: GraphObjective, basis: Basis) -> Linear:
+    """Correct a mean field in the coordinates of the basis.
+
+    On crowded graphs the lowest modes, elsewhere the means over components; of a connected
+    graph that is not crowded the mean field is right as it is.
+    """
+    if isinstance(basis, NodeBasis) and basis.crowded and basis.components.max() == 0:
+        return with_clusters(inner, objective, basis)
+    return with_components(inner, objective, basis)
+
+
+def with_clusters(inner: Linear, objective: GraphObjective, basis: NodeBasis) -> Linear:
+    """Solve for the lowest modes of a graph with their own second moments."""
+    n_nodes, n_candidates, m = objective.shape
+    second = objective.moments.second
+    if isinstance(second, FactoredSecond):
+        # Sums of blocks that are not there would cost more than the iterations they save.
+        return inner
+    modes, vectors = basis.lowest
+    low = int(np.count_nonzero(modes < CLUSTER_SHARE * basis.graph.mean_degree))
+    k = min(low, (LARGEST_FEW if n_candidates <= FEW_CANDIDATES else LARGEST_MANY) // m)
+    if k == 0:
+        return inner
+    P = vectors[:, :k].astype(second.dtype)
+    of_pair = np.ascontiguousarray((P[:, :, np.newaxis] * P[:, np.newaxis]).reshape(n_nodes, -1).T)
+    sums = second.combinations(of_pair).reshape(k, k, m, m)
+    data = sums.transpose(0, 2, 1, 3).reshape(k * m, k * m).astype(np.float32)
+    penalty = n_nodes * objective.lam[:, np.newaxis] * (modes[:k] + objective.gam[:, np.newaxis])
+    C = np.repeat(data[np.newaxis], n_candidates, axis=0)
+    diagonal = np.arange(k * m)
+    C[:, diagonal, diagonal] += np.repeat(penalty, m, axis=1)
+    return Corrected(inner, slice(None), P, DenseInverse(np.linalg.inv(C)))
+
+
+def with_components(inner: Linear, objective: GraphObjective, basis: Basis) -> Linear:
+    """Solve for the means over components, but for one that holds most of the nodes."""
+    member = basis.components
+    sizes = np.bincount(member)
+    small = np.flatnonzero(sizes <= LARGE_SHARE * len(member))
+    if not small.size:
+        return inner
+    rank = np.full(len(sizes), -1)
+    rank[small] = np.arange(small.size)
+    nodes = np.flatnonzero(rank[member] >= 0)
+    # Component by component, so that a chunk of nodes touches few of them.
+    nodes = nodes[np.argsort(rank[member[nodes]], kind="stable")]
+    part = rank[member[nodes]]
+    blocks = _means(objective.moments.second, nodes, part, sizes[small])
+    ridge = np.tile(len(member) * objective.lam * objective.gam, (small.size, 1))
+    size = (1 / np.sqrt(sizes[small][part])).astype(objective.moments.second.dtype)
+    shape = (len(member), small.size)
+    rows, functions = basis.in_null_space(sparse.csr_array((size, (nodes, part)), shape=shape))
+    return Corrected(inner, rows, functions, NodeInverses.of(blocks, ridge, 1.0))
+
+
+def _means(second: SecondMoment, nodes: IntArray, part: IntArray, sizes: IntArray) -> FloatArray:
+    """Mean of A_v over every component, shape (n_components, m, m), in single precision."""
+    m = second.shape[1]
+    means = np.zeros((len(sizes), m * m), dtype=np.float32)
+    for begin in range(0, len(nodes), CHUNK):
+        some = slice(begin, begin + CHUNK)
+        blocks = second.take(nodes[some]).dense(compact=True).reshape(-1, m * m)
+        first = part[some][0]
+        within = sparse.csr_array(
+            (1 / sizes[part[some]], (part[some] - first, np.arange(len(blocks))))
+        )
+        means[first : first + within.shape[0]] += within @ blocks
+    return means.reshape(-1, m, m)

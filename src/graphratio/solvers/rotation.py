@@ -1,0 +1,75 @@
+"""Profiles that are easy to read: turned so that every node uses few of them, largest first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray
+
+_ITERATIONS = 100
+_TOLERANCE = 1e-8
+
+# Share of the largest eigenvalue of the metric below which a direction is left out.
+_SMALLEST_SHARE = 1e-9
+
+
+def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rotate profiles and coordinates together, which leaves all ratios as they are.
+
+    The rotation maximises the variance of the squared coordinates of each profile. Profiles are
+    ordered by how much the nodes use them, and their signs are such that the sum of the
+    coordinates is positive.
+
+    Examples
+    --------
+    >>> mixed = np.array([[1.0, 1.1], [2.0, 2.1], [1.0, -1.1]])  # two kinds, half turned
+    >>> _, turned = readable(np.eye(2), mixed)
+    >>> bool((np.abs(turned).min(axis=1) < 0.15).all())  # each uses one of them
+    True
+    """
+    rotation = _varimax(coordinates)
+    turned = coordinates @ rotation
+    order = np.argsort(-np.square(turned).sum(axis=0), kind="stable")
+    signs = np.where(turned.sum(axis=0) < 0, -1.0, 1.0)
+    rotation = (rotation * signs)[:, order]
+    return profiles @ rotation, coordinates @ rotation
+
+
+def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Profiles and coordinates of any coefficients, by a singular value decomposition.
+
+    Directions that the data hardly reach, by their part in the metric, are left out. As in
+    `readable` the sum of the coordinates is positive.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_nodes, m)
+    metric : ndarray of shape (m, m)
+        Mean second moment of the features.
+
+    Examples
+    --------
+    >>> theta = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.5]])
+    >>> profiles, coordinates = principal(theta, np.diag([4.0, 1.0]))
+    >>> bool(np.allclose(coordinates @ profiles.T, theta))
+    True
+    """
+    values, vectors = np.linalg.eigh(metric.astype(np.float64))
+    kept = values > _SMALLEST_SHARE * values[-1]
+    root = np.sqrt(values[kept])
+    left, sizes, right = np.linalg.svd((theta @ vectors[:, kept]) * root, full_matrices=False)
+    signs = np.where((left * sizes).sum(axis=0) < 0, -1.0, 1.0)
+    return (vectors[:, kept] / root) @ (right.T * signs), left * (sizes * signs)
+
+
+def _varimax(coordinates: FloatArray) -> FloatArray:
+    rotation = np.eye(coordinates.shape[1])
+    objective = 0.0
+    for _ in range(_ITERATIONS):
+        turned = coordinates @ rotation
+        target = turned**3 - turned * np.square(turned).mean(axis=0)
+        left, values, right = np.linalg.svd(coordinates.T @ target)
+        if values.sum() <= objective * (1 + _TOLERANCE):
+            break
+        rotation, objective = left @ right, float(values.sum())
+    return rotation

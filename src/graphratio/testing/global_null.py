@@ -1,0 +1,194 @@
+"""Null hypothesis "nothing changed anywhere".
+
+The labels of all nodes are permuted at once, independently or by shared time stamps, and the
+joint fit is repeated for each permutation. With the pooled second moments the system matrix is
+the same for all of them, so the permutations are right-hand sides of one system. The penalties
+are fixed beforehand: selecting them on the labelled data would have to be repeated too.
+
+Statistics of different nodes have different laws. Each is brought to one scale by its mean and
+standard deviation over the observed and all permuted data sets; the largest over nodes is then
+ranked among the permutations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers import basis_of, solve_many
+from graphratio.testing.node_null import NodeTests
+from graphratio.testing.permutations import Units, UnitSums, chunks, random_labels
+from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.statistics import (
+    NAMES,
+    SHARES,
+    combine,
+    combined_count,
+    exceedances,
+    node_statistics,
+)
+
+_TOLERANCE = 1e-3
+_ITERATIONS = 100
+
+
+def permute_all_nodes(
+    features: PooledFeatures,
+    pooled: PooledSamples,
+    graph: Graph,
+    penalties: tuple[float, float],
+    units: Units,
+    joint: bool,
+    n_permutations: int,
+    rng: np.random.Generator,
+    bar: ProgressBar,
+) -> tuple[NodeTests, IntArray]:
+    """Test all nodes at once.
+
+    Returns
+    -------
+    outcome : NodeTests
+        Every node against its own permuted values.
+    against_largest : ndarray of shape (n_nodes,)
+        How many data sets have somewhere a value as extreme as this node's; the smallest of
+        them belongs to the global test.
+    """
+    sums = UnitSums.of(units, pooled, features.psi)
+    n_nodes = graph.n_nodes
+    statistics = np.empty((len(NAMES), n_nodes, n_permutations + 1))
+    draw = _JointLabels(units, rng) if joint else _NodeLabels(units, n_nodes, rng)
+    fit = _Refit(features, pooled, graph, penalties)
+    width = int(units.node.size + n_nodes * features.psi.shape[1])
+    begin = 1
+    statistics[:, :, :1] = fit.statistics(_moments(sums, units, draw.observed(), n_nodes))
+    for part in chunks(n_permutations, width, least=16):
+        size = part.stop - part.start
+        b = _moments(sums, units, draw.next(size), n_nodes)
+        statistics[:, :, begin : begin + size] = fit.statistics(b)
+        begin += size
+        bar.advance(size)
+    return _compare(statistics, pooled.complete)
+
+
+def _compare(statistics: FloatArray, complete: BoolArray) -> tuple[NodeTests, IntArray]:
+    n_sets = statistics.shape[2]
+    outcome = NodeTests.blank(statistics.shape[1], n_sets - 1)
+    counts = exceedances(statistics)
+    for node in np.flatnonzero(complete):
+        outcome.statistics[:, node] = statistics[:, node, 0]
+        outcome.counts[:, node] = counts[:, node, 0]
+        outcome.combined[node] = combined_count(counts[:, node])
+    scaled = _one_scale(statistics)
+    scaled[:, ~complete] = -np.inf
+    largest = scaled.max(axis=1)
+    everywhere = exceedances(largest)
+    smallest, _ = combine(everywhere)
+    against = np.full(len(complete), n_sets)
+    for node in np.flatnonzero(complete):
+        own = (largest >= scaled[:, node, :1]).sum(axis=1) / SHARES
+        against[node] = np.count_nonzero(smallest <= own.min())
+    return outcome, against
+
+
+def _one_scale(statistics: FloatArray) -> FloatArray:
+    """Centre and scale every statistic of every node over the data sets."""
+    # Roots of the quadratic ones, whose tails are otherwise as uneven as their degrees of freedom.
+    rooted = np.sign(statistics) * np.sqrt(np.abs(statistics))
+    rooted[NAMES.index("witness")] = statistics[NAMES.index("witness")]
+    spread = rooted.std(axis=2, keepdims=True)
+    centred = rooted - rooted.mean(axis=2, keepdims=True)
+    # Rounded, so that equal splits of small samples are equal here too.
+    return np.asarray(np.round(centred / np.where(spread > 0, spread, 1.0), 8))
+
+
+class _Refit:
+    """The joint fit as a function of the first moments."""
+
+    def __init__(
+        self,
+        features: PooledFeatures,
+        pooled: PooledSamples,
+        graph: Graph,
+        penalties: tuple[float, float],
+    ) -> None:
+        known = pooled.complete
+        self.second = features.second * known[:, np.newaxis, np.newaxis]
+        self.known = known
+        self.graph = graph
+        self.penalties = penalties
+        self.basis = basis_of(graph) if graph.n_edges else None
+        degrees = np.maximum(graph.degrees, np.finfo(float).tiny)
+        self.neighbours = sparse.diags_array(1.0 / degrees) @ graph.adjacency
+
+    def statistics(self, b: FloatArray) -> FloatArray:
+        """Statistics of all nodes, shape (4, n_nodes, n_sets); b is (n_nodes, n_sets, m)."""
+        b = b * self.known[:, np.newaxis, np.newaxis]
+        moments = Moments(DenseSecond(self.second), b[:, 0], self.known, prior_ratio=1.0)
+        objective = GraphObjective.of(moments, self.graph.laplacian, *self.penalties)
+        theta = solve_many(objective, self.basis, b, _TOLERANCE, _ITERATIONS)
+        flat = theta.reshape(len(theta), -1)
+        witness = np.asarray(self.neighbours @ flat).reshape(theta.shape)
+        return node_statistics(theta, b, self.second, witness)
+
+
+def _moments(sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int) -> FloatArray:
+    """First moments of all nodes, shape (n_nodes, n_sets, m); labels are (n_sets, n_units)."""
+    total = units.counts(n_nodes)[0]
+    starts = np.concatenate([[0], np.cumsum(total)[:-1]])
+    b = np.zeros((n_nodes, len(labels), sums.sums.shape[1]))
+    # Nodes with equally many units at a time.
+    for size in np.unique(total[total > 0]):
+        nodes = np.flatnonzero(total == size)
+        own = starts[nodes, np.newaxis] + np.arange(size)
+        own_labels = np.ascontiguousarray(labels[:, own].transpose(1, 0, 2))
+        b[nodes] = sums.first_moments(own_labels, own, nodes)
+    return b
+
+
+class _NodeLabels:
+    """Labels of all units, every node permuted by itself."""
+
+    def __init__(self, units: Units, n_nodes: int, rng: np.random.Generator) -> None:
+        self.units, self.rng = units, rng
+        total, target = units.counts(n_nodes)
+        starts = np.concatenate([[0], np.cumsum(total)[:-1]])
+        shapes, kind = np.unique(np.column_stack([total, target]), axis=0, return_inverse=True)
+        self.parts = [
+            (starts[kind.ravel() == i], int(size), int(count))
+            for i, (size, count) in enumerate(shapes)
+            if size > 0
+        ]
+
+    def observed(self) -> FloatArray:
+        return self.units.is_target[np.newaxis].astype(np.float64)
+
+    def next(self, n_sets: int) -> FloatArray:
+        labels = np.empty((n_sets, self.units.node.size))
+        for starts, size, count in self.parts:
+            drawn = random_labels(n_sets * starts.size, size, count, self.rng)
+            columns = (starts[:, np.newaxis] + np.arange(size)).ravel()
+            labels[:, columns] = drawn.reshape(n_sets, -1)
+        return labels
+
+
+class _JointLabels:
+    """Labels of all units, those of one time stamp together."""
+
+    def __init__(self, units: Units, rng: np.random.Generator) -> None:
+        self.units, self.rng = units, rng
+        self.codes, first, self.place = np.unique(
+            units.code, return_index=True, return_inverse=True
+        )
+        self.n_target = int(units.is_target[first].sum())
+
+    def observed(self) -> FloatArray:
+        return self.units.is_target[np.newaxis].astype(np.float64)
+
+    def next(self, n_sets: int) -> FloatArray:
+        drawn = random_labels(n_sets, self.codes.size, self.n_target, self.rng)
+        return drawn[:, self.place].astype(np.float64)

@@ -1,0 +1,71 @@
+"""Penalties for the nodes of one group, learned from the other groups.
+
+Selecting on the labelled data of the tested node would favour what makes it look changed. The
+penalties of a group are therefore selected with all its observations taken away, and so is the
+ratio that the rest of the graph predicts for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import read_only
+from graphratio.selection.cross_validation import select
+from graphratio.testing.settings import Settings
+
+
+def without(samples: NodeSamples, masked: BoolArray) -> NodeSamples:
+    """Take away all observations of some nodes."""
+    keep = ~masked
+    return replace(
+        samples,
+        values=read_only(samples.values[keep[samples.node_index]]),
+        n_reference=samples.n_reference * keep,
+        n_target=samples.n_target * keep,
+    )
+
+
+def pooled_share(samples: NodeSamples) -> FloatArray:
+    """Share of the target in the pooled sample of every node, the alpha of the test."""
+    total = samples.n_reference + samples.n_target
+    return np.asarray(samples.n_target / np.maximum(total, 1))
+
+
+def selected_penalties(
+    samples: NodeSamples,
+    graph: Graph,
+    groups: IntArray,
+    settings: Settings,
+    dictionary: FloatArray,
+    rng: np.random.Generator,
+) -> list[tuple[float, float, float]]:
+    """Bandwidth, graph penalty and node penalty of every group."""
+    n_groups = int(groups.max()) + 1
+    if len(settings.candidates) == 1:
+        return [settings.middle] * n_groups
+    alpha = pooled_share(samples)
+    chosen = []
+    for group in range(n_groups):
+        left = without(samples, groups == group)
+        if not left.complete.any():
+            # Nothing to learn from: a graph of one node, or the only ones with both samples.
+            chosen.append(settings.middle)
+            continue
+        found = select(
+            left,
+            graph,
+            settings.kernel,
+            dictionary,
+            settings.candidates,
+            alpha=alpha,
+            prior_ratio=1.0,
+            n_folds=settings.n_folds,
+            random_state=rng,
+        )
+        chosen.append((found.bandwidth, found.graph_penalty, found.node_penalty))
+    return chosen

@@ -1,0 +1,256 @@
+"""Null hypothesis "this node did not change, whatever the others did".
+
+The labels of node v alone are permuted and everything else is held fixed, so the neighbours may
+have changed or not: they only tell the test in which direction to look. With
+alpha_v = n'_v / (n_v + n'_v) the mixture is the pooled sample, A_v does not change under
+permutations, and the node's coefficients are linear in b_v:
+
+    theta_v(pi) = (A_v/N + C_v)^{-1} (b_v(pi)/N + C_v w_v)
+
+where w_v is what the rest of the graph predicts for the node and C_v how firmly. For the joint
+fit both follow from eliminating the other nodes. Any w_v and C_v keep the test valid that do
+not depend on the labels of node v. Here the penalties do not depend on those of its whole group,
+w_v is the fit without the observations of v and a few more nodes of the group, and C_v comes from
+the pooled samples.
+
+Symbols
+-------
+A, b        moments of the pooled features, see `_pooled`
+w           prediction for a node from the other groups (witness)
+C           conductance from a node to the data of the others, diagonal in the features
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers import basis_of, solve_nodes, solve_path
+from graphratio.solvers.bases import Basis
+from graphratio.testing.groups import group_parts
+from graphratio.testing.permutations import Units, UnitSums, chunks, node_labels
+from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.statistics import NAMES, combined_count, exceedances, node_statistics
+
+# The prediction of the neighbours is a direction to look in: this accuracy is plenty.
+_TOLERANCE = 1e-4
+_ITERATIONS = 200
+
+# With many permutations a node is first looked at with this many, then with ten times as many,
+# and so on, until this many data sets are as extreme as the observed one.
+FIRST_LOOK = 1999
+ENOUGH_EXTREME = 100
+
+# Passes over the graph in which conductances settle.
+_SWEEPS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTests:
+    """Outcome at every node.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (4, n_nodes)
+        Observed values; zero at nodes that cannot be tested.
+    counts : ndarray of shape (4, n_nodes)
+        Permuted and observed data sets with a value at least as large, of n_permutations + 1.
+    combined : ndarray of shape (n_nodes,)
+        The same for the combination.
+    """
+
+    statistics: FloatArray
+    counts: IntArray
+    combined: IntArray
+
+    @classmethod
+    def blank(cls, n_nodes: int, n_permutations: int) -> NodeTests:
+        """Nodes that cannot be tested: nothing is extreme."""
+        shape = (len(NAMES), n_nodes)
+        everything = n_permutations + 1
+        return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
+
+    def record(self, node: int, statistics: FloatArray, n_permutations: int, most: float) -> float:
+        """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
+
+        The p-value is at most `most`. Returned is it, before it is rounded up to units of all
+        permutations.
+        """
+        counts = exceedances(statistics)
+        n_sets = statistics.shape[1]
+        everything = n_permutations + 1
+        combined = min(combined_count(counts), int(most * n_sets))
+        self.statistics[:, node] = statistics[:, 0]
+        self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
+        self.combined[node] = -(-combined * everything // n_sets)
+        return float(combined / n_sets)
+
+
+def permute_each_node(
+    outcome: NodeTests,
+    nodes: IntArray,
+    features: PooledFeatures,
+    pooled: PooledSamples,
+    graph: Graph,
+    groups: IntArray,
+    penalties: FloatArray,
+    units: Units,
+    n_permutations: int,
+    rng: np.random.Generator,
+    bar: ProgressBar,
+) -> None:
+    """Test some nodes, with the features of one bandwidth; results go into `outcome`.
+
+    `penalties` has shape (n_groups, 2): graph and node penalty of every group.
+    """
+    fits = _ConditionalFits.of(nodes, features, pooled, graph, groups, penalties, units)
+    looks = _looks(n_permutations)
+    for node, own, labels in node_labels(units, nodes, n_permutations, rng):
+        parts = [fits.statistics(node, own, units.is_target[own][np.newaxis])]
+        seen, most = 0, 1.0
+        for look in looks:
+            rows = chunks(look, own.size, begin=seen)
+            parts += [fits.statistics(node, own, labels[part]) for part in rows]
+            p_value = outcome.record(node, np.concatenate(parts, axis=1), n_permutations, most)
+            seen, bound = look, ENOUGH_EXTREME / (look + 1)
+            if p_value > bound:
+                break
+            most = bound
+        bar.advance()
+
+
+def _looks(n_permutations: int) -> list[int]:
+    """After how many permutations to look whether a node is settled.
+
+    A p-value above the bound of a look is final, and one that goes on to the next look ends at
+    or below the bound. So the p-value is at most t if and only if that of the look which
+    decides about t is, and validity carries over from the single looks.
+
+    Examples
+    --------
+    >>> _looks(9_999), _looks(200_000)
+    ([9999], [1999, 19999, 200000])
+    """
+    looks, look = [], FIRST_LOOK
+    while 10 * look < n_permutations:
+        looks.append(look)
+        look = 10 * (look + 1) - 1
+    return [*looks, n_permutations]
+
+
+@dataclass(frozen=True, eq=False)
+class _ConditionalFits:
+    """Coefficients of single nodes as functions of their labels, the rest held fixed.
+
+    Attributes
+    ----------
+    place : ndarray of shape (n_nodes,)
+        Where a node is in the arrays that follow.
+    inverse : ndarray of shape (k, m, m)
+        (A/N + C)^{-1}.
+    pull, witness : ndarray of shape (k, m)
+        C w and w.
+    """
+
+    place: IntArray
+    inverse: FloatArray
+    pull: FloatArray
+    witness: FloatArray
+    second: FloatArray
+    sums: UnitSums
+
+    @classmethod
+    def of(
+        cls,
+        nodes: IntArray,
+        features: PooledFeatures,
+        pooled: PooledSamples,
+        graph: Graph,
+        groups: IntArray,
+        penalties: FloatArray,
+        units: Units,
+    ) -> _ConditionalFits:
+        """Fit what does not depend on the labels of the nodes."""
+        n_nodes, m, _ = features.second.shape
+        first = features.first(pooled)
+        witness = np.zeros((n_nodes, m))
+        conductance = np.zeros((n_nodes, m))
+        for group in np.unique(groups[nodes]):
+            members = groups == group
+            conductance[members] = conductances(features.second, graph, *penalties[group])[members]
+        basis = basis_of(graph) if graph.n_edges else None
+        for part in group_parts(groups, nodes):
+            lam, gam = penalties[groups[part[0]]]
+            predicted = _prediction(features, first, pooled, graph, basis, part, lam, gam)
+            witness[part] = predicted[part]
+        held, witness = conductance[nodes], witness[nodes]
+        system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
+        place = np.empty(n_nodes, dtype=np.intp)
+        place[nodes] = np.arange(len(nodes))
+        sums = UnitSums.of(units, pooled, features.psi)
+        inverse = np.linalg.inv(system)
+        return cls(place, inverse, held * witness, witness, features.second, sums)
+
+    def statistics(self, node: int, own: IntArray, labels: BoolArray) -> FloatArray:
+        """Statistics of a node under given labels of its units, shape (4, n_sets)."""
+        i = self.place[node]
+        b = self.sums.first_moments(labels.astype(np.float64), own, node)
+        theta = (b / len(self.second) + self.pull[i]) @ self.inverse[i]
+        return node_statistics(theta, b, self.second[node], self.witness[i][:, np.newaxis])
+
+
+def _prediction(
+    features: PooledFeatures,
+    first: FloatArray,
+    pooled: PooledSamples,
+    graph: Graph,
+    basis: Basis | None,
+    masked: IntArray,
+    lam: float,
+    gam: float,
+) -> FloatArray:
+    """Coefficients of all nodes when some have no data, shape (n_nodes, m)."""
+    known = pooled.complete.copy()
+    known[masked] = False
+    moments = Moments(
+        DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
+        first * known[:, np.newaxis],
+        known,
+        prior_ratio=1.0,
+    )
+    objective = GraphObjective.of(moments, graph.laplacian, lam, gam)
+    if basis is None:
+        return solve_nodes(objective)[:, 0]
+    return solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta[:, 0]
+
+
+def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> FloatArray:
+    """How firmly the rest of the graph holds each node, shape (n_nodes, m).
+
+    Reading the penalised problem as a network of springs: a node is held by its own ridge and,
+    through an edge of strength lam W, by its neighbour, which is held by its data and by its
+    own neighbours. Springs in a row add their compliances, springs side by side their
+    strengths. On a tree with diagonal A, and after as many sweeps as it is deep, this is the
+    exact elimination of the other nodes, apart from the way back over the same edge.
+    """
+    n_nodes = graph.n_nodes
+    data = np.einsum("vmm->vm", second) / n_nodes
+    ridge = lam * gam
+    held = np.full_like(data, ridge)
+    weights = lam * graph.adjacency.data[:, np.newaxis]
+    neighbour, pointer = graph.adjacency.indices, graph.adjacency.indptr
+    total = sparse.csr_array(
+        (np.ones(neighbour.size), np.arange(neighbour.size), pointer),
+        shape=(n_nodes, neighbour.size),
+    )
+    for _ in range(_SWEEPS):
+        there = (data + held)[neighbour]
+        held = ridge + total @ (weights * there / (weights + there))
+    return np.asarray(held)

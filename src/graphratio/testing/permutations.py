@@ -1,0 +1,247 @@
+"""One engine for all permutations: single observations, blocks of them, shared time stamps.
+
+What is exchanged are units: an observation, a block of consecutive observations, or everything
+that a node observed at one time stamp (or block of time stamps). Statistics need only sums of
+features over the permuted target sample, so units enter through their sums.
+
+Symbols
+-------
+U           units of a node
+k           those of them that belong to the target sample
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln
+
+from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.testing.pooled import PooledSamples
+
+# Permutations are worked on in chunks of about this many labels.
+_CHUNK = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is exchanged between the two samples, node after node.
+
+    Attributes
+    ----------
+    of_row : ndarray of shape (n_observations,)
+        Unit of each pooled row, -1 where the row keeps its label.
+    node : ndarray of shape (n_units,)
+    is_target : ndarray of bool, shape (n_units,)
+    code : ndarray of shape (n_units,)
+        Units with the same code move together when nodes are permuted jointly.
+    """
+
+    of_row: IntArray
+    node: IntArray
+    is_target: BoolArray
+    code: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        pooled: PooledSamples,
+        rng: np.random.Generator,
+        *,
+        block_length: int | None = None,
+        stamps: IntArray | None = None,
+        joint: bool = False,
+    ) -> Units:
+        """Cut the observations into units.
+
+        Parameters
+        ----------
+        pooled : PooledSamples
+        rng : numpy Generator
+            The order of the units within a node is random.
+        block_length : int, optional
+            Consecutive observations that stay together. The order is that of the stamps, or
+            the one in which observations were given. What is left at the end of a sample, too
+            short for a block, keeps its label.
+        stamps : ndarray of shape (n_observations,), optional
+            Time stamps of the pooled rows, as integers.
+        joint : bool
+            Whether what happened at one stamp stays together over all nodes.
+        """
+        node = pooled.samples.node_index
+        if joint and stamps is not None:
+            code, kept = _stamp_blocks(stamps, pooled.is_target, block_length or 1)
+            code = code[stamps]
+            kept = kept[stamps]
+        else:
+            segment = 2 * node + pooled.is_target
+            order = np.lexsort((pooled.rows if stamps is None else stamps, segment))
+            code, kept = _blocks(order, segment, block_length or 1)
+        _check_enough(pooled, node, kept, block_length)
+        pairs = node[kept] * (int(code.max(initial=0)) + 1) + code[kept]
+        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        rows = np.flatnonzero(kept)[first]
+        shuffled = np.lexsort((rng.random(len(rows)), node[rows]))
+        place = np.empty_like(shuffled)
+        place[shuffled] = np.arange(len(shuffled))
+        of_row = np.full(len(node), -1, dtype=np.intp)
+        of_row[kept] = place[inverse]
+        rows = rows[shuffled]
+        return cls(of_row, node[rows], pooled.is_target[rows], code[rows])
+
+    def counts(self, n_nodes: int) -> tuple[IntArray, IntArray]:
+        """Units and target units of each node, both of shape (n_nodes,)."""
+        return (
+            np.bincount(self.node, minlength=n_nodes),
+            np.bincount(self.node[self.is_target], minlength=n_nodes),
+        )
+
+    def smallest_p_values(self, n_nodes: int) -> FloatArray:
+        """One over the number of distinct splits of each node, shape (n_nodes,)."""
+        total, target = self.counts(n_nodes)
+        log_splits = gammaln(total + 1) - gammaln(target + 1) - gammaln(total - target + 1)
+        return np.asarray(np.exp(-log_splits))
+
+
+def _blocks(order: IntArray, segment: IntArray, length: int) -> tuple[IntArray, BoolArray]:
+    """Number of the block of every row, and whether the block is complete."""
+    sizes = np.bincount(segment)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    position = np.empty(len(order), dtype=np.intp)
+    position[order] = np.arange(len(order)) - starts[segment[order]]
+    blocks = -(-sizes // length)
+    first_block = np.concatenate([[0], np.cumsum(blocks)[:-1]])
+    code = first_block[segment] + position // length
+    return code, position // length < (sizes // length)[segment]
+
+
+def _stamp_blocks(
+    stamps: IntArray, is_target: BoolArray, length: int
+) -> tuple[IntArray, BoolArray]:
+    """Number of the block of every stamp, and whether the block is complete."""
+    side = np.zeros(int(stamps.max()) + 1, dtype=np.intp)
+    side[stamps[is_target]] = 1
+    order = np.lexsort((np.arange(len(side)), side))
+    return _blocks(order, side, length)
+
+
+def _check_enough(
+    pooled: PooledSamples, node: IntArray, kept: BoolArray, length: int | None
+) -> None:
+    n_nodes = len(pooled.complete)
+    for side, name in ((False, "reference"), (True, "target")):
+        counts = np.bincount(node[kept & (pooled.is_target == side)], minlength=n_nodes)
+        lacking = np.flatnonzero((counts == 0) & pooled.complete)
+        if lacking.size:
+            labels = [pooled.samples.nodes[v] for v in lacking]
+            raise InputError(
+                f"block_length={length} leaves no complete block in the {name} sample of "
+                f"{listing(labels)}",
+                "Use shorter blocks",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Features summed over units, ready to be added up by permuted labels.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_units, m)
+    sizes : ndarray of shape (n_units,)
+        Observations in each unit.
+    fixed_sums, fixed_sizes : ndarray of shape (n_nodes, m) and (n_nodes,)
+        Of the target observations that keep their label.
+    """
+
+    sums: FloatArray
+    sizes: FloatArray
+    fixed_sums: FloatArray
+    fixed_sizes: FloatArray
+
+    @classmethod
+    def of(cls, units: Units, pooled: PooledSamples, psi: FloatArray) -> UnitSums:
+        """Sum the features of pooled rows."""
+        moving = np.flatnonzero(units.of_row >= 0)
+        fixed = np.flatnonzero((units.of_row < 0) & pooled.is_target)
+        to_units = _indicator(units.of_row[moving], len(units.node), moving, len(psi))
+        node, n_nodes = pooled.samples.node_index, len(pooled.complete)
+        to_nodes = _indicator(node[fixed], n_nodes, fixed, len(psi))
+        ones = np.ones(len(psi))
+        return cls(to_units @ psi, to_units @ ones, to_nodes @ psi, to_nodes @ ones)
+
+    def first_moments(
+        self, labels: FloatArray, units: IntArray, node: int | IntArray
+    ) -> FloatArray:
+        """Mean of the centred features over the target, shape (..., n_permutations, m).
+
+        `labels` has shape (..., n_permutations, U), and `units` of shape (..., U) are those of
+        the node, or of several nodes with equally many.
+        """
+        total = labels @ self.sums[units] + self.fixed_sums[node][..., np.newaxis, :]
+        sizes = self.sizes[units]
+        count = (labels @ sizes[..., np.newaxis])[..., 0]
+        count += np.asarray(self.fixed_sizes[node])[..., np.newaxis]
+        return np.asarray(total / np.maximum(count, 1.0)[..., np.newaxis])
+
+
+def _indicator(to: IntArray, n_to: int, rows: IntArray, n_rows: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(rows)), (to, rows)), shape=(n_to, n_rows))
+
+
+def random_labels(
+    n_permutations: int, n_units: int, n_target: int, rng: np.random.Generator
+) -> BoolArray:
+    """Uniformly random splits, shape (n_permutations, n_units).
+
+    Examples
+    --------
+    >>> random_labels(2, 5, 3, np.random.default_rng(0)).sum(axis=1)
+    array([3, 3])
+    """
+    labels = np.zeros((n_permutations, n_units), dtype=bool)
+    chunk = max(1, _CHUNK // max(n_units, 1))
+    for begin in range(0, n_permutations, chunk):
+        part = labels[begin : begin + chunk]
+        keys = rng.random(part.shape)
+        chosen = np.argpartition(keys, min(n_target, n_units - 1), axis=1)[:, :n_target]
+        np.put_along_axis(part, chosen, True, axis=1)
+    return labels
+
+
+def node_labels(
+    units: Units, nodes: IntArray, n_permutations: int, rng: np.random.Generator
+) -> Iterator[tuple[int, IntArray, BoolArray]]:
+    """Labels of one node at a time: (node, its units, labels of shape (n_permutations, U)).
+
+    Nodes with the same numbers of units share the splits; their units are in random order,
+    so that the same split means another one at each of them. Every node's own p-value sees
+    independent uniform splits.
+    """
+    n_nodes = int(units.node.max(initial=-1)) + 1
+    total, target = units.counts(n_nodes)
+    starts = np.concatenate([[0], np.cumsum(total)])
+    order = nodes[np.lexsort((target[nodes], total[nodes]))]
+    shape: tuple[int, int] | None = None
+    for node in order:
+        if shape != (total[node], target[node]):
+            shape = (int(total[node]), int(target[node]))
+            labels = random_labels(n_permutations, *shape, rng)
+        yield int(node), np.arange(starts[node], starts[node + 1]), labels
+
+
+def chunks(n_permutations: int, width: int, begin: int = 0, least: int = 1) -> Iterator[slice]:
+    """Cut the permutations so that each part has a bounded number of entries.
+
+    Examples
+    --------
+    >>> [(part.start, part.stop) for part in chunks(5, 1_000_000)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = max(least, _CHUNK // max(width, 1))
+    for start in range(begin, n_permutations, step):
+        yield slice(start, min(start + step, n_permutations))

@@ -1,0 +1,113 @@
+"""Everything that may be learned from the data without looking at the labels.
+
+A permutation test stays valid as long as what surrounds the permuted labels does not depend on
+them. Both samples of a node are therefore pooled, and put into an order that does not tell
+which is which: sorted by value, then shuffled. Bandwidths, dictionary, features and their
+reduction are functions of that alone.
+
+Symbols
+-------
+psi         features of the pooled observations, shape (n_observations, m)
+A           mean of psi psi' over the pooled sample of a node (m x m)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import Kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.node_moments import MomentSums, segment_indicator
+
+# Directions that carry less of the pooled second moment than this are left out: with few
+# observations per node they hold noise, and all costs grow with their number.
+FEATURE_FLOOR = 1e-3
+
+_RANK_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSamples:
+    """Both samples of every node together, in an order that ignores the labels.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        All observations of a node as its reference sample, the target sample empty.
+    rows : ndarray of shape (n_observations,)
+        Where each row was in the samples as they were given.
+    is_target : ndarray of bool, shape (n_observations,)
+    complete : ndarray of bool, shape (n_nodes,)
+        Nodes with both samples, the ones that can be tested.
+    """
+
+    samples: NodeSamples
+    rows: IntArray
+    is_target: BoolArray
+    complete: BoolArray
+
+    @classmethod
+    def of(cls, samples: NodeSamples, rng: np.random.Generator) -> PooledSamples:
+        """Pool samples that are aligned to the graph."""
+        node = samples.node_index
+        by_value = np.lexsort((*samples.values.T, node))
+        # Shuffled, since the dictionary prefers what comes first.
+        rows = by_value[np.lexsort((rng.random(len(by_value)), node[by_value]))]
+        sizes = samples.n_reference + samples.n_target
+        together = NodeSamples(
+            samples.nodes,
+            samples.values[rows],
+            sizes,
+            np.zeros_like(sizes),
+            samples.feature_names,
+            encoding=samples.encoding,
+        )
+        return cls(together, rows, samples.is_target[rows], samples.complete)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Observations of each node in both samples, shape (n_nodes,)."""
+        return self.samples.n_reference
+
+
+@dataclass(frozen=True, eq=False)
+class PooledFeatures:
+    """Features of one bandwidth, and the moments that no permutation changes.
+
+    Attributes
+    ----------
+    psi : ndarray of shape (n_observations, m)
+        In the order of the pooled samples, minus the mean of the node.
+    second : ndarray of shape (n_nodes, m, m)
+        A of every node, of the features before the mean was taken out.
+    """
+
+    psi: FloatArray
+    second: FloatArray
+
+    @classmethod
+    def of(
+        cls, pooled: PooledSamples, kernel: Kernel, dictionary: FloatArray, bandwidth: float
+    ) -> PooledFeatures:
+        """Evaluate the features, reduced to the directions that matter."""
+        sizes = pooled.sizes
+        scale = 1.0 / np.maximum(sizes, 1)
+        features = NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
+        _, psi = features.principal(
+            pooled.samples.values, scale[pooled.samples.node_index] / len(sizes), FEATURE_FLOOR
+        )
+        sums = MomentSums.of(psi, np.column_stack([sizes, np.zeros_like(sizes)]))
+        second = sums.second[:, 0] * scale[:, np.newaxis, np.newaxis]
+        mean = sums.first[:, 0] * scale[:, np.newaxis]
+        return cls(psi - mean[pooled.samples.node_index], second)
+
+    def first(self, pooled: PooledSamples) -> FloatArray:
+        """First moments b under the observed labels, shape (n_nodes, m); zero where one lacks."""
+        indicator = segment_indicator(pooled.sizes, self.psi.dtype)
+        counts = indicator @ pooled.is_target.astype(float)
+        sums = indicator @ (self.psi * pooled.is_target[:, np.newaxis])
+        return np.asarray(sums * (pooled.complete / np.maximum(counts, 1))[:, np.newaxis])

@@ -1,0 +1,225 @@
+"""The outcome of a test: a table of nodes, regions of them, one p-value for the whole graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from graphratio._utils.parameters import check_choice
+from graphratio._utils.typing import BoolArray, FloatArray, Label
+from graphratio.data import frames
+from graphratio.data.graph import Graph
+from graphratio.testing import notebook_table
+from graphratio.testing.multiplicity import changed_at_least
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rejected nodes that hang together.
+
+    Attributes
+    ----------
+    nodes : tuple of labels
+    changed_at_least : int
+        How many of them truly changed, at least, with confidence 1 - level.
+    largest_statistic, mean_statistic : float
+        Divergence of the most changed node, and on average.
+    smallest_p_value : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=(6, 40)) + np.repeat([0.0, 2.0], 3)[:, None]
+    >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    >>> result = gr.two_sample_test((list(rng.normal(size=(6, 40))), list(target)), graph,
+    ...                             random_state=0)
+    >>> region = result.regions()[0]
+    >>> region.nodes, region.size
+    ((3, 4, 5), 3)
+    """
+
+    nodes: tuple[Label, ...]
+    changed_at_least: int
+    largest_statistic: float
+    mean_statistic: float
+    smallest_p_value: float
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoSampleResult:
+    """What `two_sample_test` returns; everything is in the order of the graph.
+
+    Attributes
+    ----------
+    nodes : tuple of labels, length n_nodes
+    graph : Graph
+    statistic : ndarray of shape (n_nodes,)
+        Pearson divergence of the target from the pooled sample, estimated with the help of the
+        neighbours: how large the change looks. The p-value does not come from it alone.
+    p_value : ndarray of shape (n_nodes,)
+        From the combination of the four statistics, (b + 1) / (n_permutations + 1) where b
+        counts permutations that look at least as extreme; 1 at nodes that lack a sample.
+    adjusted_p_value : ndarray of shape (n_nodes,)
+        Corrected over nodes; compare it with the level.
+    rejected : ndarray of bool, shape (n_nodes,)
+    global_p_value : float
+        For "nothing changed anywhere". With null="global" from the largest statistic over
+        nodes; with null="node" the smallest p-value times the number of tested nodes
+        (Bonferroni), which is valid whatever the dependence, and cautious.
+    statistics, p_values : dict of str to ndarray of shape (n_nodes,)
+        The four statistics and their own p-values: "divergence", "norm", "witness", "mmd".
+    tested : ndarray of bool, shape (n_nodes,)
+        False at nodes that lack a sample.
+    null : {"node", "global"}
+    correction : {"fwer", "fdr", "fdr-by"} or None
+    level : float
+    n_permutations : int
+    penalties : tuple of (bandwidth, graph_penalty, node_penalty)
+        Of every group of nodes that was tested together; one with null="global".
+    assumptions : tuple of str
+        What the p-values rely on, in plain language.
+    notes : tuple of str
+        What deserves a look.
+    backend : {"pandas", "polars"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=(6, 40)) + np.repeat([0.0, 2.0], 3)[:, None]
+    >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    >>> result = gr.two_sample_test((list(rng.normal(size=(6, 40))), list(target)), graph,
+    ...                             random_state=0)
+    >>> result.rejected.tolist(), result.n_rejected
+    ([False, False, False, True, True, True], 3)
+    """
+
+    nodes: tuple[Label, ...]
+    graph: Graph
+    statistic: FloatArray
+    p_value: FloatArray
+    adjusted_p_value: FloatArray
+    rejected: BoolArray
+    global_p_value: float
+    statistics: dict[str, FloatArray]
+    p_values: dict[str, FloatArray]
+    tested: BoolArray
+    null: str
+    correction: str | None
+    level: float
+    n_permutations: int
+    penalties: tuple[tuple[float, float, float], ...]
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+    backend: frames.Backend = "pandas"
+
+    @property
+    def n_rejected(self) -> int:
+        """Number of rejected nodes."""
+        return int(self.rejected.sum())
+
+    def to_frame(self) -> Any:
+        """One row per node: node, statistic, p_value, adjusted_p_value, rejected.
+
+        A polars frame if the samples came from one, otherwise pandas.
+        """
+        columns: dict[str, Any] = {
+            "node": list(self.nodes),
+            "statistic": self.statistic,
+            "p_value": self.p_value,
+            "adjusted_p_value": self.adjusted_p_value,
+            "rejected": self.rejected,
+        }
+        return frames.make_frame(columns, self.backend)
+
+    def regions(self, dependence: str = "any") -> list[Region]:
+        """Connected sets of rejected nodes, the largest first.
+
+        Parameters
+        ----------
+        dependence : {"any", "positive"}
+            What the lower bound on the number of truly changed nodes may assume about the
+            p-values of different nodes. Both come from closed testing and hold for all
+            regions at once with probability 1 - level, also though the regions were chosen by
+            looking at the data. "any" assumes nothing and uses Bonferroni's inequality: it
+            counts the nodes that Holm rejects. "positive" uses that of Simes, valid for
+            independent or positively dependent p-values, and is sharper for regions found
+            with correction="fdr". With null="global" the bound is as exploratory as the table.
+
+        Returns
+        -------
+        list of Region
+            Ordered by size, then by the smallest p-value.
+
+        Examples
+        --------
+        See `two_sample_test`.
+        """
+        check_choice(dependence, "dependence", ("any", "positive"))
+        members = np.flatnonzero(self.rejected)
+        if not members.size:
+            return []
+        among = sparse.csr_array(self.graph.adjacency[members][:, members])
+        count, part = csgraph.connected_components(among, directed=False)
+        found = [self._region(members[part == i], dependence) for i in range(count)]
+        return sorted(found, key=lambda region: (-region.size, region.smallest_p_value))
+
+    def _region(self, members: Any, dependence: str) -> Region:
+        mask = np.zeros(len(self.nodes), dtype=bool)
+        mask[members] = True
+        tested = self.tested
+        return Region(
+            tuple(self.nodes[v] for v in members),
+            changed_at_least(self.p_value[tested], mask[tested], self.level, dependence),
+            float(self.statistic[members].max()),
+            float(self.statistic[members].mean()),
+            float(self.p_value[members].min()),
+        )
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the graph with its nodes coloured by their p-values, rejected ones outlined.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **options
+            names, edges and n_labels, as for `graphratio.plot_graph`.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from graphratio.plotting.significance_map import plot_significance
+
+        return plot_significance(self, ax, **options)
+
+    @property
+    def summary(self) -> str:
+        """The outcome in a sentence."""
+        return notebook_table.headline(self)
+
+    def __repr__(self) -> str:
+        correction = repr(self.correction)
+        lines = [
+            f"TwoSampleResult(null={self.null!r}, correction={correction}, level={self.level:g}, "
+            f"n_permutations={self.n_permutations:,})",
+            f"  {self.summary}",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return notebook_table.result_html(self)

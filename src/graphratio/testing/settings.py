@@ -1,0 +1,113 @@
+"""How the ratios behind a test are estimated: what is fixed, and what there is to choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_integer
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.estimators import GRULSIF
+from graphratio.estimators.dictionary_based import positive_candidates
+from graphratio.estimators.grulsif import default_graph_penalties
+from graphratio.features.dictionary import build_dictionary
+from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.selection.cross_validation import NODE_PENALTIES, Candidates
+from graphratio.testing.pooled import PooledSamples
+
+# Relative to the median distance within nodes. Changes of shape show at a finer scale than the
+# whole spread of the data.
+BANDWIDTH_SHARE = 0.7
+
+# In the units in which they act at a node: graph penalty * N * mean degree, and node penalty
+# relative to the mean degree.
+GRAPH_PENALTIES = (0.1, 0.3, 1.0, 3.0)
+NODE_PENALTIES_TEST = (1e-3, 1e-2)
+
+# The choice is among few, clearly different candidates, and made once for every group.
+_FOLDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Kernel, dictionary and candidates of a test.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    candidates : Candidates
+    n_folds : int
+    dictionary : dict
+        Arguments of `build_dictionary`.
+    sigma : ndarray of shape (n_nodes,)
+        Median distances within the pooled samples.
+    """
+
+    kernel: Kernel
+    candidates: Candidates
+    n_folds: int
+    sigma: FloatArray
+    dictionary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def middle(self) -> tuple[float, float, float]:
+        """A choice that looks at no data: the middle of each list of candidates."""
+        lists = (
+            self.candidates.bandwidth,
+            self.candidates.graph_penalty,
+            self.candidates.node_penalty,
+        )
+        bandwidth, graph_penalty, node_penalty = (
+            float(values[values.size // 2]) for values in lists
+        )
+        return bandwidth, graph_penalty, node_penalty
+
+    def atoms(self, pooled: PooledSamples, rng: np.random.Generator) -> FloatArray:
+        """Build the dictionary from the pooled samples."""
+        arguments = dict(self.dictionary)
+        strategy = arguments.pop("strategy", "coherence")
+        return build_dictionary(
+            strategy, pooled.samples, self.kernel, self.sigma, random_state=rng, **arguments
+        )
+
+
+def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> Settings:
+    """Take the configuration from an estimator, or the defaults of the test."""
+    if estimator is None:
+        kernel = get_kernel("gaussian")
+        sigma = median_bandwidths(pooled.samples, kernel)
+        degree = graph.mean_degree if graph.n_edges else 1.0
+        graph_penalties = np.array(GRAPH_PENALTIES if graph.n_edges else (1.0,))
+        candidates = Candidates(
+            np.array([BANDWIDTH_SHARE * float(np.median(sigma))]),
+            graph_penalties / (graph.n_nodes * degree),
+            np.array(NODE_PENALTIES_TEST) * degree,
+        )
+        return Settings(kernel, candidates, _FOLDS, sigma)
+    if not isinstance(estimator, GRULSIF):
+        raise InputError(
+            f"estimator={estimator!r} cannot configure the test",
+            "Pass a GRULSIF with the settings wanted, or None",
+        )
+    estimator._check_parameters()
+    kernel = get_kernel(estimator.kernel)
+    sigma = median_bandwidths(pooled.samples, kernel)
+    candidates = Candidates(
+        positive_candidates(estimator.bandwidth, "bandwidth", bandwidth_grid(sigma)),
+        positive_candidates(
+            estimator.graph_penalty, "graph_penalty", default_graph_penalties(graph)
+        ),
+        positive_candidates(estimator.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
+    )
+    dictionary = {
+        "strategy": estimator.dictionary,
+        "node_coherence": estimator.node_coherence,
+        "graph_coherence": estimator.graph_coherence,
+        "max_atoms": estimator.max_atoms,
+    }
+    n_folds = check_integer(estimator.cv, "cv", low=2)
+    return Settings(kernel, candidates, n_folds, sigma, dictionary)

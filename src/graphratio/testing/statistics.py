@@ -1,0 +1,97 @@
+"""What is compared between the observed and the permuted labels, and how it is combined.
+
+Symbols
+-------
+b           first moment of a node: mean of the features over the target minus over the pooled
+            sample; all that a permutation changes
+A           second moment of the features over the pooled sample of a node
+theta       coefficients of f_v - 1
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+
+NAMES = ("divergence", "norm", "witness", "mmd")
+
+# How much of the level each statistic gets: a p-value counts divided by its share. The one that
+# trusts the neighbours most gets most, since that is where a test on a graph can gain; the one
+# that ignores them gets least, which is what a node that changed alone pays for it.
+SHARES = np.array([0.1, 0.2, 0.65, 0.05])
+
+# Relative differences below this are rounding; the statistics then count as tied.
+_TIE = 1e-9
+
+
+def node_statistics(
+    theta: FloatArray, b: FloatArray, second: FloatArray, witness: FloatArray
+) -> FloatArray:
+    """Four statistics, large when a node changed, shape (4, ..., n_permutations).
+
+    The divergence on the node's own samples, the squared norm of f_v - 1 in the kernel space,
+    the neighbours' ratio evaluated at the node, and the squared distance of the two means in
+    the kernel space (MMD, up to a constant).
+
+    Parameters
+    ----------
+    theta, b : ndarray of shape (..., n_permutations, m)
+    second : ndarray of shape (..., m, m)
+    witness : ndarray of shape (..., m, 1) or (..., n_permutations, m)
+        The same for all permutations, or one for each.
+    """
+    fitted = theta @ second
+    divergence = np.einsum("...m,...m->...", theta, b - 0.5 * fitted)
+    norm = np.einsum("...m,...m->...", theta, theta)
+    if witness.shape == b.shape:
+        seen = np.einsum("...m,...m->...", b, witness)
+    else:
+        seen = (b @ witness)[..., 0]
+    return np.stack([divergence, norm, seen, np.einsum("...m,...m->...", b, b)])
+
+
+def exceedances(statistics: FloatArray) -> IntArray:
+    """How many of the last axis are at least as large, for every entry.
+
+    Divided by their number these are permutation p-values, for the observed and for every
+    permuted data set alike. Differences that are rounding count as ties.
+
+    Examples
+    --------
+    >>> exceedances(np.array([[3.0, 1.0, 2.0, 2.0]]))
+    array([[1, 4, 3, 3]])
+    """
+    count = statistics.shape[-1]
+    flat = statistics.reshape(-1, count)
+    scale = np.abs(flat).max(axis=1, keepdims=True)
+    rounded = np.rint(flat / (np.where(scale > 0, scale, 1.0) * _TIE))
+    ordered = np.sort(rounded, axis=1)
+    found = np.empty(flat.shape, dtype=np.intp)
+    for row in range(len(flat)):
+        found[row] = count - np.searchsorted(ordered[row], rounded[row], side="left")
+    return found.reshape(statistics.shape)
+
+
+def combine(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Combine several statistics by their smallest p-value within the same permutations.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (4, n_permutations + 1)
+        Exceedances of each statistic, the observed one first.
+
+    Returns
+    -------
+    smallest, total : ndarray of shape (n_permutations + 1,)
+        Smaller is more extreme: the smallest p-value relative to its share, and the sum of all,
+        which decides between ties.
+    """
+    return (counts / SHARES[:, np.newaxis]).min(axis=0), counts.sum(axis=0)
+
+
+def combined_count(counts: IntArray) -> int:
+    """How many of the permuted and the observed data sets are as extreme as the observed one."""
+    smallest, total = combine(counts)
+    as_extreme = (smallest < smallest[0]) | ((smallest == smallest[0]) & (total <= total[0]))
+    return int(np.count_nonzero(as_extreme))

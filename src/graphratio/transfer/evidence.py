@@ -1,0 +1,119 @@
+"""Is there a shift at a node? Evidence from held-out observations.
+
+For any function h that was chosen without the observations at hand, its mean over the target
+and over the reference agree where the two laws do. The ratio fitted without a fold of every
+sample is such a function, one that is large where the target is thought to be dense. Its values
+at the observations left out are compared by a one-sided Welch test at each node. The neighbours
+only say in which direction to look: what they did cannot make an unchanged node look changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import read_only
+from graphratio.estimators.base import NodeRatioEstimator
+
+# Samples with fewer observations are never held out, and their node is not tested.
+SMALLEST = 5
+
+_SELECTED = ("bandwidth", "graph_penalty", "node_penalty")
+
+
+def shift_p_values(
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    graph: Graph,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """P-value of "reference and target are the same" at every node, NaN where not tested.
+
+    Parameters
+    ----------
+    model : fitted ratio estimator
+        Hyperparameters that it chose for all nodes are kept, others are chosen in each fold.
+    samples : NodeSamples
+        Aligned to the graph.
+    graph : Graph
+    n_folds : int
+    rng : numpy Generator
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+    """
+    fold = _folds(samples, n_folds, rng)
+    tested = (samples.n_reference >= SMALLEST) & (samples.n_target >= SMALLEST)
+    p_values = np.full(samples.n_nodes, np.nan)
+    if not tested.any():
+        return p_values
+    scores = np.zeros(samples.n_observations)
+    for k in range(n_folds):
+        held = fold == k
+        part = _at_same_hyperparameters(model).fit(_without(samples, held), graph)
+        scores[held] = part._ratios_at_nodes(samples.values[held], samples.node_index[held])
+    p_values[tested] = _welch(scores, samples)[tested]
+    return p_values
+
+
+def _at_same_hyperparameters(model: NodeRatioEstimator) -> NodeRatioEstimator:
+    fresh: NodeRatioEstimator = clone(model)
+    known = fresh.get_params()
+    fixed = {
+        name: getattr(model, f"{name}_")
+        for name in _SELECTED
+        if name in known and np.ndim(getattr(model, f"{name}_")) == 0
+    }
+    return fresh.set_params(**fixed)  # type: ignore[no-any-return]
+
+
+def _folds(samples: NodeSamples, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """Fold of every observation, balanced within each sample; -1 in samples that are too small."""
+    sizes = np.diff(samples.offsets)
+    segment = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = np.lexsort((rng.random(samples.n_observations), segment))
+    fold = np.empty(samples.n_observations, dtype=np.intp)
+    fold[shuffled] = (np.arange(samples.n_observations) - samples.offsets[segment]) % n_folds
+    fold[sizes[segment] < SMALLEST] = -1
+    return fold
+
+
+def _without(samples: NodeSamples, held: BoolArray) -> NodeSamples:
+    node = samples.node_index
+    gone = [
+        np.bincount(node[held & (samples.is_target == side)], minlength=samples.n_nodes)
+        for side in (False, True)
+    ]
+    return replace(
+        samples,
+        values=read_only(samples.values[~held]),
+        n_reference=read_only(samples.n_reference - gone[0]),
+        n_target=read_only(samples.n_target - gone[1]),
+    )
+
+
+def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
+    """One-sided p-values for a larger mean of the target scores, at all nodes at once."""
+    group = 2 * samples.node_index + samples.is_target
+    n = np.maximum(np.diff(samples.offsets), 1)
+    mean = np.bincount(group, weights=scores, minlength=len(n)) / n
+    squares = np.bincount(group, weights=(scores - mean[group]) ** 2, minlength=len(n))
+    freedom = np.maximum(n - 1, 1)
+    variance = (squares / freedom / n).reshape(-1, 2)
+    total = variance.sum(axis=1)
+    difference = mean[1::2] - mean[0::2]
+    # Constant scores tell nothing.
+    varied = total > 1e-20 * np.maximum(mean[0::2] ** 2, 1e-20)
+    spread = np.where(varied, total, 1.0)
+    spent = (variance**2 / freedom.reshape(-1, 2)).sum(axis=1)
+    degrees = np.where(varied, spread**2 / np.where(varied, spent, 1.0), 1.0)
+    p_values = stats.t.sf(difference / np.sqrt(spread), degrees)
+    return np.asarray(np.where(varied, p_values, 1.0))

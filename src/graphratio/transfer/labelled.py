@@ -1,0 +1,115 @@
+"""Labels of the reference observations, and models that take weights."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from graphratio._utils.exceptions import InputError
+from graphratio._utils.typing import Label
+from graphratio.data.sample_input import check_same_labels
+from graphratio.data.samples import NodeSamples
+
+
+def read_labels(
+    y: Any, samples: NodeSamples, nodes: tuple[Label, ...], numeric: bool
+) -> list[np.ndarray]:
+    """Labels by node, in the order of `nodes`, each checked against its reference sample.
+
+    Parameters
+    ----------
+    y : mapping of label to sequence, or one sequence per node in the order of the samples
+    samples : NodeSamples
+        As given by the user; `nodes` are the same labels in the order of the graph.
+    nodes : tuple of labels
+    numeric : bool
+        True for regression: labels must be finite numbers.
+    """
+    given = samples if samples.labelled else samples.aligned(nodes)
+    if isinstance(y, Mapping):
+        check_same_labels(tuple(y), nodes, remedy="Give the labels of every node by its name")
+        by_node = dict(y)
+    else:
+        if not hasattr(y, "__len__") or len(y) != len(nodes):
+            raise InputError(
+                f"y has {len(y) if hasattr(y, '__len__') else 'no'} entries for {len(nodes)} nodes",
+                "Pass a dict or a list with the labels of the reference observations of each node",
+            )
+        by_node = dict(zip(given.nodes, y, strict=True))
+    return [_checked(by_node[node], node, len(given.reference(node)), numeric) for node in nodes]
+
+
+def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
+    labels = np.asarray(values)
+    if labels.shape != (n,):
+        raise InputError(
+            f"y of node {node!r} has shape {labels.shape}, but the node has {n} reference "
+            "observations",
+            "Give one label for each reference observation, in the same order",
+        )
+    if numeric:
+        try:
+            labels = labels.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"y of node {node!r} is not numeric, and the estimator is not a classifier",
+                "Pass numbers, or a classifier",
+            ) from error
+    bad = int((~np.isfinite(labels)).sum()) if labels.dtype.kind == "f" else 0
+    if bad:
+        raise InputError(
+            f"y of node {node!r} has {bad} missing or infinite values",
+            "Leave these observations out of samples and y",
+        )
+    return labels
+
+
+def weight_parameter(estimator: Any) -> str:
+    """Name under which `fit` takes weights; of a pipeline, those of its last step.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> weight_parameter(make_pipeline(StandardScaler(), Ridge()))
+    'ridge__sample_weight'
+    """
+    name = _weight_parameter(estimator)
+    if name is None:
+        raise InputError(
+            f"{type(estimator).__name__} takes no sample_weight in fit, so it cannot be reweighted",
+            "Use an estimator that does, such as Ridge, LogisticRegression, RandomForestRegressor "
+            "or HistGradientBoostingClassifier",
+        )
+    return name
+
+
+def _weight_parameter(estimator: Any) -> str | None:
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = _weight_parameter(last)
+        return None if inner is None else f"{name}__{inner}"
+    if not hasattr(estimator, "fit"):
+        return None
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    # Searches and wrappers hand on what they do not know.
+    kinds = {item.kind for item in inspect.signature(estimator.fit).parameters.values()}
+    wrapped = getattr(estimator, "estimator", None) or getattr(estimator, "regressor", None)
+    if inspect.Parameter.VAR_KEYWORD in kinds and wrapped is not None:
+        return _weight_parameter(wrapped)
+    return None
+
+
+def pointwise_errors(estimator: Any, y: Any, predicted: Any) -> np.ndarray:
+    """Squared errors of a regression, or 1 for each wrong class."""
+    if is_classifier(estimator):
+        return np.asarray(np.asarray(y) != np.asarray(predicted), dtype=np.float64)
+    return np.asarray((np.asarray(y) - np.asarray(predicted)) ** 2, dtype=np.float64)

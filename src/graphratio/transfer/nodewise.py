@@ -1,0 +1,377 @@
+"""One reweighted scikit-learn model per node, from labelled reference to unlabelled target."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import stats
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from graphratio._utils.exceptions import DataWarning, InputError, OverlapWarning, listing
+from graphratio._utils.parameters import as_generator, check_integer, check_real
+from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
+from graphratio.data import frames
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.data.validation import read_only
+from graphratio.estimators import GRULSIF
+from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
+from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.estimators.weights import ImportanceWeights
+from graphratio.transfer.evidence import shift_p_values
+from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
+from graphratio.transfer.own_weights import blended
+from graphratio.transfer.sharpness import CANDIDATES, choose, sharpened, target_errors
+
+
+def _has_probabilities(transfer: Any) -> bool:
+    return hasattr(transfer.estimator, "predict_proba")
+
+
+class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
+    """A model for the target of every node, trained on its labelled reference observations.
+
+    Each node gets a copy of `estimator`, fitted to its reference observations with importance
+    weights. Weights are used where they should help and only there:
+
+    1. Evidence. A node is reweighted only if held-out observations show that its target differs
+       from its reference: a test per node, with the false discovery rate over nodes at
+       `false_discovery`. All other nodes get the plain model.
+    2. Own samples. The weights are the geometric mean of those by the joint ratio and those by
+       a ratio of the node alone (RULSIF): the first know better what changed, the second even
+       out by how much the very observations that are weighted differ from the target sample.
+    3. Strength. The weights are raised to one power for all reweighted nodes: 1.25, since
+       estimated ratios are shrunk, or one of 0 (no reweighting), 1, 1.5, 2 and 3 if it is
+       clearly better, by two standard errors over nodes, in the cross-validated error on target
+       observations, each of which is represented by the nearest labelled reference observation.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier or regressor
+        Must take ``sample_weight``; pipelines hand it to their last step.
+    ratio : ratio estimator, optional
+        Where the weights come from; default `GRULSIF()`.
+    relative : bool, default True
+        Weights by the relative ratio, or with False by the plain one.
+    false_discovery : float in (0, 1], default 0.1
+        Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
+    own_share : float in [0, 1], default 0.5
+        Exponent of the weights of the node alone, where `ratio` is one that couples nodes. 0
+        uses `ratio` as it is.
+    sharpness : float >= 0, sequence of float, or None
+        The power: a number is used as it is, a sequence gives the candidates.
+    cv : int, default 5
+        Number of folds of the evidence and of the strength.
+    random_state : int, numpy Generator, RandomState or None
+        Seed of the folds, of the default ratio estimator, and of models whose own is None.
+
+    Attributes
+    ----------
+    models_ : dict of label to fitted model
+        At nodes without reference observations, one model on all nodes' observations and
+        weights. Where the reference has a single class, a constant.
+    weights_ : ImportanceWeights
+        The weights that were used; ones at nodes that were not reweighted.
+    is_reweighted_ : ndarray of bool, shape (n_nodes,)
+        Nodes with fewer than 5 reference or target observations follow the majority of their
+        neighbours, by edge weight.
+    p_values_ : ndarray of shape (n_nodes,)
+        Of the evidence, before the correction; NaN where there were too few observations.
+    sharpness_ : float
+    ratio_ : fitted ratio estimator
+    nodes_ : tuple of labels
+        In the order of the graph.
+    classes_ : ndarray, classifiers only
+        Over all nodes.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> reference = rng.normal(size=(6, 50, 1))
+    >>> target = rng.normal(size=(6, 50, 1)) + np.array([0, 0, 0, 1, 1, 1])[:, None, None]
+    >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
+    >>> model = gr.NodewiseTransfer(LinearRegression(), random_state=0)
+    >>> model = model.fit((reference, target), reference[:, :, 0] ** 2, graph)
+    >>> model.is_reweighted_
+    array([False, False, False,  True,  True,  True])
+    >>> model.predict([[1.0]], node=5).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        ratio: Any = None,
+        *,
+        relative: bool = True,
+        false_discovery: float = 0.1,
+        own_share: float = 0.5,
+        sharpness: Any = None,
+        cv: int = 5,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.ratio = ratio
+        self.relative = relative
+        self.false_discovery = false_discovery
+        self.own_share = own_share
+        self.sharpness = sharpness
+        self.cv = cv
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, samples: Any, y: Any, graph: Graph | None = None) -> Self:
+        """Fit the ratio, decide where and how strongly to reweight, and fit all models.
+
+        Parameters
+        ----------
+        samples : NodeSamples, or a tuple (reference, target)
+        y : dict of label to sequence, or a list or array with one sequence per node
+            Labels of the reference observations, in their order.
+        graph : Graph, optional
+            None means no edges.
+        """
+        level = check_real(
+            self.false_discovery, "false_discovery", low=0, high=1, include_high=True
+        )
+        share = check_real(
+            self.own_share, "own_share", low=0, high=1, include_low=True, include_high=True
+        )
+        n_folds = check_integer(self.cv, "cv", low=2)
+        self._weight_name = weight_parameter(self.estimator)
+        rng = as_generator(self.random_state)
+        read = as_samples(samples)
+        self.ratio_ = self._new_ratio(rng).fit(read, graph)
+        self.nodes_, self.n_features_in_ = self.ratio_.nodes_, self.ratio_.n_features_in_
+        aligned = self.ratio_._align(read)
+        labels = read_labels(y, read, self.nodes_, numeric=not is_classifier(self.estimator))
+        if is_classifier(self.estimator):
+            self.classes_ = np.unique(np.concatenate(labels))
+        with warnings.catch_warnings():
+            # Said once, about the weights that are used in the end.
+            warnings.simplefilter("ignore", OverlapWarning)
+            weights = self.ratio_.importance_weights(aligned, relative=self.relative)
+        # No evidence is needed if every node is to be reweighted.
+        self.p_values_ = (
+            shift_p_values(self.ratio_, aligned, self.ratio_.graph_, n_folds, rng)
+            if level < 1
+            else np.full(len(self.nodes_), np.nan)
+        )
+        self.is_reweighted_ = _reweighted(self.p_values_, level, self.ratio_.graph_)
+        if isinstance(self.ratio_, NystromEstimator):
+            alpha, chosen = self.ratio_.alpha_, self.is_reweighted_
+            weights = blended(weights, aligned, chosen, alpha, share, rng)
+        self.sharpness_ = self._choose_sharpness(aligned, labels, weights, n_folds, rng)
+        self.weights_ = self._final(weights)
+        self._fit_models(aligned, labels, rng)
+        self.weights_.warn(stacklevel=3)
+        return self
+
+    def predict(self, x: Any, node: Label | None = None) -> Any:
+        """Predictions for target observations.
+
+        Parameters
+        ----------
+        x : array of shape (n_points, n_features) with `node`; else NodeSamples, dict or list
+            Without `node` the observations of every node: a dict by label, a list in the order
+            of `nodes_`, or NodeSamples, whose target samples are meant.
+        node : label, optional
+
+        Returns
+        -------
+        ndarray of shape (n_points,), or a dict of them by label
+        """
+        return self._apply("predict", x, node)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, x: Any, node: Label | None = None) -> Any:
+        """Probabilities of `classes_`, shape (n_points, n_classes); input as in `predict`."""
+        return self._apply("predict_proba", x, node)
+
+    def score(self, x: Any, y: Any, node: Label | None = None) -> float:
+        """Score of the models, R^2 or accuracy; without `node` the mean over nodes.
+
+        Parameters
+        ----------
+        x, y : labelled target observations, as in `predict` and in `fit`
+        node : label, optional
+        """
+        check_is_fitted(self, "models_")
+        if node is not None:
+            return float(self._model(node).score(self.ratio_._points(x), np.asarray(y)))
+        points = self._by_node(x)
+        labels = y if isinstance(y, Mapping) else dict(zip(self.nodes_, y, strict=True))
+        scores = [self.score(own, labels[node], node) for node, own in points.items() if len(own)]
+        return float(np.mean(scores))
+
+    def to_frame(self) -> Any:
+        """One row per node: sizes, evidence, whether it was reweighted, weight diagnostics."""
+        check_is_fitted(self, "models_")
+        table: dict[str, Any] = {
+            "node": list(self.nodes_),
+            "n_reference": self.ratio_.sizes_[:, 0],
+            "n_target": self.ratio_.sizes_[:, 1],
+            "p_value": self.p_values_,
+            "reweighted": self.is_reweighted_,
+            "effective_sample_size": self.weights_.effective_sample_size,
+            "uncovered_share": self.weights_.uncovered_share,
+        }
+        return frames.make_frame(table, self.ratio_.backend_)
+
+    def _new_ratio(self, rng: np.random.Generator) -> NodeRatioEstimator:
+        if self.ratio is None:
+            return GRULSIF(random_state=int(rng.integers(2**31)))
+        if not isinstance(self.ratio, NodeRatioEstimator):
+            raise InputError(
+                f"ratio of type {type(self.ratio).__name__} cannot be used",
+                "Pass an estimator such as gr.GRULSIF(), or None",
+            )
+        return clone(self.ratio)  # type: ignore[no-any-return]
+
+    def _choose_sharpness(
+        self,
+        samples: NodeSamples,
+        labels: list[np.ndarray],
+        weights: ImportanceWeights,
+        n_folds: int,
+        rng: np.random.Generator,
+    ) -> float:
+        given = CANDIDATES if self.sharpness is None else np.atleast_1d(self.sharpness)
+        candidates = [check_real(s, "sharpness", low=0, include_low=True) for s in given]
+        if len(candidates) == 1:
+            return candidates[0]
+        errors = []
+        for v in np.flatnonzero(self.is_reweighted_ & samples.complete):
+            node = self.nodes_[v]
+            if len(labels[v]) >= n_folds:
+                errors.append(
+                    target_errors(
+                        self._fit_one,
+                        lambda truth, found: pointwise_errors(self.estimator, truth, found),
+                        (samples.reference(node), labels[v], samples.target(node)),
+                        weights[node],
+                        candidates,
+                        n_folds,
+                        rng,
+                    )
+                )
+        return choose(np.array(errors).reshape(-1, len(candidates)), candidates)
+
+    def _final(self, weights: ImportanceWeights) -> ImportanceWeights:
+        used = [
+            sharpened(weights[node], self.sharpness_ if on else 0.0)
+            for node, on in zip(self.nodes_, self.is_reweighted_, strict=True)
+        ]
+        return replace(weights, sample_weight=read_only(np.concatenate(used)))
+
+    def _fit_models(
+        self, samples: NodeSamples, labels: list[np.ndarray], rng: np.random.Generator
+    ) -> None:
+        self.models_: dict[Label, Any] = {}
+        for node, y in zip(self.nodes_, labels, strict=True):
+            if len(y):
+                self.models_[node] = self._fit_one(
+                    samples.reference(node), y, self.weights_[node], rng=rng
+                )
+        if is_classifier(self.estimator):
+            constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
+            if constant:
+                warnings.warn(
+                    f"the reference has a single class, which is always predicted, at nodes "
+                    f"{listing(constant)}",
+                    DataWarning,
+                    stacklevel=4,
+                )
+        lacking = [node for node in self.nodes_ if node not in self.models_]
+        if lacking:
+            pooled = self._fit_one(
+                samples.values[~samples.is_target],
+                np.concatenate([y for y in labels if len(y)]),
+                self.weights_.sample_weight,
+                rng=rng,
+            )
+            self.models_ = {node: self.models_.get(node, pooled) for node in self.nodes_}
+
+    def _fit_one(
+        self, x: FloatArray, y: Any, weights: FloatArray, rng: np.random.Generator | None = None
+    ) -> Any:
+        if is_classifier(self.estimator) and len(np.unique(y)) == 1:
+            return DummyClassifier(strategy="most_frequent").fit(x, y)
+        model = clone(self.estimator)
+        if self.random_state is not None:
+            names = [
+                name
+                for name, value in model.get_params().items()
+                if name.split("__")[-1] == "random_state" and value is None
+            ]
+            seed = 0 if rng is None else int(rng.integers(2**31))
+            model.set_params(**dict.fromkeys(names, seed))
+        return model.fit(x, y, **{self._weight_name: weights})
+
+    def _model(self, node: Label) -> Any:
+        return self.models_[self.nodes_[self.ratio_.graph_.position(node)]]
+
+    def _apply(self, method: str, x: Any, node: Label | None) -> Any:
+        check_is_fitted(self, "models_")
+        if node is None:
+            return {
+                label: self._apply(method, own, label) for label, own in self._by_node(x).items()
+            }
+        points, model = self.ratio_._points(x), self._model(node)
+        if not len(points):
+            shape = (0, len(self.classes_)) if method == "predict_proba" else (0,)
+            return np.empty(shape)
+        found = getattr(model, method)(points)
+        if method == "predict":
+            return found
+        # A node may not have seen every class.
+        spread = np.zeros((len(points), len(self.classes_)))
+        spread[:, np.searchsorted(self.classes_, model.classes_)] = found
+        return spread
+
+    def _by_node(self, x: Any) -> dict[Label, Any]:
+        if isinstance(x, NodeSamples):
+            own = x.aligned(self.nodes_)
+            if own.scaling is not None:
+                raise InputError(
+                    "the samples are standardised already",
+                    "Pass them as they were before standardized(); the model rescales them",
+                )
+            return {node: own.target(node) for node in self.nodes_}
+        if isinstance(x, Mapping):
+            return {node: x[node] for node in x}
+        if isinstance(x, list) or np.ndim(x) == 3:
+            if len(x) != len(self.nodes_):
+                raise InputError(
+                    f"x has {len(x)} entries for {len(self.nodes_)} nodes",
+                    "Pass one array per node, or node= for a single one",
+                )
+            return dict(zip(self.nodes_, x, strict=True))
+        raise InputError(
+            "it is not clear which node's model is meant",
+            "Pass node=, or a dict of arrays by node",
+        )
+
+
+def _reweighted(p_values: FloatArray, level: float, graph: Graph) -> BoolArray:
+    """Where to reweight: by evidence, and where there is none by the neighbours."""
+    if level == 1:
+        return np.ones(len(p_values), dtype=bool)
+    tested = ~np.isnan(p_values)
+    chosen = np.zeros(len(p_values), dtype=bool)
+    if tested.any():
+        chosen[tested] = stats.false_discovery_control(p_values[tested]) <= level
+    for_it, asked = graph.adjacency @ chosen.astype(float), graph.adjacency @ tested.astype(float)
+    chosen[~tested] = (for_it > 0.5 * asked)[~tested]
+    return chosen

@@ -1,0 +1,118 @@
+"""Panels as users have them, and what is said about bad ones."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import graphratio as gr
+from graphratio.changepoints.panel import read_panel, read_step
+from graphratio.exceptions import DataWarning, InputError
+
+GRAPH = gr.Graph.from_edges([("a", "b"), ("b", "c")])
+
+
+def long_frame(n_times=4):
+    rng = np.random.default_rng(0)
+    days = [dt.datetime(2020, 1, 1) + dt.timedelta(days=t) for t in range(n_times)]
+    rows = [(day, node, *rng.normal(size=2)) for day in days for node in "cab"]
+    return pd.DataFrame(rows, columns=["day", "station", "x", "y"])
+
+
+def test_frames_are_matched_by_label_and_sorted_by_time():
+    frame = long_frame()
+    panel, graph = read_panel(
+        frame.sample(frac=1, random_state=0), GRAPH, node="station", time="day"
+    )
+    assert graph is GRAPH
+    assert panel.feature_names == ("x", "y")
+    assert panel.times == tuple(day.to_pydatetime() for day in sorted(frame["day"].unique()))
+    row = frame[(frame["station"] == "b") & (frame["day"] == frame["day"].max())]
+    assert panel.values[3, 1].tolist() == row[["x", "y"]].to_numpy()[0].tolist()
+
+
+def test_polars_gives_the_same():
+    frame = long_frame()
+    columns = {"node": "station", "time": "day", "features": "y"}
+    one, _ = read_panel(frame, GRAPH, **columns)
+    other, _ = read_panel(pl.from_pandas(frame), GRAPH, **columns)
+    assert other.backend == "polars"
+    np.testing.assert_array_equal(one.values, other.values)
+    assert one.times == other.times
+
+
+def test_arrays_of_one_feature():
+    panel, graph = read_panel(np.zeros((5, 3)), GRAPH)
+    assert panel.values.shape == (5, 3, 1)
+    assert panel.times is None
+    assert graph.nodes == ("a", "b", "c")
+    assert read_panel(np.zeros((5, 3)), None)[1].nodes == (0, 1, 2)
+
+
+def missing_cell():
+    frame = long_frame()
+    frame.loc[4, "x"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (missing_cell(), r"node 'a' has no value at time .*2020, 1, 2.*1 of 12 are missing"),
+        (long_frame().drop(index=4), "node 'a' has no value at time"),
+        (pd.concat([long_frame(), long_frame().head(1)]), r"node 'c' has 2 rows at time"),
+        (long_frame().query("station != 'b'"), "no rows in the panel: 'b'"),
+        (long_frame().replace({"station": {"b": "bb"}}), r"not in the graph: 'bb'.*Did you mean"),
+        (long_frame().replace({"station": {"b": None}}), "'station' is missing in 4 of 12 rows"),
+        (long_frame().rename(columns={"day": "date"}), "no column 'day'"),
+    ],
+)
+def test_frames_that_cannot_be_used(frame, message):
+    with pytest.raises(InputError, match=message):
+        read_panel(frame, GRAPH, node="station", time="day")
+
+
+def test_incomplete_times_can_be_left_out():
+    with pytest.warns(DataWarning, match="1 of 4 times were left out"):
+        panel, _ = read_panel(missing_cell(), GRAPH, node="station", time="day", missing="drop")
+    assert panel.values.shape == (3, 3, 2)
+    assert len(panel.times) == 3
+    values = np.arange(12.0).reshape(4, 3)
+    values[1, 2] = np.nan
+    with pytest.warns(DataWarning, match="1 of 4 times"):
+        assert read_panel(values, None, missing="drop")[0].times == (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        (np.zeros(5), r"shape \(5,\)"),
+        (np.zeros((5, 4)), "has 4 nodes and the graph 3"),
+        (np.full((5, 3), np.inf), "node 'a' has an infinite value at time 0"),
+        (np.full((5, 3), 1e200), "as large as 1e\\+200"),
+    ],
+)
+def test_arrays_that_cannot_be_used(panel, message):
+    with pytest.raises(InputError, match=message):
+        read_panel(panel, GRAPH)
+
+
+def test_times_that_have_no_order():
+    frame = pd.DataFrame({"node": ["a", "b", "c"], "time": [1, "x", 2], "v": [1.0, 2, 3]})
+    with pytest.raises(InputError, match="cannot be put in order"):
+        read_panel(frame, GRAPH)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([1.0, 2.0], "3 nodes and 1 feature"),
+        ({"a": 1.0, "b": 2.0}, "lacks the nodes 'c'"),
+        ([1.0, np.nan, 2.0], "missing or infinite values at nodes 'b'"),
+    ],
+)
+def test_steps_that_cannot_be_used(x, message):
+    with pytest.raises(InputError, match=message):
+        read_step(x, GRAPH.nodes, 1)

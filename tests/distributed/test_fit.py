@@ -1,0 +1,321 @@
+"""A fit on partitions is the fit of a single process."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from tests.distributed.problems import FIXED, ring
+from tests.problems import GRAPHS, graph
+
+import graphratio as gr
+from graphratio.datasets import make_scenario
+from graphratio.distributed import LocalEngine, Message, atoms, scores
+from graphratio.distributed.chebyshev import Chebyshev
+from graphratio.exceptions import ConvergenceWarning, InputError
+from graphratio.moments.folds import assign_folds
+
+
+def samples_for(whole, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (whole.n_nodes, 15, 2)
+    return gr.NodeSamples.from_arrays(rng.normal(size=shape), rng.normal(size=shape) + 0.5)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("count", [1, 3, 6])
+@pytest.mark.parametrize("penalty", [1e-3, 10.0])
+def test_equals_the_single_process(name, count, penalty):
+    whole = graph(name)
+    samples = samples_for(whole)
+    settings = dict(bandwidth=1.5, graph_penalty=penalty, node_penalty=1e-3, tol=1e-10)
+    one = gr.GRULSIF(**settings, solver="direct").fit(samples, whole)
+    parted = gr.GRULSIF(**settings, engine=LocalEngine(count)).fit(samples, whole)
+    assert parted.solution_.converged
+    assert parted.solution_.residual <= 1e-10
+    assert_array_equal(parted.dictionary_, one.dictionary_)
+    assert_allclose(parted.coef_, one.coef_, atol=1e-7 * np.abs(one.coef_).max())
+    assert_allclose(parted.divergence_, one.divergence_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prior_ratio": 1.0},
+        {"kernel": "laplacian", "bandwidth": 2.0},
+        {"alpha": 0.0},
+        {"max_atoms": 5},
+        {"dictionary": [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]},
+        {"graph_coherence": 0.6},
+        {"random_state": np.random.RandomState(3)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_parameter_counts(change):
+    data = ring()
+    settings = {**FIXED, "tol": 1e-10, **change}
+    one = gr.GRULSIF(**settings).fit(*data)
+    parted = gr.GRULSIF(**settings, engine=LocalEngine(3)).fit(*data)
+    assert_array_equal(parted.dictionary_, one.dictionary_)
+    assert_allclose(parted.coef_, one.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["Ia", "IIb"])
+def test_same_selection(name):
+    scenario = make_scenario(name, n_nodes=40, n=25, random_state=2)
+    one = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
+    parted = gr.GRULSIF(random_state=0, engine=LocalEngine(3)).fit(scenario.samples, scenario.graph)
+    assert parted.bandwidth_ == one.bandwidth_
+    assert parted.graph_penalty_ == one.graph_penalty_
+    assert parted.node_penalty_ == one.node_penalty_
+    best = one.cv_results_["rank"] <= 10
+    difference = parted.cv_results_["mean_score"] - one.cv_results_["mean_score"]
+    assert np.abs(difference[best]).max() < 1e-3
+    assert_allclose(parted.coef_, one.coef_, atol=1e-5 * np.abs(one.coef_).max())
+
+
+@pytest.mark.parametrize("block", [1, 3, 10_000])
+def test_dictionary_is_that_of_one_process(monkeypatch, block):
+    """Whatever the partitions and the size of the blocks that they send."""
+    monkeypatch.setattr(atoms, "BLOCK", block)
+    samples, whole = ring(n_features=3)
+    one = gr.GRULSIF(**FIXED, node_coherence=0.5, graph_coherence=0.8).fit(samples, whole)
+    for partitions in (1, 4, [whole.nodes[0::2], whole.nodes[1::2]]):
+        parted = clone(one).set_params(engine=LocalEngine(partitions)).fit(samples, whole)
+        assert_array_equal(parted.dictionary_, one.dictionary_)
+
+
+def test_folds_are_those_of_one_process(monkeypatch):
+    """Also where the random numbers come in several pieces."""
+    monkeypatch.setattr(scores, "KEYS_AT_ONCE", 50)
+    monkeypatch.setattr("graphratio.distributed.worker.KEYS_AT_ONCE", 50)
+    samples, whole = ring()
+    expected = assign_folds(samples, 4, np.random.default_rng(5))
+    found = {}
+    original = scores.fold_scores
+
+    def spy(fleet, *args, **kwargs):
+        for part in fleet.engine.parts.values():
+            found[part.plan.index] = (part.plan.nodes, part.folds)
+        return original(fleet, *args, **kwargs)
+
+    monkeypatch.setattr("graphratio.estimators.partitioned.fold_scores", spy)
+    model = gr.GRULSIF(bandwidth=[1.0, 2.0], graph_penalty=0.1, node_penalty=0.1, cv=4)
+    rng = np.random.default_rng(5)
+    model.set_params(engine=LocalEngine(3), random_state=rng).fit(samples, whole)
+    for nodes, folds in found.values():
+        assert_array_equal(folds, expected[np.isin(samples.node_index, nodes)])
+    # The stream goes on where a single process would have left it.
+    alone = np.random.default_rng(5)
+    assign_folds(samples, 4, alone)
+    assert rng.random() == alone.random()
+
+
+def test_block_descent_reaches_the_same_answer():
+    samples, whole = ring()
+    settings = dict(bandwidth=1.2, graph_penalty=0.05, node_penalty=0.5)
+    exact = gr.GRULSIF(**settings, tol=1e-12).fit(samples, whole)
+    seen: list[Message] = []
+    model = gr.GRULSIF(
+        **settings, solver="cbcgd", tol=1e-8, engine=LocalEngine(3, observe=seen.append)
+    ).fit(samples, whole)
+    assert model.solution_.converged
+    assert "colours" in model.solution_.method
+    assert_allclose(model.coef_, exact.coef_, atol=1e-6)
+    # An update tells the neighbours about boundary nodes of its colour, and nothing else.
+    updates = [m.payload for m in seen if m.method == "descent.update" and m.outgoing]
+    assert all(len(value) == 2 for value, _ in updates)
+    per_cycle = model.solution_.n_iter
+    rows = sum(len(part) for _, outbox in updates for part in outbox.values())
+    boundary = int(model.solution_.method.split(",")[-1].split()[0])
+    assert rows == per_cycle * boundary
+
+
+def test_block_descent_does_not_claim_what_it_has_not_reached():
+    data = ring()
+    model = gr.GRULSIF(**FIXED, solver="cbcgd", max_iter=2, engine=LocalEngine(2))
+    with pytest.warns(ConvergenceWarning, match="above the tolerance"):
+        model.fit(*data)
+    assert not model.solution_.converged
+
+
+def test_a_node_without_samples_borrows():
+    samples, whole = ring()
+    reference = {v: samples.reference(v) for v in whole.nodes}
+    target = {v: samples.target(v) for v in whole.nodes}
+    reference["v3"], target["v7"] = np.empty((0, 2)), np.empty((0, 2))
+    thin = gr.NodeSamples.from_arrays(reference, target)
+    one = gr.GRULSIF(**FIXED, tol=1e-10).fit(thin, whole)
+    parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(4)).fit(thin, whole)
+    assert_allclose(parted.coef_, one.coef_, atol=1e-7)
+    assert_allclose(parted.divergence_, one.divergence_, atol=1e-7)
+    assert_allclose(parted.effective_sizes(), one.effective_sizes(), rtol=1e-9)
+    assert parted.notes_ == one.notes_
+
+
+class TestLoader:
+    def fit(self, loader, whole, **kwargs):
+        engine = LocalEngine(3, loader=loader)
+        return gr.GRULSIF(**FIXED, engine=engine, **kwargs).fit(None, whole)
+
+    def test_gives_what_samples_give(self):
+        samples, whole = ring()
+        asked = []
+
+        def loader(nodes):
+            asked.append(nodes)
+            return gr.NodeSamples.from_arrays(
+                {v: samples.reference(v) for v in reversed(nodes)},
+                {v: samples.target(v) for v in reversed(nodes)},
+            )
+
+        loaded = self.fit(loader, whole)
+        given = gr.GRULSIF(**FIXED, engine=LocalEngine(3)).fit(samples, whole)
+        assert sorted(node for nodes in asked for node in nodes) == sorted(whole.nodes)
+        assert_array_equal(loaded.coef_, given.coef_)
+        assert_array_equal(loaded.divergence_, given.divergence_)
+        assert_array_equal(loaded.sizes_, given.sizes_)
+        assert loaded.nodes_ == given.nodes_
+
+    def test_everything_else_works_as_usual(self, tmp_path):
+        samples, whole = ring()
+        model = self.fit(
+            lambda nodes: (
+                [samples.reference(v) for v in nodes],
+                [samples.target(v) for v in nodes],
+            ),
+            whole,
+        )
+        one = gr.GRULSIF(**FIXED).fit(samples, whole)
+        x = np.random.default_rng(1).normal(size=(5, 2))
+        assert_allclose(model.predict(x), one.predict(x), atol=1e-4)
+        assert_allclose(model.divergence(samples), model.divergence_, atol=1e-12)
+        frame, expected = model.to_frame(), one.to_frame()
+        assert list(frame["node"]) == list(whole.nodes)
+        assert list(frame.columns) == list(expected.columns)
+        assert_allclose(model.effective_sizes(), one.effective_sizes(), rtol=1e-9)
+        assert_allclose(frame["borrowed_share"], expected["borrowed_share"], rtol=1e-9)
+        assert model.score(samples) == pytest.approx(one.score(samples), abs=1e-4)
+        model.save(tmp_path / "model")
+        again = gr.load(tmp_path / "model")
+        assert again.engine is None
+        assert model.graph_learned_ is model.graph_
+        assert model.n_rounds_ == 0
+        assert_array_equal(again.predict(x), model.predict(x))
+        assert clone(model).engine is model.engine
+
+    def test_mistakes_are_named(self):
+        samples, whole = ring()
+        with pytest.raises(InputError, match=r"partition 0 .*raised KeyError: 'broken'"):
+            self.fit(lambda nodes: {}["broken"], whole)
+        with pytest.raises(InputError, match="something else than the samples of its nodes"):
+            self.fit(lambda nodes: samples, whole)
+        with pytest.raises(InputError, match="has a loader that brings them too"):
+            gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(samples, whole)
+        with pytest.raises(InputError, match="no samples, and the engine has no loader"):
+            gr.GRULSIF(engine=LocalEngine(2)).fit(None, whole)
+        with pytest.raises(InputError, match="the graph says which nodes there are"):
+            gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(None)
+        with pytest.raises(InputError, match="is not a function"):
+            LocalEngine(2, loader="file.csv")
+
+    def test_partitions_must_agree(self):
+        samples, whole = ring()
+
+        def own_names(nodes):
+            first = "v0" in nodes
+            return gr.NodeSamples.from_arrays(
+                {v: samples.reference(v) for v in nodes},
+                {v: samples.target(v) for v in nodes},
+                feature_names=["a", "b"] if first else ["a", "c"],
+            )
+
+        with pytest.raises(InputError, match="has the features 'a', "):
+            self.fit(own_names, whole)
+
+        def own_scale(nodes):
+            return gr.NodeSamples.from_arrays(
+                {v: samples.reference(v) for v in nodes}, {v: samples.target(v) for v in nodes}
+            ).standardized()
+
+        with pytest.raises(InputError, match="standardised in different ways"):
+            self.fit(own_scale, whole)
+
+
+def test_standardised_samples_keep_their_scaling():
+    samples, whole = ring()
+    scaled = samples.standardized()
+    one = gr.GRULSIF(**FIXED, tol=1e-10).fit(scaled, whole)
+    parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(3)).fit(scaled, whole)
+    x = samples.values[:7]
+    assert_allclose(parted.predict(x), one.predict(x), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": "direct"}, "needs the whole system in one place"),
+        ({"selection_nodes": 5}, "about fits in one process"),
+        ({"max_memory": "4 GiB"}, "about fits in one process"),
+        ({"adaptive": True}, "learns the edges in one process"),
+        ({"dictionary": "uniform"}, "needs all observations in one place"),
+        ({"engine": "tcp://somewhere"}, "is not an engine"),
+        ({"solver": "newton"}, "solver"),
+        ({"dictionary": np.empty((0, 2))}, "no points"),
+    ],
+)
+def test_what_an_engine_cannot_do(change, message):
+    samples, whole = ring()
+    model = gr.GRULSIF(**{**FIXED, "engine": LocalEngine(2), **change})
+    with pytest.raises(InputError, match=message):
+        model.fit(samples, whole)
+    assert not hasattr(model, "coef_")
+
+
+def test_chebyshev_is_symmetric_positive_and_close_to_the_inverse():
+    lattice = graph("weighted")
+    lam, gam, w = np.array([0.5, 50.0]), np.array([0.1, 1e-4]), np.array([1.0, 0.01])
+    inverse = Chebyshev.of(lattice.laplacian, w, lam, gam)
+    for c in range(2):
+        for j in range(2):
+            unit = np.zeros((6, 6, 2, 2))
+            unit[range(6), range(6), c, j] = 1.0
+            matrix = np.array([inverse.apply(column)[:, c, j] for column in unit])
+            assert_allclose(matrix, matrix.T, atol=1e-12 * np.abs(matrix).max())
+            system = lam[c] * (lattice.laplacian.toarray() + gam[c] * np.eye(6))
+            product = np.linalg.eigvals(matrix @ (system + w[j] * np.eye(6))).real
+            assert product.min() > 0
+            assert product.max() < 1.2
+    kept = inverse.restrict(np.array([False, True]))
+    x = np.random.default_rng(0).normal(size=(6, 2, 2))
+    assert_allclose(kept.apply(x[:, 1:]), inverse.apply(x)[:, 1:])
+
+
+def test_iterations_do_not_grow_with_the_number_of_partitions():
+    samples, whole = ring(60)
+    counts = []
+    for partitions in (1, 4, 12):
+        model = gr.GRULSIF(
+            bandwidth=1.2, graph_penalty=1.0, node_penalty=1e-4, engine=LocalEngine(partitions)
+        ).fit(samples, whole)
+        counts.append(model.solution_.n_iter)
+    assert max(counts) <= 40
+    assert max(counts) <= 2 * min(counts)
+
+
+def test_categories_are_refused():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "node": np.repeat(["a", "b", "c"], 40),
+            "sample": np.tile(["before", "after"], 60),
+            "level": rng.normal(size=120),
+            "sky": rng.choice(["clear", "rain"], size=120),
+        }
+    )
+    samples = gr.NodeSamples.from_frame(
+        table, node="node", sample="sample", reference="before", target="after", categorical="sky"
+    )
+    graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
+    with pytest.raises(InputError, match="'sky' cannot be fitted with an engine"):
+        gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, graph)

@@ -1,0 +1,238 @@
+"""Which graph fits, and did it help."""
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.datasets import make_scenario
+from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED
+from graphratio.evaluation.paired import DISPERSION, Difference
+from graphratio.exceptions import InputError
+
+MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0)
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return make_scenario("Ia", n_nodes=60, n=60, random_state=4)
+
+
+def ring(n_nodes=60, step=17):
+    edges = [(i, (i + step) % n_nodes) for i in range(n_nodes)]
+    return gr.Graph.from_edges(edges, nodes=range(n_nodes))
+
+
+@pytest.fixture(scope="module")
+def found(scenario):
+    graphs = {"clusters": scenario.graph, "ring": ring(), "none": None}
+    return gr.compare_graphs(scenario.samples, graphs, model=MODEL, random_state=0)
+
+
+def test_names_the_better_graph(found):
+    assert found.best == "clusters"
+    assert found.ranking == ["clusters", "ring"]
+    assert "'clusters' fits the data best" in found.verdict
+    assert found.between("clusters", "ring").mean < 0
+
+
+def test_says_no_clear_difference_when_there_is_none(scenario):
+    graphs = {"one": ring(step=17), "other": ring(step=13)}
+    result = gr.compare_graphs(scenario.samples, graphs, model=MODEL, n_repeats=1, random_state=0)
+    assert result.best is None
+    assert "No clear difference between" in result.verdict
+
+
+def test_every_fit_has_losses_with_intervals(found):
+    table = found.to_frame()
+    for name in (ALONE, SHARED, "clusters", "ring"):
+        assert table[f"loss, {name}"].notna().all()
+        assert (table[f"half width, {name}"] > 0).all()
+    assert set(table["neighbors"]) <= {"helped", "hurt", "unclear"}
+    assert found.without_graph == "none"
+    gain = table[f"loss, {ALONE}"] - table["loss, clusters"]
+    np.testing.assert_allclose(table["gain"], gain, atol=1e-12)
+    assert list(table["node"][table["neighbors"] == "helped"]) == found.helped()
+    assert list(table["node"][table["neighbors"] == "hurt"]) == found.hurt()
+    summary = found.summary().set_index("fit")
+    assert summary.loc["clusters", "minus_alone"] < 0
+    assert summary.loc[ALONE, "minus_alone"] == 0
+
+
+def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
+    """With hyperparameters fixed, against the estimator on the same folds."""
+    from graphratio.evaluation.plan import Plan, loss_terms
+    from graphratio.moments.losses import ratio_losses
+
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    rng = np.random.default_rng(0)
+    plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
+    part = plan.run({"fit": plan.coupled(scenario.graph)}, 3, 1, rng)["fit"]
+    data, folds = plan.samples, part.folds[0]
+    fitted = gr.GRULSIF(**{**model.get_params(), "dictionary": plan.dictionary})
+    expected = np.empty(data.n_observations)
+    for fold in range(3):
+        train = [
+            [
+                data.values[(data.node_index == v) & (data.is_target == side) & (folds != fold)]
+                for v in range(data.n_nodes)
+            ]
+            for side in (False, True)
+        ]
+        fitted.fit((train[0], train[1]), scenario.graph)
+        rows = np.flatnonzero(folds == fold)
+        values = fitted.predict(data.values[rows])
+        expected[rows] = values[np.arange(len(rows)), data.node_index[rows]]
+    np.testing.assert_allclose(part.ratios[0], expected, atol=0.02)
+    terms = loss_terms(part.ratios, data.is_target, 0.1)
+    sizes = np.column_stack([data.n_reference, data.n_target])
+    means = [terms[data.node_index == v] for v in range(data.n_nodes)]
+    losses = [part[:60].mean() + part[60:].mean() for part in means]
+    np.testing.assert_allclose(losses, ratio_losses(part.ratios[0], sizes, 0.1), atol=1e-12)
+
+
+def test_offers_a_learned_graph_when_there_is_none(scenario):
+    result = gr.compare_graphs(scenario.samples, model=MODEL, n_repeats=1, random_state=0)
+    assert set(result.losses) == {ALONE, SHARED, LEARNED}
+    assert result.losses[LEARNED].mean < result.losses[ALONE].mean
+    graph = result.learned_graph
+    # Most of its edges join nodes of the same kind of change.
+    rows, columns = graph.adjacency.nonzero()
+    kinds = np.where(scenario.changed, scenario.groups, "unchanged")
+    assert (kinds[rows] == kinds[columns]).mean() > 1.5 * np.mean(
+        kinds[:, np.newaxis] == kinds[np.newaxis]
+    )
+    assert "learned from the data" in result.verdict
+    gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1).fit(scenario.samples, graph)
+
+
+def test_difference_allows_for_dependence():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=50)
+    apart = Difference.of(first, np.zeros(50))
+    assert apart.error == pytest.approx(DISPERSION * first.std(ddof=1) / np.sqrt(50))
+    assert Difference.of(np.array([np.nan, 1.0]), np.zeros(2)).p_value == 1.0
+
+
+def test_reprs_and_picture(found):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    assert "held-out loss" in repr(found)
+    html = found._repr_html_()
+    assert "fits the data best" in html
+    assert html.count("<tr>") + html.count("<tr ") >= 7
+    ax = found.plot()
+    assert "nodes" in ax.get_xlabel()
+    mpl.pyplot.close(ax.figure)
+
+
+def test_labels_in_another_order_make_no_difference(scenario):
+    labels = [f"s{v}" for v in range(60)]
+    data = scenario.samples
+    samples = gr.NodeSamples.from_arrays(
+        {label: data.reference(v) for v, label in enumerate(labels)},
+        {label: data.target(v) for v, label in enumerate(labels)},
+    )
+    graph = gr.Graph.from_adjacency(scenario.graph.adjacency, nodes=labels)
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = gr.Graph.from_adjacency(
+        scenario.graph.adjacency[order][:, order], nodes=[labels[v] for v in order]
+    )
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    result = gr.compare_graphs(
+        samples, {"a": graph, "b": shuffled}, model=fixed, n_repeats=1, random_state=0
+    )
+    assert result.losses["a"].mean == pytest.approx(result.losses["b"].mean, abs=1e-5)
+    assert result.best is None
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ({}, "empty mapping"),
+        (3, "graphs is a int"),
+        ({1: ring(), "1": ring(step=13)}, "same as text"),
+        ({"a": 3}, "'a' are not graphs"),
+        ({ALONE: None}, "used for other fits"),
+        ({"a": ring(60), "b": gr.Graph.empty(59)}, "'b' has other nodes"),
+    ],
+)
+def test_bad_input(scenario, graphs, message):
+    with pytest.raises(InputError, match=message):
+        gr.compare_graphs(scenario.samples, graphs)
+
+
+def test_too_little_to_compare(scenario):
+    rng = np.random.default_rng(0)
+    few = (list(rng.normal(size=(12, 3))), list(rng.normal(size=(12, 3))))
+    with pytest.raises(InputError, match="no node has 5 observations"):
+        gr.compare_graphs(few, ring(12, 5))
+    with pytest.raises(InputError, match="only one node"):
+        gr.compare_graphs((rng.normal(size=30), rng.normal(size=30)))
+    with pytest.raises(InputError, match="Pool fits every node by itself"):
+        gr.compare_graphs(scenario.samples, ring(), model=gr.Pool())
+
+
+def test_samples_without_labels_need_graphs_in_one_order(scenario):
+    """Which sample is whose must not depend on which graph comes first."""
+    permuted = gr.Graph.from_edges([(i, (i + 17) % 60) for i in range(60)])
+    with pytest.raises(InputError, match="'clusters' come in another order"):
+        gr.compare_graphs(scenario.samples, {"ring": permuted, "clusters": scenario.graph})
+    with pytest.raises(InputError, match="numbers 0 to 59 in another order, 0, 17, 1"):
+        gr.GRULSIF(bandwidth=1.0).fit(scenario.samples, permuted)
+    chain = [("a", "b"), ("b", "c")]
+    named = [gr.Graph.from_edges(edges) for edges in (chain, chain[::-1])]
+    three = (list(np.zeros((3, 9))), list(np.ones((3, 9))))
+    with pytest.raises(InputError, match="'y' come in another order"):
+        gr.compare_graphs(three, {"x": named[0], "y": named[1]})
+    # With labels either order will do.
+    data = scenario.samples
+    labelled = gr.NodeSamples.from_arrays(
+        [data.reference(v) for v in range(60)], [data.target(v) for v in range(60)], nodes=range(60)
+    )
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    options = {"model": fixed, "n_repeats": 1, "n_folds": 3, "random_state": 0}
+    pair = [("ring", permuted), ("clusters", scenario.graph)]
+    rankings = [
+        gr.compare_graphs(labelled, dict(order), **options).ranking for order in (pair, pair[::-1])
+    ]
+    assert rankings[0] == rankings[1] == ["clusters", "ring"]
+
+
+@pytest.fixture(scope="module")
+def opposed():
+    """Neighbours on a ring move in opposite directions, and a strong penalty holds them."""
+    rng = np.random.default_rng(3)
+    reference = list(rng.normal(size=(40, 60)))
+    target = [rng.normal(size=60) + (3 if v % 2 else -3) for v in range(40)]
+    return (reference, target), ring(40, 1)
+
+
+def test_a_graph_that_hurts_is_not_the_best(opposed):
+    data, graph = opposed
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.01)
+    options = {"model": fixed, "n_repeats": 1, "random_state": 0}
+    result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
+    assert result.best == "none"
+    assert "'bad' hurt" in result.verdict
+    assert "'none' is the better choice" in result.verdict
+    assert "better still" not in result.verdict
+    assert "learned from the data (learned_graph) does clearly better than 'bad'" in result.verdict
+    assert gr.compare_graphs(data, graph, **options).best is None
+
+
+def test_without_a_graph_there_are_no_gains(opposed):
+    data, _ = opposed
+    result = gr.compare_graphs(data, learn=False, model=MODEL, n_repeats=1, random_state=0)
+    assert result.verdict == "There is no graph to compare."
+    assert set(result.neighbors) == {"not assessed"}
+    with pytest.raises(InputError, match="no graph was compared"):
+        result.plot()
+
+
+def test_nodes_without_enough_data_are_not_assessed(opposed):
+    (reference, target), graph = opposed
+    short = [reference[0][:1], *reference[1:]]
+    result = gr.compare_graphs((short, target), graph, model=MODEL, n_repeats=1, random_state=0)
+    assert result.neighbors[0] == "not assessed"
+    assert "of 39 nodes" in result.verdict

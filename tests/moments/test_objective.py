@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+from tests.problems import GRAPHS, graph, objective
+
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import get_kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.losses import moment_losses
+from graphratio.moments.node_moments import MomentSums
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers import solve_direct
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gradient_by_finite_differences(name):
+    problem = objective(name, 0.7, 0.3)
+    theta = np.random.default_rng(2).normal(size=(6, 4))
+    numeric = approx_fprime(theta.ravel(), lambda t: problem.value(t.reshape(6, 4))[0], 1e-6)
+    assert_allclose(problem.gradient(theta).ravel(), numeric, atol=2e-5)
+
+
+def test_value_is_the_papers_sum_over_edges():
+    problem = objective("weighted", 0.7, 0.3)
+    theta = np.random.default_rng(3).normal(size=(6, 4))
+    data = moment_losses(problem.moments, theta[:, None])[:, 0].mean()
+    weights = GRAPHS["weighted"]
+    differences = ((theta[:, None] - theta) ** 2).sum(axis=2)
+    expected = data + 0.7 / 4 * (weights * differences).sum() + 0.7 * 0.3 / 2 * (theta**2).sum()
+    assert problem.value(theta)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_residual_of_the_solution_is_zero_and_grows_with_the_error():
+    problem = objective("path", 0.7, 0.3)
+    theta = solve_direct(problem, 1e-9).theta
+    assert problem.residual(theta)[0] < 1e-13
+    assert problem.residual(1.1 * theta)[0] == pytest.approx(0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("strategy", ["few atoms", "all observations"])
+@pytest.mark.parametrize("kernel_name", ["gaussian", "laplacian"])
+def test_plain_dictionary_form_equals_nystrom_form(strategy, kernel_name):
+    """Both forms give the same functions for a dictionary of full rank."""
+    rng = np.random.default_rng(4)
+    samples = NodeSamples.from_arrays(
+        list(rng.normal(size=(6, 5, 2))), list(rng.normal(0.5, 1, size=(6, 4, 2)))
+    )
+    kernel, bandwidth, alpha = get_kernel(kernel_name), 0.5, 0.1
+    atoms = samples.values if strategy == "all observations" else samples.values[::5]
+    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    features = NystromMap.build(kernel, atoms, bandwidth)
+    assert features.n_components == len(atoms)
+    laplacian = graph("path").laplacian
+
+    gram = kernel(atoms, atoms, bandwidth)
+    plain_moments = MomentSums.of(kernel(samples.values, atoms, bandwidth), sizes).mixed(alpha)
+    plain = solve_direct(GraphObjective.of(plain_moments, laplacian, 0.05, 0.1, gram), 1e-8).theta
+    whitened = MomentSums.of(features(samples.values), sizes).mixed(alpha)
+    nystrom = solve_direct(GraphObjective.of(whitened, laplacian, 0.05, 0.1), 1e-8).theta
+
+    x = rng.normal(size=(50, 2))
+    assert_allclose(features(x) @ nystrom.T, kernel(x, atoms, bandwidth) @ plain.T, atol=1e-9)

@@ -1,0 +1,147 @@
+"""What the package offers, and what importing it costs."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import graphratio as gr
+from graphratio.cli.app import app
+
+
+def test_public_names():
+    assert sorted(gr.__all__) == [
+        "DaskEngine",
+        "GRULSIF",
+        "Graph",
+        "GraphChangePointDetector",
+        "KLIEP",
+        "NodeSamples",
+        "NodewiseTransfer",
+        "Pool",
+        "ProfileGRULSIF",
+        "RULSIF",
+        "ULSIF",
+        "__version__",
+        "compare_graphs",
+        "datasets",
+        "divergence_bounds",
+        "exceptions",
+        "expected_ratio_interval",
+        "experiments",
+        "load",
+        "plot_graph",
+        "plot_learned_graph",
+        "plot_node",
+        "plot_profiles",
+        "plot_selection",
+        "recommended",
+        "theory",
+        "two_sample_test",
+    ]
+    assert all(hasattr(gr, name) for name in gr.__all__)
+
+
+# Modules that users import from, besides the package itself, with everything in them.
+MODULES = {
+    "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
+    "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
+    "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
+    "experiments": "Cell Grid METHODS PAPER_METHODS PROFILES RunReport divergence_table "
+    "draw_figures error_table factor_table load_results order_table run run_cell theory_curve "
+    "write_tables",
+    "changepoints": "ChangeEvent GraphChangePointDetector",
+    "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
+    "divergence_bounds expected_ratio_interval",
+    "testing": "Region TwoSampleResult two_sample_test",
+    "transfer": "NodewiseTransfer",
+    "report": "node_summary time_text write_changes write_report",
+    "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
+    "convergence_bound estimate_capacity graph_factor",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_names_of_modules(name):
+    module = importlib.import_module(f"graphratio.{name}")
+    if hasattr(module, "__all__"):
+        found = set(module.__all__)
+    else:
+        found = {key for key, value in vars(module).items() if _is_own_class(value, module)}
+    assert sorted(found) == sorted(MODULES[name].split())
+    assert all(hasattr(module, each) for each in found)
+
+
+def _is_own_class(value, module):
+    own = isinstance(value, type) and value.__module__ == module.__name__
+    return own and not value.__name__.startswith("_")
+
+
+def test_commands():
+    program = typer.main.get_command(app)
+    assert sorted(program.commands) == [
+        "changes",
+        "demo",
+        "experiment",
+        "fit",
+        "info",
+        "predict",
+        "report",
+        "test",
+    ]
+    assert sorted(program.commands["experiment"].commands) == ["figures", "run", "table"]
+
+
+def test_versions_agree():
+    root = Path(__file__).parents[2]
+    citation = (root / "CITATION.cff").read_text()
+    assert f"version: {gr.__version__}\n" in citation
+    # Semantic versioning: three numbers, perhaps a mark for what is not released yet.
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", gr.__version__)
+    changelog = (root / "CHANGELOG.md").read_text()
+    heading = "Unreleased" if "dev" in gr.__version__ else gr.__version__
+    assert f"## {heading}\n" in changelog
+    assert (Path(gr.__file__).parent / "py.typed").exists()
+
+
+def test_import_is_cheap():
+    """At most 0.3 s of processor time on top of NumPy, SciPy and scikit-learn's base.
+
+    Or, on a machine that is slow at the moment, a third of what those take in the same process.
+    """
+    code = (
+        "import time\n"
+        "began = time.process_time()\n"
+        "import numpy, scipy, sklearn.base\n"
+        "between = time.process_time()\n"
+        "import graphratio\n"
+        "print(between - began, time.process_time() - between)"
+    )
+    times = []
+    for _ in range(8):
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        others, own = map(float, run.stdout.split())
+        times.append((others, own))
+        if own <= max(0.3, others / 3):
+            return
+    pytest.fail(f"seconds of the others and of graphratio: {times}")
+
+
+def test_import_needs_no_optional_package():
+    code = (
+        "import sys\n"
+        "hidden = ['pandas', 'polars', 'networkx', 'matplotlib', 'typer', 'rich', 'plotly']\n"
+        "before = set(sys.modules)\n"
+        "import numpy, scipy, sklearn.base\n"
+        "brought = set(sys.modules) - before\n"
+        "import graphratio\n"
+        "print([name for name in hidden if name in sys.modules and name not in brought])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,67 @@
+"""The section on the graph, and the sentence on borrowed data."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.datasets import make_scenario
+from graphratio.report import write_report
+from graphratio.report.graph_section import contributions, graph_help
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return make_scenario("Ia", n_nodes=40, n=60, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def model(scenario):
+    fitted = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.01)
+    return fitted.fit(scenario.samples, scenario.graph)
+
+
+def test_section_and_panel_data(tmp_path, scenario, model):
+    page = write_report(tmp_path / "report.html", model, scenario.samples).read_text()
+    assert "Did the graph help?" in page
+    assert "with the graph" in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    own = np.array(data["borrowed"]["own"])
+    np.testing.assert_allclose(own, 1 - model.to_frame()["borrowed_share"], atol=1e-3)
+    held_out = data["held_out"]
+    assert held_out["fits"] == ["each node by itself", "one ratio for all nodes", "with the graph"]
+    assert np.array(held_out["loss"]).shape == np.array(held_out["half"]).shape == (3, 40)
+    assert set(held_out["neighbours"]) <= {"helped", "hurt", "unclear"}
+    first = data["borrowed"]["largest"][0]
+    assert first == sorted(first, key=lambda item: -item[1])
+    assert {u for u, _ in first} <= set(scenario.graph.adjacency[[0]].indices.tolist())
+
+
+def test_offer_without_edges(scenario):
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, node_penalty=0.01).fit(scenario.samples)
+    section = graph_help(model, scenario.samples, [str(v) for v in model.nodes_])
+    assert section.heading == "Would a graph help?"
+    assert [name for name, _, _ in section.rows if "learned" in name]
+    assert contributions(model) is None
+
+
+def test_nothing_to_compare(scenario):
+    model = gr.RULSIF(bandwidth=1.0, node_penalty=0.1).fit(scenario.samples)
+    assert graph_help(model, scenario.samples, []) is None
+    assert contributions(model) is None
+
+
+def test_contributors_need_not_be_neighbours():
+    """A node of many observations two steps away is what the estimate rests on."""
+    rng = np.random.default_rng(0)
+    data = tuple([rng.normal(size=n) for n in (5, 5, 500)] for _ in range(2))
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+    model.fit(data, gr.Graph.from_edges([(0, 1), (1, 2)]))
+    first = contributions(model)["largest"][0]
+    table = model.borrowed(0).set_index("node")
+    assert first[0][0] == 2
+    assert [node for node, _ in first] == [v for v in table.index if v != 0]
+    for node, share in first:
+        assert share == pytest.approx(table.loc[node, "share"], abs=2e-3)

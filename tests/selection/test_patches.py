@@ -1,0 +1,95 @@
+"""Selection on a part of a large graph."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import graphratio as gr
+from graphratio.exceptions import InputError
+from graphratio.selection.patches import N_PATCHES, choose_patches, part_of_graph, part_of_samples
+
+
+def plane(n_nodes=400, seed=0):
+    return gr.Graph.from_coordinates(np.random.default_rng(seed).random((n_nodes, 2)), k=5)
+
+
+def test_patches_are_connected_and_keep_their_degrees():
+    graph = plane()
+    chosen = choose_patches(graph, 120, np.ones(400, dtype=bool), np.random.default_rng(0))
+    part = part_of_graph(graph, chosen)
+    assert part.n_nodes == 120
+    assert part.n_components <= N_PATCHES
+    assert part.mean_degree > 0.75 * graph.mean_degree
+    alone = np.random.default_rng(0).choice(400, 120, replace=False)
+    assert part_of_graph(graph, np.sort(alone)).mean_degree < 0.5 * graph.mean_degree
+
+
+def test_patches_begin_where_they_may_and_move_on_where_a_component_ends():
+    pairs = gr.Graph.from_edges([(2 * i, 2 * i + 1) for i in range(50)])
+    start = np.arange(100) >= 40
+    chosen = choose_patches(pairs, 30, start, np.random.default_rng(0))
+    assert len(chosen) == 30
+    assert (chosen >= 40).all()
+    few = choose_patches(pairs, 30, np.arange(100) < 4, np.random.default_rng(0))
+    assert few.tolist() == [0, 1, 2, 3]
+
+
+def test_parts_of_samples_are_the_samples_of_the_nodes():
+    rng = np.random.default_rng(0)
+    samples = gr.NodeSamples.from_arrays(
+        {v: rng.normal(size=(3 + i, 2)) for i, v in enumerate("abcd")},
+        {v: rng.normal(size=(5 - i, 2)) for i, v in enumerate("abcd")},
+    )
+    part = part_of_samples(samples, np.array([1, 3]))
+    assert part.nodes == ("b", "d")
+    for node in part.nodes:
+        assert_allclose(part.reference(node), samples.reference(node))
+        assert_allclose(part.target(node), samples.target(node))
+
+
+def fitted(n_nodes=300, **params):
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, n_nodes, 8, 1))
+    target += (np.arange(n_nodes) % 2)[:, None, None]
+    model = gr.GRULSIF(bandwidth=1.0, max_atoms=6, cv=2, random_state=0, **params)
+    return model.fit((reference, target), plane(n_nodes))
+
+
+def test_penalties_are_translated_to_the_size_of_the_part(monkeypatch):
+    """What the selection solves is the problem with lambda N as in the whole graph."""
+    seen = []
+    from graphratio.selection import cross_validation
+
+    plain = cross_validation.GraphObjective.of
+
+    def of(moments, laplacian, lam, gam):
+        seen.append((moments.second.shape[0], np.unique(lam)))
+        return plain(moments, laplacian, lam, gam)
+
+    monkeypatch.setattr(cross_validation.GraphObjective, "of", of)
+    model = fitted(selection_nodes=60, graph_penalty=[1e-3, 1e-2])
+    n_nodes, lam = seen[0]
+    assert n_nodes == 60
+    assert_allclose(lam * 60, np.array([1e-3, 1e-2]) * 300)
+    assert_allclose(np.unique(model.cv_results_["graph_penalty"]), [1e-3, 1e-2])
+    assert model.graph_penalty_ in (1e-3, 1e-2)
+    assert any("selected on 60 of 300 nodes" in note for note in model.notes_)
+
+
+def test_all_nodes_are_the_default_up_to_the_limit(monkeypatch):
+    assert not any("patches" in note for note in fitted().notes_)
+    monkeypatch.setattr("graphratio.selection.cross_validation.SELECTION_NODES", 100)
+    monkeypatch.setattr("graphratio.estimators.grulsif.SELECTION_NODES", 100)
+    large = fitted()
+    assert any("selected on 100 of 300 nodes" in note for note in large.notes_)
+    # The paper's grid at 100 nodes, brought to 300.
+    expected = np.array([1e-3, 1e-2, 0.1, 1, 10]) / 3 / large.graph_.mean_degree
+    assert_allclose(np.unique(large.cv_results_["graph_penalty"]), expected)
+    everything = fitted(selection_nodes="all")
+    assert not any("patches" in note for note in everything.notes_)
+
+
+@pytest.mark.parametrize("value", ["some", 0, 1.5])
+def test_bad_selection_nodes(value):
+    with pytest.raises(InputError, match="selection_nodes"):
+        fitted(selection_nodes=value)

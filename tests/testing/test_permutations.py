@@ -1,0 +1,83 @@
+"""The permutation engine: units, labels, sums."""
+
+import numpy as np
+import pytest
+
+from graphratio.data.samples import NodeSamples
+from graphratio.testing.permutations import Units, UnitSums, node_labels, random_labels
+from graphratio.testing.pooled import PooledSamples
+
+SIZES = [(7, 5), (4, 9), (6, 6)]
+
+
+@pytest.fixture
+def pooled():
+    rng = np.random.default_rng(1)
+    reference = [rng.normal(size=(n, 2)) for n, _ in SIZES]
+    target = [rng.normal(size=(m, 2)) for _, m in SIZES]
+    samples = NodeSamples.from_arrays(reference, target)
+    return PooledSamples.of(samples, np.random.default_rng(0))
+
+
+def test_every_split_is_equally_likely():
+    labels = random_labels(60_000, 5, 2, np.random.default_rng(0))
+    _, counts = np.unique(labels, axis=0, return_counts=True)
+    assert len(counts) == 10
+    # Six standard deviations of a count of 6,000.
+    np.testing.assert_allclose(counts, 6000, atol=6 * np.sqrt(6000 * 0.9))
+
+
+def test_sums_over_units_are_sums_over_rows(pooled):
+    rng = np.random.default_rng(2)
+    psi = rng.normal(size=(len(pooled.rows), 3))
+    units = Units.of(pooled, rng, block_length=2)
+    sums = UnitSums.of(units, pooled, psi)
+    for node, own, labels in node_labels(units, np.arange(3), 20, rng):
+        b = sums.first_moments(labels.astype(float), own, node)
+        of_node = pooled.samples.node_index == node
+        for row, label in zip(b, labels, strict=True):
+            moved = np.flatnonzero(of_node & (units.of_row >= 0))
+            chosen = moved[label[units.of_row[moved] - own[0]]]
+            fixed = np.flatnonzero(of_node & (units.of_row < 0) & pooled.is_target)
+            expected = psi[np.concatenate([chosen, fixed])].mean(axis=0)
+            np.testing.assert_allclose(row, expected, atol=1e-12)
+
+
+def test_blocks_are_consecutive_observations_of_one_sample(pooled):
+    units = Units.of(pooled, np.random.default_rng(0), block_length=3)
+    for unit in range(len(units.node)):
+        rows = np.sort(pooled.rows[units.of_row == unit])
+        assert rows.tolist() == list(range(rows[0], rows[0] + 3))
+        assert len(set(pooled.is_target[units.of_row == unit])) == 1
+    # 7, 5; 4, 9; 6, 6 observations make 2, 1; 1, 3; 2, 2 blocks, and the rest stays.
+    total, target = units.counts(3)
+    assert total.tolist() == [3, 4, 4]
+    assert target.tolist() == [1, 3, 2]
+    assert np.count_nonzero(units.of_row < 0) == 1 + 2 + 1
+
+
+def test_blocks_follow_the_stamps(pooled):
+    # Stamps run backwards, so that blocks begin at the end.
+    stamps = len(pooled.rows) - pooled.rows
+    units = Units.of(pooled, np.random.default_rng(0), block_length=3, stamps=stamps)
+    first_node = pooled.samples.node_index == 0
+    fixed = pooled.rows[first_node & (units.of_row < 0)]
+    # Of the reference rows 0..6 the earliest is left over, of the target rows 7..11 two.
+    assert sorted(fixed.tolist()) == [0, 7, 8]
+
+
+def test_joint_units_share_their_code_over_nodes(pooled):
+    samples = pooled.samples
+    order = np.concatenate([np.r_[0:n, 100 : 100 + m] for n, m in SIZES])
+    _, codes = np.unique(order, return_inverse=True)
+    stamps = codes[pooled.rows]
+    units = Units.of(pooled, np.random.default_rng(0), stamps=stamps, joint=True)
+    for row, unit in enumerate(units.of_row):
+        assert units.code[unit] == units.code[units.of_row[0]] or stamps[row] != stamps[0]
+        assert units.node[unit] == samples.node_index[row]
+    assert len(np.unique(units.code)) == len(np.unique(codes))
+
+
+def test_smallest_p_value_counts_the_splits(pooled):
+    units = Units.of(pooled, np.random.default_rng(0))
+    np.testing.assert_allclose(units.smallest_p_values(3), [1 / 792, 1 / 715, 1 / 924])

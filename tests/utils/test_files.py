@@ -1,0 +1,134 @@
+"""Files appear as a whole or not at all, however the writing ends."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from graphratio._utils.files import appearing, staged
+from graphratio.exceptions import InputError
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+@pytest.fixture(params=[OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def stop(request):
+    return request.param
+
+
+def half(writing, stop, name=""):
+    """Begin to write and be stopped."""
+    with writing as rough:
+        (rough / name if name else rough).write_text("half")
+        raise stop
+
+
+class TestAppearing:
+    def test_a_failure_keeps_the_old_file(self, tmp_path, stop):
+        path = tmp_path / "table.csv"
+        path.write_text("old")
+        with pytest.raises(type(stop)):
+            half(appearing(path), stop)
+        assert names(tmp_path) == ["table.csv"]
+        assert path.read_text() == "old"
+
+    def test_a_failure_leaves_no_new_file(self, tmp_path, stop):
+        with pytest.raises(type(stop)):
+            half(appearing(tmp_path / "table.csv"), stop)
+        assert names(tmp_path) == []
+
+    def test_errors_of_the_disk_name_the_file(self, tmp_path):
+        with (
+            pytest.raises(OSError, match=r"No space left.*table\.csv"),
+            appearing(tmp_path / "table.csv") as rough,
+        ):
+            raise OSError(errno.ENOSPC, "No space left on device", str(rough))
+
+    def test_other_errors_keep_their_name(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="nowhere"), appearing(tmp_path / "a"):
+            (tmp_path / "nowhere").read_text()
+
+    def test_what_is_not_finished_is_not_found_by_its_ending(self, tmp_path):
+        with appearing(tmp_path / "cell.json") as rough:
+            rough.write_text("{")
+            assert list(tmp_path.glob("*.json")) == []
+
+    def test_links_are_followed(self, tmp_path):
+        (tmp_path / "far").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "far" / "table.csv")
+        with appearing(tmp_path / "link") as rough:
+            rough.write_text("new")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "far" / "table.csv").read_text() == "new"
+
+    def test_devices_are_written_to_and_not_replaced(self):
+        with appearing("/dev/null") as rough:
+            rough.write_text("gone")
+        assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+        with pytest.raises(OSError, match="No space left"), appearing("/dev/full") as rough:
+            rough.write_text("too much")
+
+    def test_permissions_are_the_usual_ones_or_stay(self, tmp_path):
+        (tmp_path / "plain").touch()
+        for name in ("new", "kept"):
+            if name == "kept":
+                (tmp_path / name).touch(mode=0o640)
+                (tmp_path / name).chmod(0o640)
+            with appearing(tmp_path / name) as rough:
+                rough.write_text("x")
+        modes = {n: stat.S_IMODE((tmp_path / n).stat().st_mode) for n in names(tmp_path)}
+        assert modes["new"] == modes["plain"]
+        assert modes["kept"] == 0o640
+
+    def test_the_longest_name(self, tmp_path):
+        name = "x" * 251 + ".csv"
+        with appearing(tmp_path / name) as rough:
+            rough.write_text("x")
+        assert names(tmp_path) == [name]
+
+    def test_places_that_are_refused(self, tmp_path):
+        with pytest.raises(InputError, match="is a folder"), appearing(tmp_path):
+            pass
+        with pytest.raises(InputError, match="cannot write to"), appearing(tmp_path / "no" / "a"):
+            pass
+
+
+class TestStaged:
+    def test_all_files_or_none(self, tmp_path, stop):
+        folder = tmp_path / "results"
+        folder.mkdir()
+        (folder / "a").write_text("old a")
+        (folder / "other").write_text("not ours")
+        with pytest.raises(type(stop)):
+            half(staged(folder), stop, "a")
+        assert names(folder) == ["a", "other"]
+        assert (folder / "a").read_text() == "old a"
+        with staged(folder) as rough:
+            (rough / "a").write_text("new a")
+            (rough / "b").write_text("new b")
+        assert names(folder) == ["a", "b", "other"]
+        assert (folder / "a").read_text() == "new a"
+
+    def test_a_new_folder_is_gone_after_a_failure(self, tmp_path, stop):
+        with pytest.raises(type(stop)):
+            half(staged(tmp_path / "results"), stop, "a")
+        assert names(tmp_path) == []
+
+    def test_earlier_files_that_must_not_stay(self, tmp_path):
+        for name in ("report.html", "mine.txt"):
+            (tmp_path / name).write_text("old")
+        with staged(tmp_path, replaces=["report.html"]) as rough:
+            (rough / "nodes.csv").write_text("new")
+        assert names(tmp_path) == ["mine.txt", "nodes.csv"]
+        with staged(tmp_path, replaces=["nodes.csv"]) as rough:
+            (rough / "nodes.csv").write_text("newer")
+        assert (tmp_path / "nodes.csv").read_text() == "newer"
+
+    def test_a_folder_in_the_place_of_a_file_is_named(self, tmp_path):
+        (tmp_path / "nodes.csv").mkdir()
+        with pytest.raises(OSError, match=r"nodes\.csv"), staged(tmp_path) as rough:
+            (rough / "nodes.csv").write_text("new")
+        assert names(tmp_path) == ["nodes.csv"]
