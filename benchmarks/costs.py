@@ -12,8 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import graphratio as gr
-from graphratio._utils import computing as _computing
 from graphratio.datasets import make_scenario
+from graphratio.estimators import dictionary_based
 from measure import Cost, Piece, compare, cost
 
 IMPORT = """
@@ -140,12 +140,12 @@ def _threads(found: Piece, rounds: int) -> None:
         gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
 
     def with_all() -> None:
-        usual = _computing.suitable_threads
-        _computing.suitable_threads = lambda *_: threadpool_limits(cores)
+        usual = dictionary_based.suitable_threads
+        dictionary_based.suitable_threads = lambda *_: threadpool_limits(cores)
         try:
             fit()
         finally:
-            _computing.suitable_threads = usual
+            dictionary_based.suitable_threads = usual
 
     fit()
     found.comparisons.append(

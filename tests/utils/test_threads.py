@@ -1,10 +1,26 @@
-from threadpoolctl import threadpool_info
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
-from graphratio._utils.threads import LARGE_PROBLEM, suitable_threads
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import graphratio as gr
+from graphratio._utils.threads import LARGE_PROBLEM, single_thread, suitable_threads
 
 
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Start from a setting that a forgotten limit would change."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def test_small_problems_use_one_thread_and_leave_things_as_they_were():
@@ -14,3 +30,61 @@ def test_small_problems_use_one_thread_and_leave_things_as_they_were():
     assert blas_threads() == before
     with suitable_threads(LARGE_PROBLEM, 2):
         assert blas_threads() == before
+
+
+def test_overlapping_limits_are_lifted_by_the_last_to_leave():
+    before = blas_threads()
+    first, second = single_thread(), single_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_a_limit_is_lifted_after_an_exception():
+    before = blas_threads()
+    with pytest.raises(RuntimeError), single_thread():
+        raise RuntimeError
+    assert blas_threads() == before
+
+
+def test_fits_that_overlap_in_threads_leave_the_setting_and_agree():
+    before = threadpool_info()
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, 12, 40, 1))
+    graph = gr.Graph.from_edges([(i, (i + 1) % 12) for i in range(12)])
+    together = Barrier(3)
+
+    def fit(_):
+        together.wait()
+        return gr.GRULSIF(random_state=0).fit((reference, target), graph).coef_
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(fit, range(3)))
+    assert threadpool_info() == before
+    assert all((each == found[0]).all() for each in found)
+
+
+def test_a_child_forked_inside_is_not_limited_for_ever():
+    code = """
+import os
+from threadpoolctl import threadpool_info, threadpool_limits
+from graphratio._utils.threads import single_thread
+threads = lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+with threadpool_limits(2, user_api="blas"):
+    import numpy
+    with single_thread():
+        child = os.fork()
+        if not child:
+            outside = threads()
+            with single_thread():
+                inside = threads()
+            os._exit(0 if (outside, inside, threads()) == ({2}, {1}, {2}) else 1)
+        _, status = os.waitpid(child, 0)
+    assert threads() == {2}
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=environment)

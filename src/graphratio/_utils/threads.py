@@ -1,7 +1,11 @@
 """Threads of the linear algebra library: one for small products, all for large ones.
 
-A selection consists of thousands of products that take less time than waking a second thread;
-with all threads it is several times slower, and much slower beside other work.
+A selection consists of thousands of products that take less time than waking a second thread.
+With all threads it is several times slower, and much slower beside other work.
+
+The number of threads is a setting of the whole process. Computations that overlap in threads
+therefore share one limit: the first to come sets it, the last to leave restores the setting that
+the first one found.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from threading import Lock
+from types import TracebackType
 from typing import Any
 
 # Observations times atoms above which the products are large enough to share.
@@ -19,13 +25,61 @@ LARGE_PROBLEM = 100_000_000
 
 @cache
 def _controller() -> Any:
-    # scikit-learn depends on threadpoolctl, so it is there; finding the libraries takes a while.
+    # scikit-learn depends on threadpoolctl; it takes a while to find the libraries.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
-def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManager[Any]:
+class _OneThread(AbstractContextManager[None]):
+    """One BLAS thread for as long as anybody is inside."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+    def in_child(self) -> None:
+        """Start afresh after a fork: the threads that were inside stayed with the parent."""
+        if self._inside:
+            self._limit.restore_original_limits()
+        self._lock, self._inside = Lock(), 0
+
+
+_one_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread.in_child)
+
+
+def single_thread() -> AbstractContextManager[None]:
+    """Context in which products use one thread, so that sums come in one order.
+
+    Examples
+    --------
+    >>> with single_thread():
+    ...     pass
+    """
+    return _one_thread
+
+
+def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManager[None]:
     """Context in which products use one thread, unless the problem is large.
 
     Examples
@@ -33,15 +87,8 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
     >>> with suitable_threads(1_000, 50):
     ...     pass
     """
-    if n_observations * n_atoms > LARGE_PROBLEM:
-        return nullcontext()
-    return single_thread()
-
-
-def single_thread() -> AbstractContextManager[Any]:
-    """Context in which products use one thread, so that sums come in one order."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+    large = n_observations * n_atoms > LARGE_PROBLEM
+    return nullcontext() if large else single_thread()
 
 
 def in_parallel(work: Callable[[int], None], count: int) -> None:
@@ -63,8 +110,7 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
             work(i)
         return
     # Each piece has a core to itself, so the library underneath must not take more.
-    one: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    with one, ThreadPoolExecutor(workers) as pool:
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(count)))
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.computing import computing
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import as_generator, check_integer, check_real
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, Label, RandomState
 from graphratio.changepoints import state
 from graphratio.changepoints.calibration import Calibration
@@ -176,7 +176,7 @@ class GraphChangePointDetector(BaseEstimator):
         self.backend_ = read.backend
         self.times_ = None if read.times is None else list(read.times)
         self._values = [read.values]
-        with computing(read.values[:, :, 0].size, self.max_directions):
+        with suitable_threads(read.values[:, :, 0].size, self.max_directions):
             self._watch(
                 look(
                     read.values[: 2 * self.window],
@@ -233,7 +233,7 @@ class GraphChangePointDetector(BaseEstimator):
         values = read_step(x_t, self.nodes_, self.n_features_in_)
         self._append_time(time)
         self._values.append(values[np.newaxis])
-        with computing(values.size, self.max_directions):
+        with suitable_threads(values.size, self.max_directions):
             found = self._stream.push(self.features_(values[np.newaxis])[:, 0])
         return None if found is None else self._event(found)
 

@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from graphratio._utils.allocator import keep_freed_memory
 from graphratio._utils.exceptions import GraphRatioError
 from graphratio._utils.threads import single_thread
 from graphratio.distributed.lifesigns import LifeSigns
@@ -48,7 +47,6 @@ class PartitionHost:
     """
 
     def __init__(self) -> None:
-        keep_freed_memory()
         self.partition: Partition | None = None
 
     def build(self, plan: Plan, source: Source) -> Answer:

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.computing import computing
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -104,7 +104,7 @@ class NystromEstimator(BorrowingMixin):
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(samples, rng)
         candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
-        with computing(samples.n_observations, self.n_atoms_):
+        with suitable_threads(samples.n_observations, self.n_atoms_):
             self._select(samples, graph, candidates, rng)
             return self._solve_at(samples, graph, solver, max_iter)
 

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.computing import computing
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -204,7 +204,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             self.max_iter,
         )
         if adaptive and self.graph_.n_edges:
-            with computing(aligned.n_observations, self.n_atoms_):
+            with suitable_threads(aligned.n_observations, self.n_atoms_):
                 self._learn_edges(aligned)
         return self
 

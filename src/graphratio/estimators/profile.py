@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.computing import computing
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -199,7 +199,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         widths = self._build_dictionary(aligned, rng)
         axes = self._axes(widths)
         folds = assign_folds(aligned, check_integer(self.cv, "cv", low=2), rng)
-        with computing(aligned.n_observations, self.n_atoms_):
+        with suitable_threads(aligned.n_observations, self.n_atoms_):
             data = HeldOutData(
                 aligned,
                 folds,

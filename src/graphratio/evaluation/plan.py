@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.computing import computing
 from graphratio._utils.exceptions import InputError
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples, as_samples
@@ -135,7 +135,7 @@ class Plan:
             n_folds,
             self._precision(fits),
         )
-        with computing(self.samples.n_observations, len(self.dictionary)):
+        with suitable_threads(self.samples.n_observations, len(self.dictionary)):
             return held_out_ratios(
                 self.samples,
                 fits,

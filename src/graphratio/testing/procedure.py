@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.computing import computing
 from graphratio._utils.exceptions import DataWarning, InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
+from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples, align, as_samples
@@ -163,7 +163,7 @@ def two_sample_test(
     )
     notes = data_notes(aligned, graph, units, level, correction, null)
     dictionary = settings.atoms(pooled, rng)
-    with computing(aligned.n_observations, len(dictionary)):
+    with suitable_threads(aligned.n_observations, len(dictionary)):
         if null == "node":
             warning, note = correlation_warning(aligned, stamps, graph, rng)
             if warning is not None:
