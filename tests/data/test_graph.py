@@ -657,3 +657,13 @@ def test_indices_are_narrow_whatever_was_given():
     for matrix in (graph.adjacency, graph.laplacian):
         assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
         assert not matrix.indices.flags.writeable
+
+
+def test_a_subset_keeps_weights_coordinates_and_the_order_asked_for():
+    graph = Graph.from_coordinates([[0.0], [1.0], [3.0], [6.0]], nodes=list("abcd"), k=2)
+    part = graph.subset(["d", "b", "c"])
+    kept = [3, 1, 2]
+    assert part.nodes == ("d", "b", "c")
+    assert (part.adjacency.toarray() == graph.adjacency.toarray()[np.ix_(kept, kept)]).all()
+    assert (part.coordinates == graph.coordinates[kept]).all()
+    assert part.metric == graph.metric

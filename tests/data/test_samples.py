@@ -11,10 +11,12 @@ import pytest
 from hypothesis import example, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from graphratio import Graph, NodeSamples
-from graphratio.data.samples import Scaling, align, as_samples
+from graphratio.data.alignment import align, as_samples
+from graphratio.data.scaling import Scaling
 from graphratio.exceptions import DataWarning, InputError
 
 
@@ -501,3 +503,34 @@ class TestProperties:
                 assert np.isfinite(samples.standardized().values).all()
                 assert samples.n_nodes == len(reference)
         assert complaint is None or complaint.remedy
+
+
+class TestSubset:
+    samples = NodeSamples.from_arrays(
+        {"a": [1.0, 2.0], "b": [3.0], "c": [4.0]}, {"a": [5.0], "b": [6.0, 7.0], "c": [8.0]}
+    ).standardized()
+
+    def test_nodes_come_in_the_order_asked_for(self):
+        part = self.samples.subset(["c", "a"])
+        assert part.nodes == ("c", "a")
+        assert part.sizes.tolist() == [[1, 1], [2, 1]]
+        for node in part.nodes:
+            assert_array_equal(part.reference(node), self.samples.reference(node))
+            assert_array_equal(part.target(node), self.samples.target(node))
+        assert part.scaling is self.samples.scaling
+
+    def test_observations_are_dropped_where_they_are(self):
+        keep = np.array([True, False, True, False, True, True, True, False])
+        part = self.samples.subset(observations=keep)
+        assert part.sizes.tolist() == [[1, 1], [0, 2], [1, 0]]
+        assert_array_equal(part.values, self.samples.values[keep])
+
+    def test_both_at_once(self):
+        keep = self.samples.is_target
+        part = self.samples.subset(["b"], observations=keep)
+        assert part.sizes.tolist() == [[0, 2]]
+        assert_array_equal(part.target("b"), self.samples.target("b"))
+
+    def test_an_unknown_node_is_named(self):
+        with pytest.raises(InputError, match="there is no node 'd'"):
+            self.samples.subset(["d"])

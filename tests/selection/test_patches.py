@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import graphratio as gr
 from graphratio.exceptions import InputError
-from graphratio.selection.patches import N_PATCHES, choose_patches, part_of_graph, part_of_samples
+from graphratio.selection.patches import N_PATCHES, choose_patches
 
 
 def plane(n_nodes=400, seed=0):
@@ -16,12 +16,12 @@ def plane(n_nodes=400, seed=0):
 def test_patches_are_connected_and_keep_their_degrees():
     graph = plane()
     chosen = choose_patches(graph, 120, np.ones(400, dtype=bool), np.random.default_rng(0))
-    part = part_of_graph(graph, chosen)
+    part = graph.subset(chosen)
     assert part.n_nodes == 120
     assert part.n_components <= N_PATCHES
     assert part.mean_degree > 0.75 * graph.mean_degree
     alone = np.random.default_rng(0).choice(400, 120, replace=False)
-    assert part_of_graph(graph, np.sort(alone)).mean_degree < 0.5 * graph.mean_degree
+    assert graph.subset(alone).mean_degree < 0.5 * graph.mean_degree
 
 
 def test_patches_begin_where_they_may_and_move_on_where_a_component_ends():
@@ -32,19 +32,6 @@ def test_patches_begin_where_they_may_and_move_on_where_a_component_ends():
     assert (chosen >= 40).all()
     few = choose_patches(pairs, 30, np.arange(100) < 4, np.random.default_rng(0))
     assert few.tolist() == [0, 1, 2, 3]
-
-
-def test_parts_of_samples_are_the_samples_of_the_nodes():
-    rng = np.random.default_rng(0)
-    samples = gr.NodeSamples.from_arrays(
-        {v: rng.normal(size=(3 + i, 2)) for i, v in enumerate("abcd")},
-        {v: rng.normal(size=(5 - i, 2)) for i, v in enumerate("abcd")},
-    )
-    part = part_of_samples(samples, np.array([1, 3]))
-    assert part.nodes == ("b", "d")
-    for node in part.nodes:
-        assert_allclose(part.reference(node), samples.reference(node))
-        assert_allclose(part.target(node), samples.target(node))
 
 
 def fitted(n_nodes=300, **params):

@@ -290,7 +290,7 @@ def named(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) ->
 
 def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
     """At most `limit` observations of each sample of each node, chosen at random."""
-    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    sizes = samples.sizes
     large = int((sizes > limit).sum())
     if not large:
         return samples

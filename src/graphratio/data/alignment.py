@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import BoolArray
 from graphratio.data import sample_input as read
 from graphratio.data.graph import Graph
-
-if TYPE_CHECKING:
-    from graphratio.data.samples import NodeSamples
+from graphratio.data.samples import NodeSamples
 
 
 def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
@@ -54,3 +52,15 @@ def check_borrowing(complete: BoolArray, graph: Graph) -> None:
             f"that has both: {listing([graph.nodes[i] for i in np.flatnonzero(alone)])}",
             "Connect them in the graph, add observations, or leave them out of samples and graph",
         )
+
+
+def as_samples(samples: Any) -> NodeSamples:
+    """Accept `NodeSamples` or a pair (reference, target) of anything `from_arrays` takes."""
+    if isinstance(samples, NodeSamples):
+        return samples
+    if isinstance(samples, tuple) and len(samples) == 2:
+        return NodeSamples.from_arrays(*samples)
+    raise InputError(
+        f"samples of type {type(samples).__name__} cannot be read",
+        "Pass NodeSamples, or a tuple (reference, target)",
+    )

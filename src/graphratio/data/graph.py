@@ -304,6 +304,23 @@ class Graph:
         """
         return find_label(self._positions, node)
 
+    def subset(self, nodes: Iterable[Label]) -> Graph:
+        """Return the graph among some of its nodes, in the order given.
+
+        Examples
+        --------
+        >>> import graphratio as gr
+        >>> gr.Graph.from_edges([("a", "b"), ("b", "c")]).subset(["b", "a"])
+        Graph(n_nodes=2, n_edges=1)
+        """
+        labels = as_labels(nodes)
+        read.at_least_one_node(len(labels))
+        kept = np.array([self.position(label) for label in labels], dtype=np.intp)
+        adjacency = self.adjacency[kept][:, kept]
+        adjacency.sort_indices()
+        places = None if self.coordinates is None else read_only(self.coordinates[kept])
+        return Graph(labels, _frozen(adjacency), coordinates=places, metric=self.metric)
+
     def __repr__(self) -> str:
         parts = [f"n_nodes={self.n_nodes}", f"n_edges={self.n_edges}"]
         if self.n_components > 1:

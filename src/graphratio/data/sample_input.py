@@ -53,6 +53,15 @@ class Pieces:
         """Number of features."""
         return int(self.values.shape[1])
 
+    def stacked(self) -> tuple[FloatArray, IntArray]:
+        """Rows node by node, reference before target, and the sizes of all samples."""
+        segment = 2 * self.node + self.is_target
+        values = self.values
+        if (segment[1:] < segment[:-1]).any():
+            values = values[np.argsort(segment, kind="stable")]
+        counts = np.bincount(segment, minlength=2 * len(self.labels))
+        return np.ascontiguousarray(values), counts
+
 
 def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pieces:
     """Bring the two samples of all nodes together, whatever container they came in."""
@@ -337,6 +346,22 @@ def from_long_table(
     fixed = [name for name, given in asked.items() if given is not None]
     encoding, coded = fitted_encoding(names, levels, fixed, values[kept])
     return Pieces(all_nodes, coded, index[codes], is_target[kept]), names, encoding
+
+
+def check_order(n_samples: int, labels: tuple[Label, ...]) -> None:
+    """Refuse samples without labels that cannot be matched to the nodes of a graph by position."""
+    if len(labels) != n_samples:
+        raise InputError(
+            f"the samples have {n_samples} nodes and the graph {len(labels)}",
+            "Give one entry for each node of the graph, in its order",
+        )
+    if set(labels) == set(range(n_samples)):
+        raise InputError(
+            f"the nodes of the graph are the numbers 0 to {n_samples - 1} in another order, "
+            f"{listing(list(labels))}, and the samples do not say whose they are",
+            "Pass NodeSamples.from_arrays(..., nodes=range(n_nodes)) for the sample i at node i, "
+            "or nodes=graph.nodes for samples in the order of the graph",
+        )
 
 
 def check_same_labels(

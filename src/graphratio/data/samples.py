@@ -12,12 +12,9 @@ import numpy as np
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
-from graphratio.data.alignment import align as align
-from graphratio.data.alignment import check_borrowing as check_borrowing
-from graphratio.data.encoding import Encoding as Encoding
+from graphratio.data.encoding import Encoding
 from graphratio.data.frames import Backend, backend_of
-from graphratio.data.scaling import Scaling as Scaling
-from graphratio.data.scaling import log_mask
+from graphratio.data.scaling import Scaling, log_mask
 from graphratio.data.validation import as_labels, find_label, read_only
 
 
@@ -186,20 +183,10 @@ class NodeSamples:
         labelled: bool,
         backend: Backend = "pandas",
     ) -> NodeSamples:
-        n_nodes = len(pieces.labels)
-        segment = 2 * pieces.node + pieces.is_target
-        counts = np.bincount(segment, minlength=2 * n_nodes)
-        values = pieces.values
-        if (segment[1:] < segment[:-1]).any():
-            values = values[np.argsort(segment, kind="stable")]
+        values, counts = pieces.stacked()
+        reference, target = read_only(counts[0::2].copy()), read_only(counts[1::2].copy())
         return cls(
-            nodes=pieces.labels,
-            values=read_only(np.ascontiguousarray(values)),
-            n_reference=read_only(counts[0::2].copy()),
-            n_target=read_only(counts[1::2].copy()),
-            feature_names=names,
-            labelled=labelled,
-            backend=backend,
+            pieces.labels, read_only(values), reference, target, names, labelled, backend=backend
         )
 
     @property
@@ -218,10 +205,14 @@ class NodeSamples:
         return int(self.values.shape[0])
 
     @cached_property
+    def sizes(self) -> IntArray:
+        """Observations of every sample, shape (n_nodes, 2), reference first."""
+        return read_only(np.column_stack([self.n_reference, self.n_target]))
+
+    @cached_property
     def offsets(self) -> IntArray:
         """Where each sample starts in `values`, shape (2 n_nodes + 1,), reference first."""
-        sizes = np.column_stack([self.n_reference, self.n_target]).ravel()
-        return read_only(np.concatenate([[0], np.cumsum(sizes)]))
+        return read_only(np.concatenate([[0], np.cumsum(self.sizes)]))
 
     @cached_property
     def node_index(self) -> IntArray:
@@ -231,7 +222,12 @@ class NodeSamples:
     @cached_property
     def is_target(self) -> BoolArray:
         """True for rows of `values` that belong to a target sample, shape (n_observations,)."""
-        return read_only(np.repeat(np.tile([False, True], self.n_nodes), np.diff(self.offsets)))
+        return read_only(np.repeat(np.tile([False, True], self.n_nodes), self.sizes.ravel()))
+
+    @cached_property
+    def segments(self) -> IntArray:
+        """Sample of every row: 2 v for the reference of node v, 2 v + 1 for its target."""
+        return read_only(np.repeat(np.arange(2 * self.n_nodes), self.sizes.ravel()))
 
     @property
     def complete(self) -> BoolArray:
@@ -244,14 +240,13 @@ class NodeSamples:
 
     def reference(self, node: Label) -> FloatArray:
         """Reference sample of a node, shape (n_reference, n_features)."""
-        return self._sample(node, 0)
+        return self._sample(2 * find_label(self._positions, node))
 
     def target(self, node: Label) -> FloatArray:
         """Target sample of a node, shape (n_target, n_features)."""
-        return self._sample(node, 1)
+        return self._sample(2 * find_label(self._positions, node) + 1)
 
-    def _sample(self, node: Label, side: int) -> FloatArray:
-        segment = 2 * find_label(self._positions, node) + side
+    def _sample(self, segment: int) -> FloatArray:
         return self.values[self.offsets[segment] : self.offsets[segment + 1]]
 
     def aligned(self, nodes: Sequence[Label]) -> NodeSamples:
@@ -271,30 +266,50 @@ class NodeSamples:
         if labels == self.nodes:
             return self
         if not self.labelled:
-            if len(labels) != self.n_nodes:
-                raise InputError(
-                    f"the samples have {self.n_nodes} nodes and the graph {len(labels)}",
-                    "Give one entry for each node of the graph, in its order",
-                )
-            if set(labels) == set(range(self.n_nodes)):
-                raise InputError(
-                    f"the nodes of the graph are the numbers 0 to {self.n_nodes - 1} in another "
-                    f"order, {listing(list(labels))}, and the samples do not say whose they are",
-                    "Pass NodeSamples.from_arrays(..., nodes=range(n_nodes)) for the sample i at "
-                    "node i, or nodes=graph.nodes for samples in the order of the graph",
-                )
+            read.check_order(self.n_nodes, labels)
             return replace(self, nodes=labels, labelled=True)
         read.check_same_labels(self.nodes, labels)
-        order = np.array([self._positions[label] for label in labels], dtype=np.intp)
-        new_position = np.empty_like(order)
-        new_position[order] = np.arange(len(order))
-        rows = np.argsort(new_position[self.node_index], kind="stable")
+        return self.subset(labels)
+
+    def subset(
+        self, nodes: Sequence[Label] | None = None, *, observations: BoolArray | None = None
+    ) -> NodeSamples:
+        """Return the samples of some nodes, or some of the observations of every node.
+
+        Parameters
+        ----------
+        nodes : sequence of labels, optional
+            Nodes to keep, in the order wanted. Default all.
+        observations : ndarray of bool, shape (n_observations,), optional
+            Rows of `values` to keep. A node may lose all of its rows. Default all.
+
+        Examples
+        --------
+        >>> import graphratio as gr
+        >>> samples = gr.NodeSamples.from_arrays([[1.0, 2.0], [3.0]], [[4.0], [5.0]])
+        >>> samples.subset([1]).values.ravel()
+        array([3., 5.])
+        >>> samples.subset(observations=samples.values[:, 0] > 1).sizes
+        array([[1, 1],
+               [1, 1]])
+        """
+        labels = self.nodes if nodes is None else as_labels(nodes)
+        kept = np.array([find_label(self._positions, label) for label in labels], dtype=np.intp)
+        place = np.full(self.n_nodes, -1)
+        place[kept] = np.arange(len(kept))
+        row_place, sizes = place[self.node_index], self.sizes
+        if observations is not None:
+            row_place = np.where(observations, row_place, -1)
+            counts = np.bincount(self.segments[observations], minlength=2 * self.n_nodes)
+            sizes = counts.reshape(-1, 2)
+        rows = np.argsort(row_place, kind="stable")[np.count_nonzero(row_place < 0) :]
         return replace(
             self,
             nodes=labels,
             values=read_only(self.values[rows]),
-            n_reference=read_only(self.n_reference[order]),
-            n_target=read_only(self.n_target[order]),
+            n_reference=read_only(sizes[kept, 0]),
+            n_target=read_only(sizes[kept, 1]),
+            labelled=self.labelled or nodes is not None,
         )
 
     def standardized(
@@ -382,15 +397,3 @@ class NodeSamples:
 def _span(sizes: IntArray) -> str:
     low, high = int(sizes.min()), int(sizes.max())
     return f"{low}" if low == high else f"{low}..{high}"
-
-
-def as_samples(samples: Any) -> NodeSamples:
-    """Accept `NodeSamples` or a pair (reference, target) of anything `from_arrays` takes."""
-    if isinstance(samples, NodeSamples):
-        return samples
-    if isinstance(samples, tuple) and len(samples) == 2:
-        return NodeSamples.from_arrays(*samples)
-    raise InputError(
-        f"samples of type {type(samples).__name__} cannot be read",
-        "Pass NodeSamples, or a tuple (reference, target)",
-    )

@@ -14,7 +14,8 @@ from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.frames import Backend
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples, Scaling
+from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import read_only
 from graphratio.distributed.coarse import coarse_modes
 from graphratio.distributed.colouring import colour_nodes

@@ -13,7 +13,8 @@ import numpy as np
 
 from graphratio._utils.exceptions import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
-from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.data.alignment import as_samples
+from graphratio.data.samples import NodeSamples
 from graphratio.distributed.partition import Plan
 from graphratio.distributed.protocol import Mail, Reply
 from graphratio.distributed.rows import ConjugateRows, DescentRows, SystemRows
@@ -49,7 +50,7 @@ class Partition:
                 f"the categorical features {names} cannot be fitted with an engine",
                 "Fit in one process, or give the loader's indicators as numbers",
             )
-        self.sizes = np.column_stack([self.samples.n_reference, self.samples.n_target])
+        self.sizes = self.samples.sizes
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
         """Call a method, "part.method" for one of the iterations."""

@@ -18,9 +18,12 @@ from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
+from graphratio.data.alignment import align, as_samples
+from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
-from graphratio.data.samples import Encoding, NodeSamples, Scaling, align, as_samples
+from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
@@ -115,7 +118,7 @@ class NodeRatioEstimator(BaseEstimator):
         self.feature_names_in_ = np.array(aligned.feature_names, dtype=object)
         self.scaling_ = aligned.scaling
         self.encoding_ = aligned.encoding
-        self.sizes_ = np.column_stack([aligned.n_reference, aligned.n_target])
+        self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
         self.notes_ = data_notes(aligned.complete, graph) if borrow else []
         return aligned
@@ -309,15 +312,11 @@ class NodeRatioEstimator(BaseEstimator):
 
     def _losses(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return ratio_losses(ratios, _sizes(samples), self._relative)
+        return ratio_losses(ratios, samples.sizes, self._relative)
 
     def _divergences(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return pearson_divergences(ratios, _sizes(samples), self._relative)
-
-
-def _sizes(samples: NodeSamples) -> IntArray:
-    return np.column_stack([samples.n_reference, samples.n_target])
+        return pearson_divergences(ratios, samples.sizes, self._relative)
 
 
 def data_notes(complete: BoolArray, graph: Graph) -> list[str]:

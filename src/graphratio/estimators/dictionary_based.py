@@ -24,7 +24,7 @@ from graphratio.moments.node_moments import Moments, mixing_weights, node_moment
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Candidates, Selection, select, selection_size
-from graphratio.selection.patches import choose_patches, part_of_graph, part_of_samples
+from graphratio.selection.patches import choose_patches
 from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
 
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
@@ -152,8 +152,8 @@ class NystromEstimator(BorrowingMixin):
                 f"hyperparameters were selected on {len(positions)} of {graph.n_nodes} nodes, "
                 "in connected patches; set selection_nodes for more"
             )
-            samples = part_of_samples(samples, positions)
-            graph = part_of_graph(graph, positions)
+            labels = [graph.nodes[i] for i in positions]
+            samples, graph = samples.subset(labels), graph.subset(labels)
         chosen = select(
             samples,
             graph,
@@ -215,7 +215,7 @@ class NystromEstimator(BorrowingMixin):
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
             # Saves the solver two products with a rotation in every iteration.
-            segment = 2 * samples.node_index + samples.is_target
+            segment = samples.segments
             weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
             self.features_ = self.features_.aligned(samples.values, weights)
 

@@ -203,4 +203,4 @@ class KLIEP(CentredEstimator):
 
     def _divergences(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return kl_divergences(ratios, np.column_stack([samples.n_reference, samples.n_target]))
+        return kl_divergences(ratios, samples.sizes)

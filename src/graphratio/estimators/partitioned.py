@@ -10,8 +10,8 @@ from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
+from graphratio.data.alignment import check_borrowing
 from graphratio.data.graph import Graph
-from graphratio.data.samples import check_borrowing
 from graphratio.data.validation import as_points
 from graphratio.distributed import EngineSettings
 from graphratio.distributed.atoms import coherence_dictionary

@@ -24,8 +24,8 @@ from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
+from graphratio.data.alignment import align
 from graphratio.data.graph import Graph
-from graphratio.data.samples import align
 from graphratio.evaluation.held_out import HeldOut
 from graphratio.evaluation.notebook_tables import bounds_html
 from graphratio.evaluation.plan import NodeMeans, Plan, in_scale_of, loss_terms
@@ -204,7 +204,7 @@ def bounds_from(
 ) -> DivergenceBounds:
     """Bounds and intervals from ratios at observations left out."""
     data = plan.samples
-    sizes = np.column_stack([data.n_reference, data.n_target])
+    sizes = data.sizes
     terms = loss_terms(found.ratios, data.is_target, float(plan.template.alpha))
     means = NodeMeans.of(-terms, sizes)
     shown, noise = means.error**2, found.noise

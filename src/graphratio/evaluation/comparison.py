@@ -40,7 +40,7 @@ class Losses:
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
         """From the terms of all observations."""
-        sizes = np.column_stack([samples.n_reference, samples.n_target])
+        sizes = samples.sizes
         return cls(terms, NodeMeans.of(terms, sizes), sizes)
 
     @property

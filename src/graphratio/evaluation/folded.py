@@ -55,8 +55,8 @@ class Folded:
         self.setting, self.folds = setting, folds
         self._mix = (setting.alpha, setting.prior_ratio)
         self.node = samples.node_index
-        self.segment = 2 * samples.node_index + samples.is_target
-        self.sizes = np.column_stack([samples.n_reference, samples.n_target])
+        self.segment = samples.segments
+        self.sizes = samples.sizes
         weights = mixing_weights(self.sizes, setting.alpha).ravel()[self.segment]
         features = NystromMap.build(
             setting.kernel, setting.dictionary, float(bandwidth), RANK_TOLERANCE

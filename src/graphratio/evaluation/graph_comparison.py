@@ -18,8 +18,9 @@ import numpy as np
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import RandomState
+from graphratio.data.alignment import align
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples, align
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
 from graphratio.evaluation.couplings import Fit

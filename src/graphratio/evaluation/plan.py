@@ -11,8 +11,9 @@ import numpy as np
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
 from graphratio.estimators.grulsif import default_graph_penalties

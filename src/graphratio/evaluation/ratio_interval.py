@@ -202,7 +202,7 @@ def expected_ratio_interval(
 
 
 def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
-    sizes = np.column_stack([data.n_reference, data.n_target])
+    sizes = data.sizes
     other = np.flatnonzero((sizes != model.sizes_).any(axis=1))
     if other.size:
         v = int(other[0])
@@ -227,7 +227,7 @@ class Sandwich:
     def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
         self.psi = model.features_(data.values)
         self.node = data.node_index
-        sizes = np.column_stack([data.n_reference, data.n_target])
+        sizes = data.sizes
         self.sizes = sizes.ravel()
         self.graph = model._coupling
         self.objective = GraphObjective.of(
@@ -238,7 +238,7 @@ class Sandwich:
         )
         # Observations of nodes that lack a sample do not enter.
         share = np.where(data.complete, 1.0, 0.0)[:, np.newaxis] / np.maximum(sizes, 1)
-        factor = (share / len(sizes)).ravel()[2 * data.node_index + data.is_target]
+        factor = (share / len(sizes)).ravel()[data.segments]
         f, alpha = model._combine(self.psi, data.node_index), model.alpha_
         self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
 

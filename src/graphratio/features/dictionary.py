@@ -137,7 +137,7 @@ def node_filter(
     Within a node the reference observations come first, as in the paper. The number of rounds
     is the size of the largest node dictionary, and each round is one pass over what is left.
     """
-    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    sizes = samples.sizes
     ranges = node_ranges(sizes, _FILTER_ROWS)
     kept: list[IntArray] = [np.empty(0, dtype=np.intp)] * len(ranges)
 

@@ -143,7 +143,7 @@ def node_blocks(
     [0] [0. 1.]
     """
     starts = samples.offsets[:-1]
-    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    sizes = samples.sizes
     for target in batches(starts[1::2], sizes[:, 1]):
         members = target.segments
         for reference in batches(starts[0::2][members], sizes[members, 0]):

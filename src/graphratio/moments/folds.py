@@ -55,7 +55,7 @@ def folds_by_key(
         The fold that the first observation of a node's samples goes to.
     n_folds : int
     """
-    segment = 2 * samples.node_index + samples.is_target
+    segment = samples.segments
     shuffled = np.lexsort((keys, segment))
     position = np.arange(samples.n_observations) - samples.offsets[segment]
     folds = np.empty(samples.n_observations, dtype=np.intp)

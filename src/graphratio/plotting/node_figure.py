@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.typing import FloatArray, Label
-from graphratio.data.samples import as_samples
+from graphratio.data.alignment import as_samples
 from graphratio.plotting.columns import (
     axis_of,
     columns_of,

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray
-from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.data.alignment import as_samples
+from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import (
     axis_of,
     columns_of,

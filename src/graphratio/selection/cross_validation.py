@@ -189,7 +189,7 @@ def folded_data(
     dtype: type[np.floating],
 ) -> FoldedMoments:
     """Features and moments of one bandwidth, ready to be split by folds."""
-    sizes = np.column_stack([samples.n_reference, samples.n_target])
+    sizes = samples.sizes
     weights = row_weights(sizes, alpha)
     _, psi = features.principal(samples.values, weights, FEATURE_FLOOR, dtype)
     return FoldedMoments(psi, sizes, folds, alpha, prior_ratio)

@@ -6,15 +6,11 @@ lost their neighbours; patches grown from a few places keep them, but for those 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.sparse import csgraph
 
 from graphratio._utils.typing import BoolArray, IntArray
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 
 # Patches that the nodes are spread over, so that no single region speaks for all.
 N_PATCHES = 4
@@ -57,38 +53,3 @@ def choose_patches(
         )
         taken[order[~taken[order]][:left]] = True
     return np.flatnonzero(taken)
-
-
-def part_of_graph(graph: Graph, positions: IntArray) -> Graph:
-    """The graph among some of its nodes.
-
-    Examples
-    --------
-    >>> part_of_graph(Graph.from_edges([("a", "b"), ("b", "c")]), np.array([0, 1]))
-    Graph(n_nodes=2, n_edges=1)
-    """
-    adjacency = graph.adjacency[positions][:, positions]
-    adjacency.sort_indices()
-    labels = tuple(graph.nodes[i] for i in positions)
-    return Graph(labels, adjacency)
-
-
-def part_of_samples(samples: NodeSamples, positions: IntArray) -> NodeSamples:
-    """The samples of some of the nodes, which are in increasing order.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([[1.0], [2.0]], [[3.0], [4.0]])
-    >>> part_of_samples(samples, np.array([1])).values.ravel()
-    array([2., 4.])
-    """
-    inside = np.zeros(samples.n_nodes, dtype=bool)
-    inside[positions] = True
-    return replace(
-        samples,
-        nodes=tuple(samples.nodes[i] for i in positions),
-        values=read_only(samples.values[inside[samples.node_index]]),
-        n_reference=read_only(samples.n_reference[positions]),
-        n_target=read_only(samples.n_target[positions]),
-        labelled=True,
-    )

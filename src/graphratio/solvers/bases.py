@@ -24,7 +24,6 @@ from scipy.sparse import csgraph
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
-from graphratio.solvers.preconditioners.clusters import clusters_of, dense_or_clustered
 from graphratio.solvers.preconditioners.low_modes import (
     LowModes,
     component_indicators,
@@ -193,13 +192,8 @@ class NodeBasis:
     def laplacian(self) -> Any:
         """The Laplacian, in the form in which products with many columns are fastest."""
         sparse_form = self.graph.laplacian.astype(self.constants.dtype)
-        if sparse_form.nnz <= DENSE_SHARE * self.graph.n_nodes**2:
-            return sparse_form
-        if not self.crowded:
-            return sparse_form.toarray()
-        modes, vectors = self.lowest
-        low = max(1, int(np.count_nonzero(modes < CLUSTER_SHARE * self.graph.mean_degree)))
-        return dense_or_clustered(sparse_form, clusters_of(vectors[:, :low]))
+        crowded = sparse_form.nnz > DENSE_SHARE * self.graph.n_nodes**2
+        return sparse_form.toarray() if crowded else sparse_form
 
     @cached_property
     def hierarchy(self) -> Hierarchy:

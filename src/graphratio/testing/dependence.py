@@ -118,7 +118,7 @@ def cross_correlation(
         None if no two nodes can be matched.
     """
     if stamps is None:
-        sizes = np.column_stack([samples.n_reference, samples.n_target])
+        sizes = samples.sizes
         if samples.n_nodes < 2 or (sizes != sizes[0]).any():
             return None
         stamps = np.tile(np.arange(int(sizes[0].sum())), samples.n_nodes)
@@ -145,7 +145,7 @@ def cross_correlation(
 
 
 def _standard_scores(samples: NodeSamples) -> FloatArray:
-    segment = 2 * samples.node_index + samples.is_target
+    segment = samples.segments
     counts = np.maximum(np.bincount(segment, minlength=2 * samples.n_nodes), 1)
     scores = np.empty_like(samples.values)
     for j, column in enumerate(samples.values.T):

@@ -7,27 +7,13 @@ ratio that the rest of the graph predicts for it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.selection.cross_validation import select
 from graphratio.testing.settings import Settings
-
-
-def without(samples: NodeSamples, masked: BoolArray) -> NodeSamples:
-    """Take away all observations of some nodes."""
-    keep = ~masked
-    return replace(
-        samples,
-        values=read_only(samples.values[keep[samples.node_index]]),
-        n_reference=samples.n_reference * keep,
-        n_target=samples.n_target * keep,
-    )
 
 
 def pooled_share(samples: NodeSamples) -> FloatArray:
@@ -51,7 +37,7 @@ def selected_penalties(
     alpha = pooled_share(samples)
     chosen = []
     for group in range(n_groups):
-        left = without(samples, groups == group)
+        left = samples.subset(observations=groups[samples.node_index] != group)
         if not left.complete.any():
             # Nothing to learn from: a graph of one node, or the only ones with both samples.
             chosen.append(settings.middle)

@@ -12,8 +12,9 @@ from graphratio._utils.parameters import as_generator, check_choice, check_integ
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.alignment import align, as_samples
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples, align, as_samples
+from graphratio.data.samples import NodeSamples
 from graphratio.testing.conditions import assumptions, data_notes, enough_permutations
 from graphratio.testing.dependence import check_stamps, correlation_warning, read_stamps
 from graphratio.testing.global_null import permute_all_nodes

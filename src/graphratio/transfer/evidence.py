@@ -9,16 +9,13 @@ only say in which direction to look: what they did cannot make an unchanged node
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.estimators.base import NodeRatioEstimator
 
 # Samples with fewer observations are never held out, and their node is not tested.
@@ -58,7 +55,7 @@ def shift_p_values(
     scores = np.zeros(samples.n_observations)
     for k in range(n_folds):
         held = fold == k
-        part = _at_same_hyperparameters(model).fit(_without(samples, held), graph)
+        part = _at_same_hyperparameters(model).fit(samples.subset(observations=~held), graph)
         scores[held] = part._ratios_at_nodes(samples.values[held], samples.node_index[held])
     p_values[tested] = _welch(scores, samples)[tested]
     return p_values
@@ -86,23 +83,9 @@ def _folds(samples: NodeSamples, n_folds: int, rng: np.random.Generator) -> IntA
     return fold
 
 
-def _without(samples: NodeSamples, held: BoolArray) -> NodeSamples:
-    node = samples.node_index
-    gone = [
-        np.bincount(node[held & (samples.is_target == side)], minlength=samples.n_nodes)
-        for side in (False, True)
-    ]
-    return replace(
-        samples,
-        values=read_only(samples.values[~held]),
-        n_reference=read_only(samples.n_reference - gone[0]),
-        n_target=read_only(samples.n_target - gone[1]),
-    )
-
-
 def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
     """One-sided p-values for a larger mean of the target scores, at all nodes at once."""
-    group = 2 * samples.node_index + samples.is_target
+    group = samples.segments
     n = np.maximum(np.diff(samples.offsets), 1)
     mean = np.bincount(group, weights=scores, minlength=len(n)) / n
     squares = np.bincount(group, weights=(scores - mean[group]) ** 2, minlength=len(n))

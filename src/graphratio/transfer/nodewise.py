@@ -18,8 +18,9 @@ from graphratio._utils.exceptions import DataWarning, InputError, OverlapWarning
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
+from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples, as_samples
+from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import read_only
 from graphratio.estimators import GRULSIF
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
