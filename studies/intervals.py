@@ -27,11 +27,11 @@ from scipy import stats
 
 import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.evaluation.bounds import bounds_from
+from graphratio.evaluation.bounds import bounds_from, fits_with_noise
 from graphratio.evaluation.graph_comparison import node_losses
 from graphratio.evaluation.paired import Difference
-from graphratio.evaluation.plan import Plan
 from graphratio.evaluation.ratio_interval import Sandwich
+from graphratio.evaluation.recipe import Recipe
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
@@ -83,9 +83,11 @@ def bounds() -> Iterator[Unit]:
 def _bounds(name: str, n: int, seed: int) -> list[Row]:
     scenario = make_scenario(name, n=n, random_state=seed)
     rng = np.random.default_rng(seed)
-    plan = Plan.of(gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng)
-    found = plan.run({"fit": plan.coupled(scenario.graph)}, 5, 1, rng, with_noise=True)["fit"]
-    single, joint = (bounds_from(plan, found, 0.9, simultaneous=s) for s in (False, True))
+    recipe = Recipe.of(
+        gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng
+    )
+    found, noise = fits_with_noise(recipe, scenario.graph, 5, 1, rng)
+    single, joint = (bounds_from(recipe, found, noise, 0.9, simultaneous=s) for s in (False, True))
     true = scenario.true_divergence(ALPHA)
     fitted = fresh_divergences(scenario, found.functions, 80 * n, seed)
 
@@ -217,10 +219,12 @@ def _graphs(seed: int) -> list[Row]:
         "rewired": rewired(scenario.graph, 0.3, rng),
         "relabelled": relabelled(scenario.graph, scenario.groups, rng),
     }
-    plan = Plan.of(gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng)
-    fits = {name: plan.coupled(graph) for name, graph in candidates.items()}
+    recipe = Recipe.of(
+        gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng
+    )
+    fits = {name: recipe.coupled(graph) for name, graph in candidates.items()}
     # What decides in `compare_graphs`, for all pairs from the same fits.
-    found = node_losses(plan, plan.run(fits, 5, 2, rng, by_node=True))
+    found = node_losses(recipe, recipe.run(fits, 5, 2, rng, by_node=True))
     rows: list[Row] = []
     for first, second in [("true", "rewired"), ("true", "relabelled")]:
         apart = Difference.of(found[first].means.mean, found[second].means.mean)

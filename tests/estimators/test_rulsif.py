@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import graphratio as gr
-from graphratio.estimators.node_choice import choose, choose_cautiously
+from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.exceptions import InputError
 from graphratio.solvers.least_squares import left_out_losses
 
@@ -135,7 +135,7 @@ def test_cautious_selection_follows_its_definition():
 def test_ties_go_to_the_stronger_penalty_and_the_wider_kernel():
     losses = np.tile(RNG(0).normal(size=30), (1, 3, 4, 1))
     sizes = np.array([[30, 30]])
-    assert choose(-losses.mean(axis=3)) == (2, 3)
+    assert best_per_node(-losses.mean(axis=3)) == (2, 3)
     # All alike: the upper of the two middle penalties.
     assert choose_cautiously(losses, sizes) == (2, 2)
     losses[:, :, 2:] += 5.0  # constant differences have no error at all
@@ -150,7 +150,7 @@ def test_one_clearly_best_candidate_is_taken_by_both_rules():
         losses[node, width, penalty] -= 3
     expected = np.transpose(best)
     sizes = np.full((3, 2), 40)
-    np.testing.assert_array_equal(choose(-losses.mean(axis=3)), expected)
+    np.testing.assert_array_equal(best_per_node(-losses.mean(axis=3)), expected)
     np.testing.assert_array_equal(choose_cautiously(losses, sizes), expected)
 
 

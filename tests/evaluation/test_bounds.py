@@ -6,11 +6,17 @@ from scipy import stats
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.evaluation import folded
-from graphratio.evaluation.bounds import _lower_quantile, _upper_quantile, bounds_from
-from graphratio.evaluation.plan import NodeMeans, Plan
+from graphratio.evaluation.bounds import (
+    _lower_quantile,
+    _upper_quantile,
+    bounds_from,
+    fits_with_noise,
+)
+from graphratio.evaluation.node_means import NodeMeans
+from graphratio.evaluation.recipe import Recipe
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.exceptions import InputError
+from graphratio.selection import nested
 
 ALPHA = 0.1
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3e-4, node_penalty=0.1)
@@ -23,8 +29,8 @@ def draws():
     for seed in range(6):
         scenario = make_scenario("Ia", n_nodes=40, n=100, random_state=seed)
         rng = np.random.default_rng(seed)
-        plan = Plan.of(MODEL, scenario.samples.aligned(scenario.graph.nodes), rng)
-        found = plan.run({"fit": plan.coupled(scenario.graph)}, 5, 1, rng, with_noise=True)["fit"]
+        recipe = Recipe.of(MODEL, scenario.samples.aligned(scenario.graph.nodes), rng)
+        found, noise = fits_with_noise(recipe, scenario.graph, 5, 1, rng)
         fitted = np.zeros(40)
         for node in range(40):
             x = scenario.sample_reference(node, 4000, random_state=seed)
@@ -33,7 +39,7 @@ def draws():
                 fx, fy = (np.clip(1 + features(z) @ theta[node], 0, 10) for z in (x, y))
                 gain = (fy - ALPHA / 2 * fy**2).mean() - (1 - ALPHA) / 2 * (fx**2).mean()
                 fitted[node] += (gain - 0.5) / len(found.functions)
-        rows.append((scenario, bounds_from(plan, found, 0.9, simultaneous=False), fitted))
+        rows.append((scenario, bounds_from(recipe, found, noise, 0.9, simultaneous=False), fitted))
     return rows
 
 
@@ -150,18 +156,20 @@ def test_nested_selection_never_sees_the_fold_it_is_judged_on():
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
     data = scenario.samples.aligned(scenario.graph.nodes)
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=[0.5, 1.0])
-    plan = Plan.of(model, data, np.random.default_rng(0))
-    first = plan.run({"fit": plan.coupled(scenario.graph)}, 4, 1, np.random.default_rng(1))["fit"]
+    recipe = Recipe.of(model, data, np.random.default_rng(0))
+    first = recipe.run({"fit": recipe.coupled(scenario.graph)}, 4, 1, np.random.default_rng(1))[
+        "fit"
+    ]
     values = data.values.copy()
     values[first.folds[0] == 2] = np.random.default_rng(2).permuted(
         values[first.folds[0] == 2], axis=0
     )
-    changed = Plan(
+    changed = Recipe(
         gr.NodeSamples(data.nodes, values, data.n_reference, data.n_target, data.feature_names),
         model,
-        plan.kernel,
-        plan.dictionary,
-        plan.bandwidths,
+        recipe.kernel,
+        recipe.dictionary,
+        recipe.bandwidths,
     )
     second = changed.run({"fit": changed.coupled(scenario.graph)}, 4, 1, np.random.default_rng(1))[
         "fit"
@@ -244,11 +252,13 @@ def test_two_inner_folds_on_many_nodes(monkeypatch):
     """They choose as all inner folds do, where there is little doubt."""
     scenario = make_scenario("Ia", n_nodes=40, n=60, random_state=0)
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=[1e-3, 100.0])
-    plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), np.random.default_rng(0))
-    fits = {"fit": plan.coupled(scenario.graph)}
-    every = plan.run(fits, 5, 1, np.random.default_rng(1))["fit"]
-    monkeypatch.setattr(folded, "MANY_NODES", 10)
-    two = plan.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    recipe = Recipe.of(
+        model, scenario.samples.aligned(scenario.graph.nodes), np.random.default_rng(0)
+    )
+    fits = {"fit": recipe.coupled(scenario.graph)}
+    every = recipe.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    monkeypatch.setattr(nested, "MANY_NODES", 10)
+    two = recipe.run(fits, 5, 1, np.random.default_rng(1))["fit"]
     assert [choice[1] for choice in two.chosen] == [choice[1] for choice in every.chosen]
 
 
@@ -268,7 +278,7 @@ def test_bounds_are_those_of_the_model_that_is_passed():
     np.testing.assert_allclose(fitted(held, gr.Graph.empty(3)), 0, atol=1e-3)
     with pytest.raises(InputError, match="adaptive=True learns the graph"):
         fitted(gr.GRULSIF(adaptive=True), graph)
-    with pytest.raises(InputError, match="type list is not a Graph"):
+    with pytest.raises(InputError, match="graph of type list cannot be used"):
         fitted(held, [(0, 1)])
 
 

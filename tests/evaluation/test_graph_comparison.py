@@ -60,15 +60,16 @@ def test_every_fit_has_losses_with_intervals(found):
 
 def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     """With hyperparameters fixed, against the estimator on the same folds."""
-    from graphratio.evaluation.plan import Plan, loss_terms
+    from graphratio.evaluation.node_means import loss_terms
+    from graphratio.evaluation.recipe import Recipe
     from graphratio.moments.losses import ratio_losses
 
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
     rng = np.random.default_rng(0)
-    plan = Plan.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
-    part = plan.run({"fit": plan.coupled(scenario.graph)}, 3, 1, rng)["fit"]
-    data, folds = plan.samples, part.folds[0]
-    fitted = gr.GRULSIF(**{**model.get_params(), "dictionary": plan.dictionary})
+    recipe = Recipe.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
+    part = recipe.run({"fit": recipe.coupled(scenario.graph)}, 3, 1, rng)["fit"]
+    data, folds = recipe.samples, part.folds[0]
+    fitted = gr.GRULSIF(**{**model.get_params(), "dictionary": recipe.dictionary})
     expected = np.empty(data.n_observations)
     for fold in range(3):
         train = [

@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 
 from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
-from graphratio.features.dictionary import build_dictionary, graph_filter, node_filter
+from graphratio.features.dictionary import DictionaryRecipe, graph_filter, node_filter
 from graphratio.features.kernels import KERNELS, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 
@@ -55,7 +55,7 @@ def test_graph_stage_is_the_papers_greedy_pass(samples, block, coherence, monkey
 def test_coherence_is_at_most_the_threshold(samples):
     kernel = get_kernel("gaussian")
     sigma = median_bandwidths(samples, kernel)
-    atoms = build_dictionary("coherence", samples, kernel, sigma, graph_coherence=0.4)
+    atoms = DictionaryRecipe("coherence", graph_coherence=0.4).build(samples, kernel, sigma)
     gram = kernel(atoms, atoms, float(np.median(sigma))) - np.eye(len(atoms))
     assert len(atoms) > 2
     assert gram.max() <= 0.4
@@ -67,9 +67,8 @@ def test_max_atoms(samples, strategy, max_atoms):
     kernel = get_kernel("gaussian")
     sigma = median_bandwidths(samples, kernel)
     rng = np.random.default_rng(0)
-    atoms = build_dictionary(
-        strategy, samples, kernel, sigma, node_coherence=0.9, max_atoms=max_atoms, random_state=rng
-    )
+    recipe = DictionaryRecipe(strategy, node_coherence=0.9, max_atoms=max_atoms)
+    atoms = recipe.build(samples, kernel, sigma, rng)
     assert 1 <= len(atoms) <= max_atoms
     assert len(np.unique(atoms, axis=0)) == len(atoms)
 
@@ -78,25 +77,25 @@ def test_overflow_keeps_what_is_represented_worst():
     points = np.array([[0.0], [0.1], [0.2], [5.0], [9.0]])
     samples = NodeSamples.from_arrays(points, points)
     kernel = get_kernel("gaussian")
-    atoms = build_dictionary("all", samples, kernel, np.array([1.0]), max_atoms=3)
+    atoms = DictionaryRecipe("all", max_atoms=3).build(samples, kernel, np.array([1.0]))
     assert_allclose(atoms.ravel(), [0, 5, 9])
 
 
 def test_given_points_are_taken_as_they_are(samples):
     kernel = get_kernel("gaussian")
     points = np.array([[0.0, 1.0], [2.0, 3.0]])
-    atoms = build_dictionary(points, samples, kernel, np.ones(5))
+    atoms = DictionaryRecipe(points).build(samples, kernel, np.ones(5))
     assert_array_equal(atoms, points)
     with pytest.raises(InputError, match="dictionary has 3 features"):
-        build_dictionary(np.zeros((2, 3)), samples, kernel, np.ones(5))
+        DictionaryRecipe(np.zeros((2, 3))).build(samples, kernel, np.ones(5))
     with pytest.raises(InputError, match=r"'coherent'.*did you mean 'coherence'"):
-        build_dictionary("coherent", samples, kernel, np.ones(5))
+        DictionaryRecipe("coherent").build(samples, kernel, np.ones(5))
 
 
 def test_a_dictionary_that_would_not_fit_is_refused(samples, monkeypatch):
     monkeypatch.setattr("graphratio.features.dictionary.LARGEST_DICTIONARY", 10)
     with pytest.raises(InputError, match=r"more than 10.*Set max_atoms"):
-        build_dictionary("all", samples, get_kernel("gaussian"), np.ones(5))
+        DictionaryRecipe("all").build(samples, get_kernel("gaussian"), np.ones(5))
 
 
 @pytest.mark.parametrize("name", KERNELS)

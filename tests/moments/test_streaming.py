@@ -10,11 +10,14 @@ from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.folds import assign_folds
 from graphratio.moments.memory import FitPlan, parse_memory, plan_fit
 from graphratio.moments.node_moments import CompactSecond, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
-from graphratio.selection.cross_validation import Candidates, select
+from graphratio.selection.cross_validation import select
+from graphratio.selection.fold_fits import Coupling, Split
+from graphratio.selection.grids import Candidates
 from graphratio.solvers import solve, solve_streamed
 
 FIXED = {"bandwidth": 1.0, "graph_penalty": 1e-3, "node_penalty": 1e-2}
@@ -145,17 +148,12 @@ def test_the_cap_is_checked_before_the_work_starts():
         gr.GRULSIF(max_memory="1MB").fit(samples, graph)
     model = gr.GRULSIF(**FIXED, max_atoms=5, max_memory="1GB").fit(samples, graph)
     assert model.solution_.converged
+    folds = assign_folds(samples, 2, np.random.default_rng(0))
     with pytest.raises(InputError, match="the selection is predicted to take"):
         select(
-            samples,
-            graph,
-            get_kernel("gaussian"),
-            samples.values[:10],
+            Split(samples, folds, 2, get_kernel("gaussian"), samples.values[:10], 0.1, 0.0),
+            Coupling(graph),
             Candidates(np.ones(1), np.ones(1), np.array([0.1, 1.0])),
-            alpha=0.1,
-            prior_ratio=0.0,
-            n_folds=2,
-            random_state=np.random.default_rng(0),
             max_memory=10**6,
         )
 

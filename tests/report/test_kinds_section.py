@@ -13,7 +13,7 @@ import pytest
 import graphratio as gr
 from graphratio.report import node_summary, write_report
 from graphratio.report.kinds_section import Kinds
-from graphratio.report.node_table import Moments
+from graphratio.report.node_table import FeatureMoments
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def fitted() -> Any:
 
 def section(scenario: Any, model: Any) -> Kinds | None:
     names = [f"station {node}" for node in model.nodes_]
-    return Kinds.of(model, scenario.samples, Moments.of(scenario.samples), names)
+    return Kinds.of(model, scenario.samples, FeatureMoments.of(scenario.samples), names)
 
 
 def test_kinds_in_words_and_numbers(fitted: Any) -> None:
@@ -103,7 +103,7 @@ def test_nothing_changed_is_said_so(tmp_path: Path) -> None:
     graph = gr.Graph.from_edges([(i, i + 1) for i in range(7)])
     model = gr.recommended(random_state=0).fit(samples, graph)
     assert set(model.kinds_) == {"unchanged"}
-    kinds = Kinds.of(model, samples, Moments.of(samples), [str(i) for i in range(8)])
+    kinds = Kinds.of(model, samples, FeatureMoments.of(samples), [str(i) for i in range(8)])
     assert kinds is not None
     assert kinds.found == "No kind of change stands out from chance."
     assert write_report(tmp_path / "report.html", model, samples).exists()

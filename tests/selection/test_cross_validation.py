@@ -5,12 +5,14 @@ from numpy.testing import assert_allclose
 import graphratio as gr
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.features.dictionary import build_dictionary
+from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import assign_folds
-from graphratio.selection import cross_validation
-from graphratio.selection.cross_validation import Candidates, choose, select
+from graphratio.selection import fold_fits
+from graphratio.selection.cross_validation import best_candidate, select
+from graphratio.selection.fold_fits import Coupling, Split
+from graphratio.selection.grids import GRAPH_PENALTIES, NODE_PENALTIES, Candidates
 
 KERNEL = get_kernel("gaussian")
 
@@ -18,9 +20,9 @@ KERNEL = get_kernel("gaussian")
 @pytest.fixture
 def exact(monkeypatch):
     """Selection without its economies."""
-    monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-11)
-    monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(cross_validation, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-11)
+    monkeypatch.setattr(fold_fits, "FEATURE_FLOOR", 0.0)
+    monkeypatch.setattr(fold_fits, "RANK_TOLERANCE", 1e-9)
 
 
 def small_problem(sizes=((9, 12), (7, 7), (10, 6), (8, 11)), seed=0):
@@ -81,21 +83,11 @@ def test_scores_equal_brute_force(rho, edges, few):
     if not edges:
         graph = Graph.empty(4)
     sigma = median_bandwidths(samples, KERNEL)
-    atoms = build_dictionary("coherence", samples, KERNEL, sigma, node_coherence=0.6)
+    atoms = DictionaryRecipe(node_coherence=0.6).build(samples, KERNEL, sigma)
     candidates = Candidates(np.array([0.7, 1.5]), np.array([0.01, 1.0]), np.array([1e-3, 0.3]))
-    found = select(
-        samples,
-        graph,
-        KERNEL,
-        atoms,
-        candidates,
-        alpha=0.1,
-        prior_ratio=rho,
-        n_folds=5,
-        random_state=np.random.default_rng(3),
-        dtype=np.float64,
-    )
     folds = assign_folds(samples, 5, np.random.default_rng(3))
+    split = Split(samples, folds, 5, KERNEL, atoms, 0.1, rho, np.float64)
+    found = select(split, Coupling(graph), candidates)
     expected = brute_force(samples, graph, atoms, candidates, folds, 5, 0.1, rho)
     per_fold = np.column_stack([found.results[f"fold_{r}_score"] for r in range(5)])
     assert_allclose(per_fold, expected, atol=1e-8)
@@ -109,18 +101,9 @@ def test_scores_equal_brute_force(rho, edges, few):
 
 def selected(samples, graph, atoms, candidates, dtype):
     """A selection with five folds, in the given precision."""
-    return select(
-        samples,
-        graph,
-        KERNEL,
-        atoms,
-        candidates,
-        alpha=0.1,
-        prior_ratio=0.0,
-        n_folds=5,
-        random_state=np.random.default_rng(0),
-        dtype=dtype,
-    )
+    folds = assign_folds(samples, 5, np.random.default_rng(0))
+    split = Split(samples, folds, 5, KERNEL, atoms, 0.1, 0.0, dtype)
+    return select(split, Coupling(graph), candidates)
 
 
 @pytest.mark.parametrize("name", ["Ia", "Ib", "IIa", "IIb"])
@@ -130,20 +113,20 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     scenario = gr.datasets.make_scenario(name, n_nodes=40, n=40, random_state=seed)
     samples, graph = scenario.samples, scenario.graph
     sigma = median_bandwidths(samples, KERNEL)
-    atoms = build_dictionary("coherence", samples, KERNEL, sigma)
+    atoms = DictionaryRecipe().build(samples, KERNEL, sigma)
     candidates = Candidates(
         bandwidth_grid(sigma),
-        np.array(cross_validation.GRAPH_PENALTIES) / graph.mean_degree,
-        np.array(cross_validation.NODE_PENALTIES),
+        np.array(GRAPH_PENALTIES) / graph.mean_degree,
+        np.array(NODE_PENALTIES),
     )
 
     def run(dtype):
         return selected(samples, graph, atoms, candidates, dtype)
 
     single, double = run(np.float32), run(np.float64)
-    monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-8)
-    monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(cross_validation, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-8)
+    monkeypatch.setattr(fold_fits, "FEATURE_FLOOR", 0.0)
+    monkeypatch.setattr(fold_fits, "RANK_TOLERANCE", 1e-9)
     full = run(np.float64)
 
     def choice(found):
@@ -194,10 +177,10 @@ def test_given_values_are_fixed_and_given_sequences_are_tried():
 def test_ties_go_to_more_regularisation():
     candidates = Candidates(np.array([1.0, 2.0]), np.array([0.1, 1.0]), np.array([0.01, 0.1]))
     scores = np.zeros((2, 4, 3))
-    chosen = choose(candidates, scores)
+    chosen = best_candidate(candidates, scores)
     assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (2.0, 1.0, 0.1)
     scores[0, 0] = 1.0
-    chosen = choose(candidates, scores)
+    chosen = best_candidate(candidates, scores)
     assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (1.0, 0.1, 0.01)
 
 
@@ -246,8 +229,8 @@ def test_iteration_counts_stay_low_over_the_whole_grid(name, n, mean, largest):
     scenario = gr.datasets.make_scenario(name, n=n, random_state=0)
     sigma = median_bandwidths(scenario.samples, KERNEL)
     counts = []
-    for lam in np.array(cross_validation.GRAPH_PENALTIES) / scenario.graph.mean_degree:
-        for gam in cross_validation.NODE_PENALTIES:
+    for lam in np.array(GRAPH_PENALTIES) / scenario.graph.mean_degree:
+        for gam in NODE_PENALTIES:
             model = gr.GRULSIF(
                 bandwidth=float(np.median(sigma)),
                 graph_penalty=lam,

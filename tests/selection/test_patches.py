@@ -45,15 +45,15 @@ def fitted(n_nodes=300, **params):
 def test_penalties_are_translated_to_the_size_of_the_part(monkeypatch):
     """What the selection solves is the problem with lambda N as in the whole graph."""
     seen = []
-    from graphratio.selection import cross_validation
+    from graphratio.moments.objective import GraphObjective
 
-    plain = cross_validation.GraphObjective.of
+    plain = GraphObjective.of
 
     def of(moments, laplacian, lam, gam):
         seen.append((moments.second.shape[0], np.unique(lam)))
         return plain(moments, laplacian, lam, gam)
 
-    monkeypatch.setattr(cross_validation.GraphObjective, "of", of)
+    monkeypatch.setattr(GraphObjective, "of", of)
     model = fitted(selection_nodes=60, graph_penalty=[1e-3, 1e-2])
     n_nodes, lam = seen[0]
     assert n_nodes == 60
@@ -65,8 +65,7 @@ def test_penalties_are_translated_to_the_size_of_the_part(monkeypatch):
 
 def test_all_nodes_are_the_default_up_to_the_limit(monkeypatch):
     assert not any("patches" in note for note in fitted().notes_)
-    monkeypatch.setattr("graphratio.selection.cross_validation.SELECTION_NODES", 100)
-    monkeypatch.setattr("graphratio.estimators.grulsif.SELECTION_NODES", 100)
+    monkeypatch.setattr("graphratio.selection.grids.SELECTION_NODES", 100)
     large = fitted()
     assert any("selected on 100 of 300 nodes" in note for note in large.notes_)
     # The paper's grid at 100 nodes, brought to 300.

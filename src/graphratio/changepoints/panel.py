@@ -13,6 +13,7 @@ from graphratio._utils.exceptions import DataWarning, InputError, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
+from graphratio.data.alignment import check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.validation import as_numeric, check_magnitude, nearest_name, plain_label
@@ -74,11 +75,7 @@ def read_panel(
     >>> panel.times, panel.values[:, :, 0].tolist(), graph.nodes
     ((1, 2), [[1.0, 2.0], [3.0, 4.0]], ('a', 'b'))
     """
-    if graph is not None and not isinstance(graph, Graph):
-        raise InputError(
-            f"graph of type {type(graph).__name__} cannot be used",
-            "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
-        )
+    graph = None if graph is None else check_graph(graph)
     check_choice(missing, "missing", ("error", "drop"))
     if frames.is_frame(panel):
         return _from_frame(panel, graph, node, time, features, missing)

@@ -17,7 +17,7 @@ mean one; this is what centres the second moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, Pool
-from graphratio.features.dictionary import build_dictionary
+from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 
@@ -106,16 +106,9 @@ def look(
     )
     sigma = median_bandwidths(samples, kernel)
     bandwidth = _number(given, "bandwidth", float(np.median(sigma)))
-    dictionary = build_dictionary(
-        given.get("dictionary", "coherence"),
-        samples,
-        kernel,
-        sigma,
-        node_coherence=given.get("node_coherence", 0.1),
-        graph_coherence=given.get("graph_coherence", 0.99),
-        max_atoms=given.get("max_atoms") or DEFAULT_ATOMS,
-        random_state=random_state,
-    )
+    recipe = DictionaryRecipe() if estimator is None else DictionaryRecipe.of(estimator)
+    recipe = replace(recipe, max_atoms=recipe.max_atoms or DEFAULT_ATOMS)
+    dictionary = recipe.build(samples, kernel, sigma, random_state)
     penalties = _penalties(given, graph, Pool if isinstance(estimator, Pool) else GRULSIF)
     features, centre, second, total = _principal(
         kernel, dictionary, bandwidth, samples.values, max_directions

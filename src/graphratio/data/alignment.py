@@ -13,6 +13,23 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 
 
+def as_graph(graph: Any, samples: NodeSamples) -> Graph:
+    """Check a graph argument; None stands for the nodes of the samples without edges."""
+    if graph is None:
+        return Graph.empty(samples.nodes if samples.labelled else samples.n_nodes)
+    return check_graph(graph)
+
+
+def check_graph(graph: Any) -> Graph:
+    """Refuse anything but a Graph."""
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph of type {type(graph).__name__} cannot be used",
+            "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
+        )
+    return graph
+
+
 def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
     """Bring the samples into the graph's order and check that empty nodes can borrow.
 

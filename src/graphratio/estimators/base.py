@@ -18,7 +18,7 @@ from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
-from graphratio.data.alignment import align, as_samples
+from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
@@ -104,13 +104,7 @@ class NodeRatioEstimator(BaseEstimator):
         alpha = getattr(self, "alpha", 0.0)
         self.alpha_ = check_real(alpha, "alpha", low=0, high=1, include_low=True)
         read = as_samples(samples)
-        if graph is None:
-            graph = Graph.empty(read.nodes if read.labelled else read.n_nodes)
-        if not isinstance(graph, Graph):
-            raise InputError(
-                f"graph of type {type(graph).__name__} cannot be used",
-                "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
-            )
+        graph = as_graph(graph, read)
         aligned = align(read, graph, borrow=borrow)
         self.nodes_ = aligned.nodes
         self.graph_ = graph

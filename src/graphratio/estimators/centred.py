@@ -20,7 +20,6 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.dictionary_based import positive_candidates
 from graphratio.estimators.node_choice import combined, draw_centres, mean_scores, target_first
 from graphratio.features.kernels import get_kernel, median_bandwidths
 from graphratio.features.node_blocks import (
@@ -30,6 +29,7 @@ from graphratio.features.node_blocks import (
     kernel_values,
     node_blocks,
 )
+from graphratio.selection.grids import positive_candidates
 from graphratio.solvers.solution import Solution
 
 # The grids of the paper's appendix; bandwidths are multiples of the median heuristic.

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
@@ -15,23 +14,23 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowed_strength import BorrowingMixin
-from graphratio.features.dictionary import STRATEGIES, build_dictionary
+from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.folds import assign_folds
 from graphratio.moments.losses import pearson_divergences
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
-from graphratio.selection.cross_validation import Candidates, Selection, select, selection_size
+from graphratio.selection.cross_validation import Selection, select
+from graphratio.selection.fold_fits import Coupling, Split, precision_for
+from graphratio.selection.grids import Candidates, positive_candidates, selection_size
 from graphratio.selection.patches import choose_patches
 from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
 
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
 _BLOCK = 2048
-
-# Penalties that make sense.
-PENALTY_SPAN = (1e-15, 1e15)
 
 # Observations beyond which features are rotated to a nearly diagonal second moment.
 _MANY_OBSERVATIONS = 2**16
@@ -119,16 +118,7 @@ class NystromEstimator(BorrowingMixin):
             # Before any work, where the size of the problem is known beforehand.
             plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
-        self.dictionary_ = build_dictionary(
-            self.dictionary,
-            samples,
-            kernel,
-            sigma,
-            node_coherence=self.node_coherence,
-            graph_coherence=self.graph_coherence,
-            max_atoms=self.max_atoms,
-            random_state=rng,
-        )
+        self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
         return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
     def _select(
@@ -155,20 +145,28 @@ class NystromEstimator(BorrowingMixin):
             labels = [graph.nodes[i] for i in positions]
             samples, graph = samples.subset(labels), graph.subset(labels)
         chosen = select(
-            samples,
-            graph,
-            get_kernel(self.kernel),
-            self.dictionary_,
+            self._split(samples, graph, rng),
+            Coupling(graph),
             candidates,
-            alpha=self.alpha_,
-            prior_ratio=self.prior_ratio_,
-            n_folds=check_integer(self.cv, "cv", low=2),
-            random_state=rng,
             progress=self.progress,
             max_memory=parse_memory(self.max_memory),
             penalty_scale=scale,
         )
         self._take(chosen)
+
+    def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
+        """Split the samples into folds."""
+        n_folds = check_integer(self.cv, "cv", low=2)
+        return Split(
+            samples,
+            assign_folds(samples, n_folds, rng),
+            n_folds,
+            get_kernel(self.kernel),
+            self.dictionary_,
+            self.alpha_,
+            self.prior_ratio_,
+            precision_for([graph]),
+        )
 
     def _settle(self, candidates: Candidates) -> None:
         """Take the only candidate there is."""
@@ -244,12 +242,7 @@ class NystromEstimator(BorrowingMixin):
         check_real(
             self.prior_ratio, "prior_ratio", low=0, high=1e6, include_low=True, include_high=True
         )
-        for name in ("node_coherence", "graph_coherence"):
-            check_real(getattr(self, name), name, low=0, high=1, include_high=True)
-        if self.max_atoms is not None:
-            check_integer(self.max_atoms, "max_atoms", low=1)
-        if isinstance(self.dictionary, str):
-            check_choice(self.dictionary, "dictionary", STRATEGIES)
+        DictionaryRecipe.of(self)
 
     def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
         return self.prior_ratio_ + self.features_(points) @ self.coef_.T
@@ -276,25 +269,3 @@ class NystromEstimator(BorrowingMixin):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
-
-
-def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:
-    """Candidates of a hyperparameter: the default for None, one for a number, or those given.
-
-    Examples
-    --------
-    >>> positive_candidates([2.0, 1.0], "bandwidth", np.ones(1))
-    array([1., 2.])
-    """
-    if value is None:
-        return np.asarray(default, dtype=np.float64)
-    # Beyond these a sum of penalty and data is one of the two, or out of range.
-    low, high = PENALTY_SPAN if name.endswith("penalty") else (0.0, np.inf)
-    if np.ndim(value) == 0:
-        return np.array([check_real(value, name, low=low, high=high)])
-    if np.ndim(value) != 1 or not len(value):
-        raise InputError(
-            f"{name}={value!r} is neither a number nor a sequence of numbers",
-            "Pass None to select it, a number to fix it, or a sequence of candidates",
-        )
-    return np.array(sorted({check_real(item, name, low=low, high=high) for item in value}))

@@ -7,19 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.parameters import as_generator, check_flag, check_integer
+from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
-from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
+from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.features.kernels import get_kernel
-from graphratio.moments.folds import assign_folds
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
-from graphratio.selection.cross_validation import GRAPH_PENALTIES, NODE_PENALTIES, SELECTION_NODES
+from graphratio.selection.grids import NODE_PENALTIES, default_graph_penalties, positive_candidates
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
 from graphratio.solvers.adaptive import adaptive_rounds
@@ -210,17 +208,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Choose the strength and the rounds of the adaptive penalty, and fit again."""
-        rng = as_generator(self.random_state)
-        folds = assign_folds(samples, check_integer(self.cv, "cv", low=2), rng)
-        data = HeldOutData(
-            samples,
-            folds,
-            get_kernel(self.kernel),
-            self.dictionary_,
-            Edges.of(self.graph_),
-            self.alpha_,
-            self.prior_ratio_,
-        )
+        split = self._split(samples, self.graph_, as_generator(self.random_state))
+        data = HeldOutData(split, Edges.of(self.graph_))
         choice = choose_adaptive(
             data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.node_penalty_
         )
@@ -251,20 +240,3 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     def _node_penalties(self) -> FloatArray:
         return positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
-
-
-def default_graph_penalties(graph: Graph) -> FloatArray:
-    """Candidates of the paper, scaled by the mean degree; without edges there is one, as in POOL.
-
-    Beyond 2,000 nodes they shrink with the number of nodes, since the data term is a mean over
-    nodes: the balance between data and graph at a node stays what it is at 2,000.
-
-    Examples
-    --------
-    >>> default_graph_penalties(Graph.empty(3))
-    array([1.])
-    """
-    if graph.n_edges == 0:
-        return np.ones(1)
-    share = min(1.0, SELECTION_NODES / graph.n_nodes)
-    return np.array(GRAPH_PENALTIES) * share / graph.mean_degree

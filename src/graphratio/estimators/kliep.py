@@ -13,7 +13,7 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.centred import CentredEstimator
-from graphratio.estimators.node_choice import choose, mean_scores
+from graphratio.estimators.node_choice import best_per_node, mean_scores
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.losses import SMALLEST_RATIO, kl_divergences
@@ -174,7 +174,7 @@ class KLIEP(CentredEstimator):
                 scores[node, position, each, split] = np.average(
                     logarithms, axis=1, weights=weights
                 )
-        return scores, *choose(mean_scores(scores))
+        return scores, *best_per_node(mean_scores(scores))
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         phi_ref, phi_tgt = block.features(width)

@@ -66,7 +66,7 @@ def mean_scores(scores: FloatArray) -> FloatArray:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def choose(mean: FloatArray) -> tuple[IntArray, IntArray]:
+def best_per_node(mean: FloatArray) -> tuple[IntArray, IntArray]:
     """Best candidate of every node; of ties the strongest penalty, then the widest kernel.
 
     Where nothing could be scored: the strongest penalty and the middle bandwidth.
@@ -82,7 +82,7 @@ def choose(mean: FloatArray) -> tuple[IntArray, IntArray]:
 
     Examples
     --------
-    >>> choose(np.array([[[0.0, 1.0], [1.0, 0.5]], [[np.nan, np.nan], [np.nan, np.nan]]]))
+    >>> best_per_node(np.array([[[0.0, 1.0], [1.0, 0.5]], [[np.nan, np.nan], [np.nan, np.nan]]]))
     (array([0, 1]), array([1, 1]))
     """
     _, n_widths, n_penalties = mean.shape

@@ -12,7 +12,6 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.data.alignment import check_borrowing
 from graphratio.data.graph import Graph
-from graphratio.data.validation import as_points
 from graphratio.distributed import EngineSettings
 from graphratio.distributed.atoms import coherence_dictionary
 from graphratio.distributed.conjugate import solve_conjugate
@@ -21,20 +20,20 @@ from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.scores import assign_folds, fold_scores, rotate_features
 from graphratio.distributed.session import Session, open_session
 from graphratio.estimators.base import data_notes
-from graphratio.estimators.dictionary_based import positive_candidates
-from graphratio.features.dictionary import limited
+from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
-from graphratio.selection.cross_validation import (
+from graphratio.selection.cross_validation import best_candidate
+from graphratio.selection.fold_fits import (
     FEATURE_FLOOR,
     RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
-    Candidates,
-    choose,
+    precision_for,
 )
+from graphratio.selection.grids import Candidates, positive_candidates
 from graphratio.solvers import SOLVERS, Solution
 from graphratio.solvers.cbcgd import RESIDUAL_SLACK
 
@@ -140,11 +139,8 @@ def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:
 
 def _dictionary(model: GRULSIF, session: Session, kernel: Kernel, sigma: FloatArray) -> FloatArray:
     middle = float(np.median(sigma))
-    if not isinstance(model.dictionary, str):
-        atoms = np.array(as_points(model.dictionary, model.n_features_in_, "dictionary"))
-        if not len(atoms):
-            raise InputError("the dictionary has no points", "Pass at least one")
-    else:
+    atoms = DictionaryRecipe.of(model).given(model.n_features_in_)
+    if atoms is None:
         atoms = coherence_dictionary(
             session.fleet,
             kernel,
@@ -183,10 +179,10 @@ def _select(
             floor=FEATURE_FLOOR,
             tol=SOLVE_TOLERANCE,
             max_iter=SOLVE_ITERATIONS,
-            dtype=np.float32,
+            dtype=precision_for([session.graph]),
             advance=bar.advance,
         )
-    model._take(choose(candidates, scores))
+    model._take(best_candidate(candidates, scores))
 
 
 def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: Kernel) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from graphratio._utils.typing import RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
-from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
-from graphratio.selection.cross_validation import NODE_PENALTIES
+from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.selection.grids import NODE_PENALTIES, positive_candidates
 
 
 class Pool(NystromEstimator):

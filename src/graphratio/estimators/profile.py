@@ -17,17 +17,17 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import as_points
 from graphratio.estimators.base import all_or_nothing
-from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
+from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.features.kernels import get_kernel
-from graphratio.moments.folds import assign_folds
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.axes import Axis, decades, listed, moderate
+from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import FullRank, as_penalties
+from graphratio.selection.grids import positive_candidates
 from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
 from graphratio.selection.kinds import named
-from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, Settings
+from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, ProfileSettings
 from graphratio.solvers import Solution, solve
 from graphratio.solvers.adaptive import with_weights
 from graphratio.solvers.alternating import (
@@ -198,25 +198,17 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(aligned, rng)
         axes = self._axes(widths)
-        folds = assign_folds(aligned, check_integer(self.cv, "cv", low=2), rng)
         with suitable_threads(aligned.n_observations, self.n_atoms_):
-            data = HeldOutData(
-                aligned,
-                folds,
-                get_kernel(self.kernel),
-                self.dictionary_,
-                Edges.of(self.graph_),
-                self.alpha_,
-                self.prior_ratio_,
-            )
+            coupling = Coupling(self._graph_used)
+            data = HeldOutData(self._split(aligned, self.graph_, rng), Edges.of(self.graph_))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
                 selection = ProfileSelection(
                     data, axes, self.n_rounds, adaptive=bool(self.adaptive), bar=bar
                 )
-                settings, full_rank = self._choose(selection, axes)
+                settings, full_rank = self._choose(selection, axes, coupling)
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings, full_rank)
-            n_kinds, gains = selection.kinds(settings, full_rank, self._graph_used)
+            n_kinds, gains = selection.kinds(settings, full_rank, coupling)
             self.kinds_ = named(self.coordinates_, n_kinds, gains)
             return self._keep(aligned, psi, moments)
 
@@ -284,18 +276,18 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return [ranks, strength, ridge, listed(widths, reluctance=(1.0, 1.0))]
 
     def _choose(
-        self, selection: ProfileSelection, axes: list[Axis]
-    ) -> tuple[Settings, FullRank | None]:
+        self, selection: ProfileSelection, axes: list[Axis], coupling: Coupling
+    ) -> tuple[ProfileSettings, FullRank | None]:
         self.cv_results_ = None
         if self._full_rank:
-            choice = selection.choose_full_rank(self._graph_used)
+            choice = selection.choose_full_rank(coupling)
             self.cv_results_ = choice.results
             return choice.settings, choice.full_rank
         single = all(len(axis.values) == 1 for axis in axes)
         if single and self.n_rounds is not None:
             return selection.only(), None
         choice = selection.choose(
-            self._graph_used,
+            coupling,
             or_full_rank=self.n_profiles is None,
             # Nodes without observations have nothing but the graph.
             without_graph=bool((self.sizes_ > 0).all()),
@@ -304,7 +296,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return choice.settings, choice.full_rank
 
     def _fit_at(
-        self, samples: NodeSamples, settings: Settings, full_rank: FullRank | None
+        self, samples: NodeSamples, settings: ProfileSettings, full_rank: FullRank | None
     ) -> tuple[FloatArray, Moments]:
         """Fit on all observations; returns their features and the moments of all nodes."""
         self.bandwidth_ = settings.bandwidth
@@ -357,7 +349,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         super()._keep_directions(psi, moments)
 
     def _solution(
-        self, problem: ProfileProblem, path: list[Profiles], settings: Settings
+        self, problem: ProfileProblem, path: list[Profiles], settings: ProfileSettings
     ) -> Solution:
         penalties = settings.graph_penalty, settings.node_penalty
         residual = coordinate_residual(problem, path[-1], *penalties)

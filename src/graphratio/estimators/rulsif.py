@@ -11,7 +11,7 @@ from graphratio._utils.parameters import check_choice, check_flag
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.centred import CentredEstimator
-from graphratio.estimators.node_choice import choose, choose_cautiously
+from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.solvers.least_squares import least_squares, left_out_losses
 from graphratio.solvers.solution import Solution
@@ -58,7 +58,7 @@ class _LeastSquares(CentredEstimator):
             losses[:, position] = left_out.transpose(0, 2, 1)
         scores = -losses.sum(axis=3, keepdims=True) / n_pairs.reshape(-1, 1, 1, 1)
         if self.selection == "min" or (self.selection is None and self.nonnegative):
-            return scores, *choose(scores[..., 0])
+            return scores, *best_per_node(scores[..., 0])
         return scores, *choose_cautiously(losses, block.sizes)
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:

@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.exceptions import listing
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
-from graphratio.data.alignment import align
+from graphratio.data.alignment import align, as_graph
 from graphratio.data.graph import Graph
-from graphratio.evaluation.held_out import HeldOut
+from graphratio.evaluation.node_means import NodeMeans, loss_terms
 from graphratio.evaluation.notebook_tables import bounds_html
-from graphratio.evaluation.plan import NodeMeans, Plan, in_scale_of, loss_terms
+from graphratio.evaluation.recipe import Recipe, in_scale_of
+from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
+from graphratio.selection.nested import HeldOut
 
 # Share of the correction for skewness that is made at the upper end. The skewness is estimated:
 # with all of it intervals at nodes with heavy tails cover less than they say, with none more.
@@ -176,38 +178,47 @@ def divergence_bounds(
     """
     confidence = check_real(confidence, "confidence", low=0, high=1)
     check_flag(simultaneous, "simultaneous")
-    if graph is not None and not isinstance(graph, Graph):
-        raise InputError(
-            f"a graph of type {type(graph).__name__} is not a Graph",
-            "Build one with gr.Graph.from_edges, from_adjacency, ...",
-        )
     rng = as_generator(random_state)
     read = in_scale_of(model, samples)
-    if graph is None:
-        graph = getattr(model, "graph_", None) or Graph.empty(
-            read.nodes if read.labelled else read.n_nodes
-        )
-    plan = Plan.of(model, align(read, graph), rng)
-    found = plan.run(
-        {"fit": plan.coupled(graph)},
-        check_integer(n_folds, "n_folds", low=3),
-        check_integer(n_repeats, "n_repeats", low=1),
-        rng,
-        with_noise=True,
-        progress=progress,
-    )["fit"]
-    return bounds_from(plan, found, confidence, simultaneous=simultaneous)
+    graph = as_graph(getattr(model, "graph_", None) if graph is None else graph, read)
+    recipe = Recipe.of(model, align(read, graph), rng)
+    n_folds = check_integer(n_folds, "n_folds", low=3)
+    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
+    found, noise = fits_with_noise(recipe, graph, n_folds, n_repeats, rng, progress=progress)
+    return bounds_from(recipe, found, noise, confidence, simultaneous=simultaneous)
+
+
+def fits_with_noise(
+    recipe: Recipe,
+    graph: Graph,
+    n_folds: int,
+    n_repeats: int,
+    random_state: np.random.Generator,
+    *,
+    progress: bool = False,
+) -> tuple[HeldOut, RefitNoise | None]:
+    """Fit on folds; ratios at observations left out, and the variance that refitting adds."""
+    contender = recipe.coupled(graph)
+    look = NoiseCollector(contender.fit.graph, float(recipe.template.alpha))
+    found = recipe.run(
+        {"fit": contender}, n_folds, n_repeats, random_state, look=look, progress=progress
+    )
+    return found["fit"], None if look.total is None else look.total.averaged(n_repeats)
 
 
 def bounds_from(
-    plan: Plan, found: HeldOut, confidence: float, *, simultaneous: bool
+    recipe: Recipe,
+    found: HeldOut,
+    noise: RefitNoise | None,
+    confidence: float,
+    *,
+    simultaneous: bool,
 ) -> DivergenceBounds:
     """Bounds and intervals from ratios at observations left out."""
-    data = plan.samples
-    sizes = data.sizes
-    terms = loss_terms(found.ratios, data.is_target, float(plan.template.alpha))
-    means = NodeMeans.of(-terms, sizes)
-    shown, noise = means.error**2, found.noise
+    data = recipe.samples
+    alpha = float(recipe.template.alpha)
+    means = NodeMeans.of(-loss_terms(found.ratios, data.is_target, alpha), data.sizes)
+    shown = means.error**2
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
     lighter = 0.0 if noise is None else noise.lighter_tails(shown)
@@ -225,7 +236,6 @@ def bounds_from(
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     # No function has a larger divergence than that of the largest ratio, 1 / alpha.
-    alpha = float(plan.template.alpha)
     most = 0.5 * (1 / alpha - 1) if alpha > 0 else np.inf
     high = np.maximum(np.minimum(high, most), low)
     return DivergenceBounds(

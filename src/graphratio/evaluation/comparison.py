@@ -15,9 +15,9 @@ from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.evaluation.node_means import NodeMeans
 from graphratio.evaluation.notebook_tables import comparison_html
 from graphratio.evaluation.paired import Difference, node_gains
-from graphratio.evaluation.plan import NodeMeans
 
 ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
 

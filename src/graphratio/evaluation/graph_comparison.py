@@ -23,12 +23,12 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
-from graphratio.evaluation.couplings import Fit
-from graphratio.evaluation.folded import MANY_NODES, Folded, Setting
-from graphratio.evaluation.held_out import HeldOut
 from graphratio.evaluation.neighbours import LearnedFit, learned_graph
-from graphratio.evaluation.plan import Plan, in_scale_of, loss_terms
-from graphratio.selection.cross_validation import GRAPH_PENALTIES, Candidates
+from graphratio.evaluation.node_means import loss_terms
+from graphratio.evaluation.recipe import Recipe, in_scale_of
+from graphratio.selection.fold_fits import Fit
+from graphratio.selection.grids import GRAPH_PENALTIES, Candidates
+from graphratio.selection.nested import MANY_NODES, Contender, HeldOut
 
 _RESERVED = (ALONE, SHARED, LEARNED)
 
@@ -101,24 +101,26 @@ def compare_graphs(
             "Pass samples of several nodes",
         )
     named = _named(graphs, read)
-    plan = Plan.of(template, align(read, next(iter(named.values()))), rng)
-    data = plan.samples
+    recipe = Recipe.of(template, align(read, next(iter(named.values()))), rng)
+    data = recipe.samples
     if n_repeats is None:
         n_repeats = 2 if data.n_nodes <= MANY_NODES else 1
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
-    coupled: dict[str, Fit] = {name: plan.coupled(g) for name, g in named.items() if g.n_edges}
-    fits: dict[str, Fit] = {ALONE: plan.alone(), SHARED: plan.shared(), **coupled}
+    coupled: dict[str, Contender[Fit]] = {
+        name: recipe.coupled(g) for name, g in named.items() if g.n_edges
+    }
+    fits: dict[str, Contender[Fit]] = {ALONE: recipe.alone(), SHARED: recipe.shared(), **coupled}
     if learn or (learn is None and not coupled):
-        fits[LEARNED] = _learned(plan)
-    found = plan.run(fits, n_folds, n_repeats, rng, progress=progress)
+        fits[LEARNED] = _learned(recipe)
+    found = recipe.run(fits, n_folds, n_repeats, rng, progress=progress)
     unseen: dict[str, Losses] = {}
     if len(coupled) > 1 and data.n_nodes >= 2 * n_folds:
-        left_out = plan.run(coupled, n_folds, n_repeats, rng, by_node=True, progress=progress)
-        unseen = node_losses(plan, left_out)
-    graph = _learn_now(plan, found[LEARNED].chosen[0][0]) if LEARNED in fits else None
+        left_out = recipe.run(coupled, n_folds, n_repeats, rng, by_node=True, progress=progress)
+        unseen = node_losses(recipe, left_out)
+    graph = _learn_now(recipe, found[LEARNED].chosen[0][0]) if LEARNED in fits else None
     return GraphComparison(
         data.nodes,
-        node_losses(plan, found),
+        node_losses(recipe, found),
         unseen,
         confidence,
         tuple(coupled),
@@ -128,9 +130,9 @@ def compare_graphs(
     )
 
 
-def node_losses(plan: Plan, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
+def node_losses(recipe: Recipe, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
     """Losses of all nodes from ratios at observations left out."""
-    data, alpha = plan.samples, float(plan.template.alpha)
+    data, alpha = recipe.samples, float(recipe.template.alpha)
     return {
         name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
         for name, part in found.items()
@@ -197,20 +199,16 @@ def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
     return Graph.from_adjacency(graph.adjacency[order][:, order], nodes=first.nodes)
 
 
-def _learned(plan: Plan) -> LearnedFit:
+def _learned(recipe: Recipe) -> Contender[LearnedFit]:
     # The graph changes with the bandwidth only a little: one in the middle serves.
-    width = plan.bandwidths[len(plan.bandwidths) // 2 :][:1]
+    width = recipe.bandwidths[len(recipe.bandwidths) // 2 :][:1]
     penalties = np.array(GRAPH_PENALTIES) / LEARNED_NEIGHBORS
-    candidates = Candidates(width, penalties, plan.node_penalties)
-    return LearnedFit(plan.samples.nodes, LEARNED_NEIGHBORS, candidates)
+    candidates = Candidates(width, penalties, recipe.node_penalties)
+    return Contender(LearnedFit(recipe.samples.nodes, LEARNED_NEIGHBORS), candidates)
 
 
-def _learn_now(plan: Plan, bandwidth: float) -> Graph:
+def _learn_now(recipe: Recipe, bandwidth: float) -> Graph:
     """The graph that all data together give."""
-    template = plan.template
-    setting = Setting(
-        plan.kernel, plan.dictionary, float(template.alpha), float(template.prior_ratio), 1
-    )
-    everything = np.zeros(plan.samples.n_observations, dtype=np.intp)
-    moments = Folded(plan.samples, everything, bandwidth, setting).without()
-    return learned_graph(moments, plan.samples.nodes, LEARNED_NEIGHBORS)
+    everything = np.zeros(recipe.samples.n_observations, dtype=np.intp)
+    _, data = recipe.split(everything, 1).at(bandwidth)
+    return learned_graph(data.without(), recipe.samples.nodes, LEARNED_NEIGHBORS)

@@ -10,10 +10,9 @@ from scipy.spatial import cKDTree
 
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
-from graphratio.evaluation.couplings import Coupling
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.cross_validation import Candidates
+from graphratio.selection.fold_fits import Coupling
 from graphratio.solvers import solve_nodes
 
 # Ridge of the fits that nodes are compared by, relative to a second moment of features.
@@ -30,17 +29,15 @@ class LearnedFit:
     ----------
     nodes : tuple of labels
     n_neighbors : int
-    candidates : Candidates
     """
 
     nodes: tuple[Label, ...]
     n_neighbors: int
-    candidates: Candidates
 
     def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         graph = learned_graph(moments, self.nodes, self.n_neighbors)
-        return Coupling(graph, self.candidates).solve(moments, lam, gam)
+        return Coupling(graph).solve(moments, lam, gam)
 
 
 def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) -> Graph:

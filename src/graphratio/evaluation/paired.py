@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.evaluation.plan import NodeMeans
+from graphratio.evaluation.node_means import NodeMeans
 
 # The standard error over nodes takes them as independent, but a graph that happens to suit one
 # node suits its neighbours, and all share the hyperparameters. With two graphs of equal quality

@@ -28,12 +28,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import MomentSums
+from graphratio.selection.nested import FoldFit
 
 # Trailing directions carry next to nothing of the noise.
 MOST_DIRECTIONS = 32
 # Nodes worked on at once.
 CHUNK = 1024
+# Nodes up to which the answer of the whole graph is computed, from all of its modes.
+LARGEST_EXACT = 800
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,54 @@ class RefitNoise:
         """
         share = np.minimum(self.variance / np.maximum(shown, np.finfo(float).tiny), 1.0)
         return np.asarray(0.3 * share / self.directions**0.8)
+
+
+class NoiseCollector:
+    """Adds up the noise of all fits on folds that it is shown.
+
+    Parameters
+    ----------
+    graph : Graph
+        The one that couples the nodes.
+    alpha : float
+    """
+
+    def __init__(self, graph: Graph, alpha: float) -> None:
+        self.graph, self.alpha = graph, alpha
+        self.total: RefitNoise | None = None
+
+    def __call__(self, fit: FoldFit) -> None:
+        """Add the noise of one fit."""
+        used = slice(0, MOST_DIRECTIONS)
+        data, second = fit.data, fit.train.second
+        w = np.diagonal(second.mean())[used].astype(np.float64)
+        noise = refit_noise(
+            data.psi[:, used],
+            data.ratios(np.arange(len(data.psi)), fit.theta),
+            data.segment,
+            data.folds == fit.fold,
+            second.dense()[:, used, used],
+            stiffness(self.graph, w, fit.graph_penalty, fit.node_penalty),
+            self.alpha,
+        )
+        self.total = noise if self.total is None else self.total + noise
+
+
+def stiffness(graph: Graph, w: FloatArray, lam: float, gam: float) -> FloatArray:
+    """How strongly the rest of the graph holds the ratio of a node, shape (n_nodes, m).
+
+    The inverse of the (v, v) entry of (w / N + lam (lap + gam I))^{-1}, minus w / N, for every
+    eigenvalue w of the mean second moment: the others answer as the average node does. On large
+    graphs the neighbours are taken as fixed.
+    """
+    n_nodes = graph.n_nodes
+    if n_nodes > LARGEST_EXACT or not graph.n_edges:
+        own = lam * (graph.degrees + gam)
+        return np.repeat(own[:, np.newaxis], len(w), axis=1)
+    modes, vectors = graph.spectrum
+    data = np.maximum(w, 0.0) / n_nodes
+    response = vectors**2 @ (1.0 / (data + lam * (modes[:, np.newaxis] + gam)))
+    return np.asarray(1.0 / response - data)
 
 
 def refit_noise(

@@ -12,6 +12,7 @@ is how it is computed here: for all nodes at once, one accepted point per node a
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._utils.exceptions import InputError
-from graphratio._utils.parameters import check_choice
+from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio._utils.ragged import node_ranges
 from graphratio._utils.threads import in_parallel, n_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
@@ -51,68 +52,102 @@ _CLOSE = 1e-9
 _FILTER_ROWS = 2**17
 
 
-def build_dictionary(
-    strategy: Any,
-    samples: NodeSamples,
-    kernel: Kernel,
-    sigma: FloatArray,
-    *,
-    node_coherence: float = 0.1,
-    graph_coherence: float = 0.99,
-    max_atoms: int | None = None,
-    random_state: np.random.Generator | None = None,
-) -> FloatArray:
-    """Choose the atoms, shape (n_atoms, n_features).
+@dataclass(frozen=True, eq=False)
+class DictionaryRecipe:
+    """How the atoms are chosen.
 
-    Parameters
+    Attributes
     ----------
     strategy : {"coherence", "uniform", "kmeans", "all"} or array of shape (n_atoms, n_features)
         "coherence" is the paper's two-level filter; "uniform" draws observations at random;
         "kmeans" takes cluster centres; "all" takes every distinct observation; an array is
         taken as it is.
-    samples : NodeSamples
-    kernel : Kernel
-    sigma : ndarray of shape (n_nodes,)
-        Bandwidth of every node, from the median heuristic; the graph stage uses their median.
     node_coherence, graph_coherence : float
     max_atoms : int, optional
         At most this many. When more qualify, the ones kept are those that a pivoted Cholesky
         factorisation of their Gram matrix picks first: at every step the atom that the atoms
         before it represent worst.
-    random_state : numpy Generator, optional
-
-    Examples
-    --------
-    >>> from graphratio.features.kernels import get_kernel, median_bandwidths
-    >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
-    >>> kernel = get_kernel("gaussian")
-    >>> build_dictionary("coherence", samples, kernel, np.array([1.0])).ravel()
-    array([ 0.,  5., 20.])
     """
-    if not isinstance(strategy, str):
-        atoms = np.array(as_points(strategy, samples.n_features, "dictionary"))
+
+    strategy: Any = "coherence"
+    node_coherence: float = 0.1
+    graph_coherence: float = 0.99
+    max_atoms: int | None = None
+
+    @classmethod
+    def of(cls, estimator: Any) -> DictionaryRecipe:
+        """Read the parameters of an estimator and check them."""
+        for name in ("node_coherence", "graph_coherence"):
+            check_real(getattr(estimator, name), name, low=0, high=1, include_high=True)
+        if estimator.max_atoms is not None:
+            check_integer(estimator.max_atoms, "max_atoms", low=1)
+        if isinstance(estimator.dictionary, str):
+            check_choice(estimator.dictionary, "dictionary", STRATEGIES)
+        return cls(
+            estimator.dictionary,
+            estimator.node_coherence,
+            estimator.graph_coherence,
+            estimator.max_atoms,
+        )
+
+    def given(self, n_features: int) -> FloatArray | None:
+        """The atoms, if they were given and need not be chosen."""
+        if isinstance(self.strategy, str):
+            return None
+        atoms = np.array(as_points(self.strategy, n_features, "dictionary"))
         if not len(atoms):
             raise InputError("the dictionary has no points", "Pass at least one")
-    else:
-        check_choice(strategy, "dictionary", STRATEGIES)
-        rng = random_state if random_state is not None else np.random.default_rng()
-        if strategy == "coherence":
-            middle = float(np.median(sigma))
-            chosen = node_filter(samples, kernel, sigma, node_coherence)
-            candidates = samples.values[chosen]
-            if samples.encoding is not None:
-                levels = _by_level(samples, samples.encoding)
-                same = np.full(levels.n_nodes, middle)
-                first = node_filter(levels, kernel, same, node_coherence)
-                candidates = np.vstack([candidates, levels.values[first]])
-            kept = graph_filter(candidates, kernel, middle, graph_coherence)
-            atoms = candidates[kept]
-        elif strategy == "all":
+        return atoms
+
+    def build(
+        self,
+        samples: NodeSamples,
+        kernel: Kernel,
+        sigma: FloatArray,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Choose the atoms, shape (n_atoms, n_features).
+
+        Parameters
+        ----------
+        samples : NodeSamples
+        kernel : Kernel
+        sigma : ndarray of shape (n_nodes,)
+            Bandwidth of every node, from the median heuristic; the graph stage uses their median.
+        random_state : numpy Generator, optional
+
+        Examples
+        --------
+        >>> from graphratio.features.kernels import get_kernel
+        >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
+        >>> DictionaryRecipe().build(samples, get_kernel("gaussian"), np.array([1.0])).ravel()
+        array([ 0.,  5., 20.])
+        """
+        middle = float(np.median(sigma))
+        atoms = self.given(samples.n_features)
+        if atoms is None and self.strategy == "coherence":
+            atoms = self._coherent(samples, kernel, sigma, middle)
+        elif atoms is None and self.strategy == "all":
             _, first = np.unique(samples.values, axis=0, return_index=True)
             atoms = samples.values[np.sort(first)]
-        else:
-            atoms = _fixed_number(strategy, samples, max_atoms or DEFAULT_ATOMS, rng)
-    return limited(atoms, kernel, float(np.median(sigma)), max_atoms)
+        elif atoms is None:
+            strategy = check_choice(self.strategy, "dictionary", STRATEGIES)
+            rng = random_state if random_state is not None else np.random.default_rng()
+            atoms = _fixed_number(strategy, samples, self.max_atoms or DEFAULT_ATOMS, rng)
+        return limited(atoms, kernel, middle, self.max_atoms)
+
+    def _coherent(
+        self, samples: NodeSamples, kernel: Kernel, sigma: FloatArray, middle: float
+    ) -> FloatArray:
+        """The paper's two-level filter."""
+        candidates = samples.values[node_filter(samples, kernel, sigma, self.node_coherence)]
+        if samples.encoding is not None:
+            levels = _by_level(samples, samples.encoding)
+            same = np.full(levels.n_nodes, middle)
+            first = node_filter(levels, kernel, same, self.node_coherence)
+            candidates = np.vstack([candidates, levels.values[first]])
+        kept = graph_filter(candidates, kernel, middle, self.graph_coherence)
+        return np.asarray(candidates[kept])
 
 
 def limited(

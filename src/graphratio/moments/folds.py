@@ -20,6 +20,9 @@ from graphratio.moments.node_moments import (
     moments_without,
 )
 
+# Bytes that sums over every fold may take; beyond it the features serve instead.
+LARGEST_SUMS = 2**29
+
 
 def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
     """Fold of every observation, shape (n_observations,).
@@ -89,21 +92,52 @@ class FoldedMoments:
         alpha: float | FloatArray,
         prior_ratio: float,
     ) -> None:
-        self.psi, self.folds = psi, folds
+        self.psi, self.sizes, self.folds = psi, sizes, folds
         self.alpha, self.prior_ratio = alpha, prior_ratio
-        self.shape = sizes.shape
         self.segment = np.repeat(np.arange(sizes.size), sizes.ravel())
 
     @cached_property
     def total(self) -> MomentSums:
         """Sums over all observations."""
-        sizes = np.bincount(self.segment, minlength=self.shape[0] * 2)
-        return MomentSums.of(self.psi, sizes.reshape(self.shape))
+        return MomentSums.of(self.psi, self.sizes)
+
+    @cached_property
+    def by_fold(self) -> list[MomentSums] | None:
+        """Sums over each fold, or None if they would take too much memory."""
+        n_folds = int(self.folds.max()) + 1
+        if 8 * len(self.sizes) * self.psi.shape[1] ** 2 * (n_folds + 2) > LARGEST_SUMS:
+            return None
+        return [MomentSums.of(*self._rows(fold)) for fold in range(n_folds)]
+
+    def _rows(self, fold: int) -> tuple[FloatArray, IntArray]:
+        """Features of a fold, and how many rows each sample has in it."""
+        rows = np.flatnonzero(self.folds == fold)
+        counts = np.bincount(self.segment[rows], minlength=self.sizes.size)
+        return self.psi[rows], counts.reshape(self.sizes.shape)
 
     def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Training moments, which are the total minus the fold, and those of the fold."""
-        rows = np.flatnonzero(self.folds == fold)
-        counts = np.bincount(self.segment[rows], minlength=self.shape[0] * 2)
-        psi, sizes = self.psi[rows], counts.reshape(self.shape)
-        train = moments_without(self.total, psi, sizes, self.alpha, self.prior_ratio)
-        return train, factored_moments(psi, sizes, self.alpha, self.prior_ratio)
+        """Moments without a fold, which are the total minus the fold, and those of the fold."""
+        part = self._rows(fold)
+        train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
+        return train, factored_moments(*part, self.alpha, self.prior_ratio)
+
+    def only(self, fold: int) -> Moments:
+        """Moments of one fold."""
+        return factored_moments(*self._rows(fold), self.alpha, self.prior_ratio)
+
+    def without(self, *left_out: int) -> Moments:
+        """Moments of all folds but these: for many sets of folds, each fold is summed once."""
+        if self.by_fold is None:
+            keep = ~np.isin(self.folds, left_out)
+            return factored_moments(self.psi, self.sizes, self.alpha, self.prior_ratio, keep)
+        used = [part for fold, part in enumerate(self.by_fold) if fold not in left_out]
+        total = used[0]
+        for part in used[1:]:
+            total = total + part
+        return total.mixed(self.alpha, self.prior_ratio)
+
+    def ratios(self, rows: IntArray, theta: FloatArray) -> FloatArray:
+        """Unclipped ratios at some observations, from coefficients of shape (n_nodes, m)."""
+        node = self.segment[rows] // 2
+        fitted = np.einsum("im,im->i", self.psi[rows], theta[node])
+        return np.asarray(fitted, dtype=np.float64) + self.prior_ratio

@@ -19,7 +19,7 @@ from graphratio.plotting.columns import (
     typical_values,
 )
 from graphratio.report.node_panels import shown_features
-from graphratio.report.node_table import Moments
+from graphratio.report.node_table import FeatureMoments
 from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number
 from graphratio.selection.kinds import OTHER, UNCHANGED
@@ -86,7 +86,11 @@ class Kinds:
 
     @classmethod
     def of(
-        cls, model: NodeRatioEstimator, samples: NodeSamples, moments: Moments, names: list[str]
+        cls,
+        model: NodeRatioEstimator,
+        samples: NodeSamples,
+        moments: FeatureMoments,
+        names: list[str],
     ) -> Kinds | None:
         """Describe the kinds and the learned graph of a model; None if it has neither.
 
@@ -95,7 +99,7 @@ class Kinds:
         model : fitted estimator
         samples : NodeSamples
             In the model's order and in original units.
-        moments : Moments
+        moments : FeatureMoments
         names : list of str
             Readable names of the nodes.
         """
@@ -147,7 +151,7 @@ def _kind_line(
     members: IntArray,
     model: NodeRatioEstimator,
     samples: NodeSamples,
-    moments: Moments,
+    moments: FeatureMoments,
     names: list[str],
 ) -> KindLine:
     divergence = model.divergence_
@@ -185,7 +189,7 @@ def _link_line(links: Links, edge: int, names: list[str]) -> LinkLine:
 def _curves(
     model: NodeRatioEstimator,
     samples: NodeSamples,
-    moments: Moments,
+    moments: FeatureMoments,
     kind: IntArray,
     n_kinds: int,
 ) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns, typical_values
-from graphratio.report.node_table import Moments
+from graphratio.report.node_table import FeatureMoments
 
 # How many numbers the file may hold of each kind: about 2.7 bytes each.
 CURVE_BUDGET = 500_000
@@ -71,7 +71,7 @@ class Detail:
         )
 
 
-def shown_features(samples: NodeSamples, moments: Moments) -> IntArray:
+def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
     """Positions of the columns that panels show: all, or those whose means moved most.
 
     A column is a feature, or a category with all its indicators.

@@ -16,7 +16,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FeatureMoments:
     """Mean and spread of every feature in both samples of every node.
 
     Attributes
@@ -30,7 +30,7 @@ class Moments:
     spread: FloatArray
 
     @classmethod
-    def of(cls, samples: NodeSamples) -> Moments:
+    def of(cls, samples: NodeSamples) -> FeatureMoments:
         """Compute them from the samples."""
         mean = np.full((2 * samples.n_nodes, samples.n_features), np.nan)
         spread = mean.copy()
@@ -82,7 +82,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     [0, 2]
     """
     aligned = in_original_units(model, samples)
-    moments = Moments.of(aligned)
+    moments = FeatureMoments.of(aligned)
     columns: dict[str, list[Any]] = {
         "node": list(model.nodes_),
         "n_reference": aligned.n_reference.tolist(),

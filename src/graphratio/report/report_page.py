@@ -25,7 +25,7 @@ from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import Kinds
 from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import Moments, effective_sizes, in_original_units
+from graphratio.report.node_table import FeatureMoments, effective_sizes, in_original_units
 from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
 
@@ -96,7 +96,7 @@ def write_report(
     labels = [str(node) for node in model.nodes_]
     readable = [str((names or {}).get(node, label)) for node, label in _pairs(model, labels)]
     sides = (str(reference_name), str(target_name))
-    moments = Moments.of(aligned)
+    moments = FeatureMoments.of(aligned)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
@@ -178,7 +178,7 @@ def _pairs(model: NodeRatioEstimator, labels: list[str]) -> Iterable[tuple[Label
 def _nodes(
     model: NodeRatioEstimator,
     samples: NodeSamples,
-    moments: Moments,
+    moments: FeatureMoments,
     scale: DivergenceScale,
     labels: list[str],
     readable: list[str],

@@ -11,7 +11,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_SHIFT, DivergenceScale
-from graphratio.report.node_table import Moments
+from graphratio.report.node_table import FeatureMoments
 from graphratio.report.words import count, enumeration, number
 
 # How many of the most changed nodes are named.
@@ -47,7 +47,7 @@ class Summary:
 def summarise(
     model: NodeRatioEstimator,
     samples: NodeSamples,
-    moments: Moments,
+    moments: FeatureMoments,
     scale: DivergenceScale,
     names: list[str],
     sides: tuple[str, str],
@@ -59,7 +59,7 @@ def summarise(
     model : fitted estimator
     samples : NodeSamples
         In the model's order and in original units.
-    moments : Moments
+    moments : FeatureMoments
     scale : DivergenceScale
     names : list of str
         Readable names of the nodes.
@@ -134,7 +134,7 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) 
     return text
 
 
-def what_changed(samples: NodeSamples, moments: Moments, nodes: Any) -> str:
+def what_changed(samples: NodeSamples, moments: FeatureMoments, nodes: Any) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
     several = (-1, 2, samples.n_features)
     mean = np.nanmean(moments.mean[nodes].reshape(several), axis=0)

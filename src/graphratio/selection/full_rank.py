@@ -18,12 +18,10 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import GraphObjective
 from graphratio.selection.axes import Axis
-from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
+from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import Trial
-from graphratio.solvers import basis_of, solve_nodes, solve_path
 
 STRENGTHS = 10.0 ** np.arange(-2, 3)
 RIDGES = 10.0 ** np.arange(-6, 0)
@@ -58,10 +56,10 @@ class FullRank:
         lam, gam = as_penalties(graph, np.array([self.strength]), np.array([self.ridge]))
         return float(lam[0]), float(gam[0])
 
-    def solve(self, train: Moments, graph: Graph) -> FloatArray:
+    def solve(self, train: Moments, coupling: Coupling) -> FloatArray:
         """Coefficients on the training data of a fold, shape (n_nodes, m)."""
-        lam, gam = self.penalties(graph)
-        return np.asarray(_solve(train, graph, np.array([lam]), np.array([gam]))[:, 0])
+        lam, gam = self.penalties(coupling.graph)
+        return np.asarray(coupling.solve(train, np.array([lam]), np.array([gam]))[:, 0])
 
 
 def as_penalties(
@@ -82,7 +80,7 @@ def as_penalties(
     return lam, ridge / (n_nodes * lam)
 
 
-def best_full_rank(folds: Folds, graph: Graph, strength: Axis, ridge: Axis) -> FullRank:
+def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis) -> FullRank:
     """Search the two penalties on grids that grow while the best is at their ends.
 
     Candidates that were given are taken as they are.
@@ -94,7 +92,7 @@ def best_full_rank(folds: Folds, graph: Graph, strength: Axis, ridge: Axis) -> F
     for _ in range(1 + EXTENSIONS):
         pairs = [(float(s), float(r)) for s in strengths for r in ridges]
         new = [pair for pair in pairs if pair not in tried]
-        losses = _losses(folds, graph, np.array(new))
+        losses = _losses(folds, coupling, np.array(new))
         tried |= {pair: Trial(found[np.newaxis]) for pair, found in zip(new, losses, strict=True)}
         candidate = min(tried, key=lambda pair: tried[pair].loss)
         # Towards infinity the loss settles; there is no point in following it.
@@ -121,16 +119,8 @@ def _extended(grid: FloatArray, best: float) -> FloatArray:
     return grid
 
 
-def _losses(folds: Folds, graph: Graph, pairs: FloatArray) -> FloatArray:
+def _losses(folds: Folds, coupling: Coupling, pairs: FloatArray) -> FloatArray:
     """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-    lam, gam = as_penalties(graph, pairs[:, 0], pairs[:, 1])
-    losses = [fold.losses(_solve(fold.train, graph, lam, gam)).T for fold in folds]
+    lam, gam = as_penalties(coupling.graph, pairs[:, 0], pairs[:, 1])
+    losses = [fold.losses(coupling.solve(fold.train, lam, gam)).T for fold in folds]
     return np.stack(losses, axis=1)
-
-
-def _solve(train: Moments, graph: Graph, lam: FloatArray, gam: FloatArray) -> FloatArray:
-    objective = GraphObjective.of(train, graph.laplacian, lam, gam)
-    if not graph.n_edges:
-        return solve_nodes(objective)
-    basis = basis_of(graph, np.float32)
-    return solve_path(objective, basis, SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.data.samples import NodeSamples
-from graphratio.features.kernels import Kernel
-from graphratio.features.nystrom import NystromMap
+from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.cross_validation import RANK_TOLERANCE, folded_data
+from graphratio.selection.fold_fits import Split
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.edges import Edges
 
@@ -64,31 +59,16 @@ class Folds:
 class HeldOutData:
     """Folds of all bandwidths; those of the last bandwidths visited are kept."""
 
-    def __init__(
-        self,
-        samples: NodeSamples,
-        folds: IntArray,
-        kernel: Kernel,
-        dictionary: FloatArray,
-        edges: Edges,
-        alpha: float,
-        prior_ratio: float,
-    ) -> None:
-        self.samples, self.folds, self.edges = samples, folds, edges
-        self.kernel, self.dictionary = kernel, dictionary
-        self.alpha, self.prior_ratio = alpha, prior_ratio
-        self.n_folds = int(folds.max()) + 1
+    def __init__(self, split: Split, edges: Edges) -> None:
+        self.split, self.edges = split, edges
         self._kept: dict[float, Folds] = {}
 
     def at(self, bandwidth: float) -> Folds:
         """All folds of a bandwidth."""
         if bandwidth in self._kept:
             return self._kept[bandwidth]
-        features = NystromMap.build(self.kernel, self.dictionary, bandwidth, RANK_TOLERANCE)
-        data = folded_data(
-            self.samples, self.folds, features, self.alpha, self.prior_ratio, np.float32
-        )
-        found = Folds(data, self.n_folds, self.edges)
+        _, data = self.split.at(bandwidth)
+        found = Folds(data, self.split.n_folds, self.edges)
         while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[bandwidth] = found

@@ -13,8 +13,9 @@ import numpy as np
 
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
-from graphratio.data.graph import Graph
 from graphratio.selection.axes import Axis
+from graphratio.selection.cross_validation import score_table
+from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import FullRank, best_full_rank
 from graphratio.selection.held_out_data import FoldProblems, HeldOutData
 from graphratio.selection.kinds import MOST_KINDS, group, number_of_kinds
@@ -31,7 +32,7 @@ USUAL_POINTS = 50
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProfileSettings:
     """One candidate.
 
     Attributes
@@ -52,7 +53,7 @@ class Settings:
 
 
 # A candidate and its scores in the folds.
-Row = tuple[Settings, FloatArray]
+Row = tuple[ProfileSettings, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,14 @@ class Choice:
 
     Attributes
     ----------
-    settings : Settings
+    settings : ProfileSettings
     full_rank : FullRank or None
         If a ratio of its own for every node was better than any number of profiles.
     results : dict of str to ndarray of shape (n_candidates,)
         Every candidate that was tried, with its scores.
     """
 
-    settings: Settings
+    settings: ProfileSettings
     full_rank: FullRank | None
     results: dict[str, FloatArray]
 
@@ -101,7 +102,7 @@ class ProfileSelection:
         self.bar = bar
         self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
 
-    def choose(self, graph: Graph, *, or_full_rank: bool, without_graph: bool) -> Choice:
+    def choose(self, coupling: Coupling, *, or_full_rank: bool, without_graph: bool) -> Choice:
         """Search, and compare with ratios that share no profiles.
 
         With `without_graph` the graph must earn its place: unless it is better than none by a
@@ -119,27 +120,27 @@ class ProfileSelection:
         rows = self._rows(tried)
         chosen, full = settings, None
         if or_full_rank:
-            found = self._full_rank(settings.bandwidth, graph)
+            found = self._full_rank(settings.bandwidth, coupling)
             rows += _full_rank_rows(found, settings.bandwidth)
             if found.trial.loss < tried[best].loss:
                 full = found
                 chosen = _unshared(found, settings.bandwidth)
         return Choice(settings, full, _table(rows, chosen))
 
-    def choose_full_rank(self, graph: Graph) -> Choice:
+    def choose_full_rank(self, coupling: Coupling) -> Choice:
         """Let every node have a ratio of its own, at the best of all bandwidths."""
         rows: list[Row] = []
         found: dict[float, FullRank] = {}
         for bandwidth in map(float, self.axes[3].values):
-            found[bandwidth] = self._full_rank(bandwidth, graph)
+            found[bandwidth] = self._full_rank(bandwidth, coupling)
             rows += _full_rank_rows(found[bandwidth], bandwidth)
         best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
         chosen = _unshared(found[best], best)
         return Choice(chosen, found[best], _table(rows, chosen))
 
-    def _full_rank(self, bandwidth: float, graph: Graph) -> FullRank:
+    def _full_rank(self, bandwidth: float, coupling: Coupling) -> FullRank:
         _, strength, ridge, _ = self.axes
-        return best_full_rank(self.data.at(bandwidth), graph, strength, ridge)
+        return best_full_rank(self.data.at(bandwidth), coupling, strength, ridge)
 
     def _or_without_graph(
         self, best: Point, tried: dict[Point, Trial]
@@ -159,12 +160,12 @@ class ProfileSelection:
             for k, (axis, at) in enumerate(zip(self.axes, point, strict=True))
         ]
 
-    def only(self) -> Settings:
+    def only(self) -> ProfileSettings:
         """The settings, where each has a single candidate."""
         return self._settings(tuple(axis.start for axis in self.axes), self.n_rounds or 0)
 
     def kinds(
-        self, choice: Settings, full_rank: FullRank | None, graph: Graph
+        self, choice: ProfileSettings, full_rank: FullRank | None, coupling: Coupling
     ) -> tuple[int, FloatArray]:
         """How many kinds of change the held-out data tell apart, and the gains of every node.
 
@@ -178,7 +179,7 @@ class ProfileSelection:
                 fit = self._path(fold, choice)[-1]
                 profiles, coordinates = fit.profiles, fit.coordinates
             else:
-                theta = full_rank.solve(fold.train, graph)
+                theta = full_rank.solve(fold.train, coupling)
                 profiles, coordinates = principal(theta, fold.problem.metric)
             theta = np.stack(
                 [coordinates @ profiles.T, np.zeros((len(coordinates), len(profiles)))]
@@ -191,11 +192,11 @@ class ProfileSelection:
         gains = np.stack([unchanged - fitted for fitted, unchanged in own])
         return number_of_kinds([np.stack(found) for found in losses]), gains
 
-    def _settings(self, point: Point, n_rounds: int) -> Settings:
+    def _settings(self, point: Point, n_rounds: int) -> ProfileSettings:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
-        return Settings(round(values[0]), values[1], values[2], values[3], n_rounds)
+        return ProfileSettings(round(values[0]), values[1], values[2], values[3], n_rounds)
 
-    def _path(self, fold: FoldProblems, choice: Settings) -> list[Profiles]:
+    def _path(self, fold: FoldProblems, choice: ProfileSettings) -> list[Profiles]:
         return rounds(
             fold.problem,
             fold.start(choice.n_profiles, smooth=choice.graph_penalty > 0),
@@ -230,27 +231,20 @@ class ProfileSelection:
         ]
 
 
-def _unshared(full: FullRank, bandwidth: float) -> Settings:
-    return Settings(0, full.strength, full.ridge, bandwidth, 0)
+def _unshared(full: FullRank, bandwidth: float) -> ProfileSettings:
+    return ProfileSettings(0, full.strength, full.ridge, bandwidth, 0)
 
 
 def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
     """The same of ratios that share no profiles."""
     return [
-        (Settings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
+        (ProfileSettings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
         for (strength, ridge), trial in full.tried.items()
     ]
 
 
-def _table(rows: list[Row], chosen: Settings) -> dict[str, FloatArray]:
+def _table(rows: list[Row], chosen: ProfileSettings) -> dict[str, FloatArray]:
     names = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
-    results = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
+    columns = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
     scores = np.array([found for _, found in rows])
-    results["mean_score"] = scores.mean(axis=1)
-    results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}
-    order = np.argsort(-results["mean_score"], kind="stable")
-    first = [row for row, _ in rows].index(chosen)
-    ranked = np.concatenate([[first], order[order != first]])
-    results["rank"] = np.empty(len(rows), dtype=np.intp)
-    results["rank"][ranked] = np.arange(1, len(rows) + 1)
-    return results
+    return score_table(columns, scores, [row for row, _ in rows].index(chosen))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.selection.axes import Axis
+from graphratio.selection.fold_fits import mean_over_folds
 
 Point = tuple[int, ...]
 
@@ -33,18 +35,20 @@ class Trial:
 
     losses: FloatArray
 
-    @property
+    @cached_property
     def by_round(self) -> FloatArray:
         """Mean over nodes and then over folds, shape (n_rounds + 1,)."""
-        return np.asarray(self.by_fold.mean(axis=1))
+        return mean_over_folds(self.by_fold)
 
-    @property
+    @cached_property
     def by_fold(self) -> FloatArray:
-        """Mean over nodes, shape (n_rounds + 1, n_folds), of the folds that have any."""
+        """Mean over nodes, shape (n_rounds + 1, n_folds); NaN in folds that have none."""
         counted = np.isfinite(self.losses)
-        usable = np.any(counted.all(axis=0), axis=1)
-        total = np.where(counted, self.losses, 0.0)[:, usable].sum(axis=2, dtype=np.float64)
-        return np.asarray(total / counted[:, usable].sum(axis=2))
+        total = np.where(counted, self.losses, 0.0).sum(axis=2, dtype=np.float64)
+        number = counted.sum(axis=2)
+        means: FloatArray = np.full(total.shape, np.nan)
+        np.divide(total, number, out=means, where=number > 0)
+        return means
 
     @property
     def best_round(self) -> int:

@@ -12,8 +12,10 @@ import numpy as np
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.moments.folds import assign_folds
 from graphratio.selection.cross_validation import select
-from graphratio.testing.settings import Settings
+from graphratio.selection.fold_fits import Coupling, Split, precision_for
+from graphratio.testing.settings import RatioSettings
 
 
 def pooled_share(samples: NodeSamples) -> FloatArray:
@@ -26,7 +28,7 @@ def selected_penalties(
     samples: NodeSamples,
     graph: Graph,
     groups: IntArray,
-    settings: Settings,
+    settings: RatioSettings,
     dictionary: FloatArray,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
@@ -35,6 +37,7 @@ def selected_penalties(
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
     alpha = pooled_share(samples)
+    coupling, dtype = Coupling(graph), precision_for([graph])
     chosen = []
     for group in range(n_groups):
         left = samples.subset(observations=groups[samples.node_index] != group)
@@ -42,16 +45,16 @@ def selected_penalties(
             # Nothing to learn from: a graph of one node, or the only ones with both samples.
             chosen.append(settings.middle)
             continue
-        found = select(
+        split = Split(
             left,
-            graph,
+            assign_folds(left, settings.n_folds, rng),
+            settings.n_folds,
             settings.kernel,
             dictionary,
-            settings.candidates,
-            alpha=alpha,
-            prior_ratio=1.0,
-            n_folds=settings.n_folds,
-            random_state=rng,
+            alpha,
+            1.0,
+            dtype,
         )
+        found = select(split, coupling, settings.candidates)
         chosen.append((found.bandwidth, found.graph_penalty, found.node_penalty))
     return chosen

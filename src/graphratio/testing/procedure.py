@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import DataWarning, InputError
+from graphratio._utils.exceptions import DataWarning
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
-from graphratio.data.alignment import align, as_samples
+from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.testing.conditions import assumptions, data_notes, enough_permutations
@@ -25,7 +25,7 @@ from graphratio.testing.node_null import NodeTests, permute_each_node
 from graphratio.testing.permutations import Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
 from graphratio.testing.result import TwoSampleResult
-from graphratio.testing.settings import Settings, read_settings
+from graphratio.testing.settings import RatioSettings, read_settings
 from graphratio.testing.statistics import NAMES
 
 NULLS = ("node", "global")
@@ -139,13 +139,7 @@ def two_sample_test(
         block_length = check_integer(block_length, "block_length", low=1)
     rng = as_generator(random_state)
     given = as_samples(samples)
-    if graph is None:
-        graph = Graph.empty(given.nodes if given.labelled else given.n_nodes)
-    if not isinstance(graph, Graph):
-        raise InputError(
-            f"graph of type {type(graph).__name__} cannot be used",
-            "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
-        )
+    graph = as_graph(graph, given)
     aligned = align(given, graph)
     stamps = None if index is None else read_stamps(index, given, aligned)
     n_tests = int(aligned.complete.sum())
@@ -200,7 +194,7 @@ def _each_node(
     samples: NodeSamples,
     pooled: PooledSamples,
     graph: Graph,
-    settings: Settings,
+    settings: RatioSettings,
     dictionary: FloatArray,
     units: Units,
     n_permutations: int,

@@ -12,11 +12,14 @@ from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.estimators import GRULSIF
-from graphratio.estimators.dictionary_based import positive_candidates
-from graphratio.estimators.grulsif import default_graph_penalties
-from graphratio.features.dictionary import build_dictionary
+from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.selection.cross_validation import NODE_PENALTIES, Candidates
+from graphratio.selection.grids import (
+    NODE_PENALTIES,
+    Candidates,
+    default_graph_penalties,
+    positive_candidates,
+)
 from graphratio.testing.pooled import PooledSamples
 
 # Relative to the median distance within nodes. Changes of shape show at a finer scale than the
@@ -33,7 +36,7 @@ _FOLDS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class RatioSettings:
     """Kernel, dictionary and candidates of a test.
 
     Attributes
@@ -41,8 +44,7 @@ class Settings:
     kernel : Kernel
     candidates : Candidates
     n_folds : int
-    dictionary : dict
-        Arguments of `build_dictionary`.
+    dictionary : DictionaryRecipe
     sigma : ndarray of shape (n_nodes,)
         Median distances within the pooled samples.
     """
@@ -51,7 +53,7 @@ class Settings:
     candidates: Candidates
     n_folds: int
     sigma: FloatArray
-    dictionary: dict[str, Any] = field(default_factory=dict)
+    dictionary: DictionaryRecipe = field(default_factory=DictionaryRecipe)
 
     @property
     def middle(self) -> tuple[float, float, float]:
@@ -68,14 +70,10 @@ class Settings:
 
     def atoms(self, pooled: PooledSamples, rng: np.random.Generator) -> FloatArray:
         """Build the dictionary from the pooled samples."""
-        arguments = dict(self.dictionary)
-        strategy = arguments.pop("strategy", "coherence")
-        return build_dictionary(
-            strategy, pooled.samples, self.kernel, self.sigma, random_state=rng, **arguments
-        )
+        return self.dictionary.build(pooled.samples, self.kernel, self.sigma, rng)
 
 
-def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> Settings:
+def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> RatioSettings:
     """Take the configuration from an estimator, or the defaults of the test."""
     if estimator is None:
         kernel = get_kernel("gaussian")
@@ -87,7 +85,7 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> Settin
             graph_penalties / (graph.n_nodes * degree),
             np.array(NODE_PENALTIES_TEST) * degree,
         )
-        return Settings(kernel, candidates, _FOLDS, sigma)
+        return RatioSettings(kernel, candidates, _FOLDS, sigma)
     if not isinstance(estimator, GRULSIF):
         raise InputError(
             f"estimator={estimator!r} cannot configure the test",
@@ -103,11 +101,5 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> Settin
         ),
         positive_candidates(estimator.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
     )
-    dictionary = {
-        "strategy": estimator.dictionary,
-        "node_coherence": estimator.node_coherence,
-        "graph_coherence": estimator.graph_coherence,
-        "max_atoms": estimator.max_atoms,
-    }
     n_folds = check_integer(estimator.cv, "cv", low=2)
-    return Settings(kernel, candidates, n_folds, sigma, dictionary)
+    return RatioSettings(kernel, candidates, n_folds, sigma, DictionaryRecipe.of(estimator))

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import stats
-from sklearn.base import clone
 
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.refits import refitted_ratios
+from graphratio.moments.folds import assign_folds
 
 # Samples with fewer observations are never held out, and their node is not tested.
 SMALLEST = 5
-
-_SELECTED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def shift_p_values(
@@ -47,40 +46,16 @@ def shift_p_values(
     -------
     ndarray of shape (n_nodes,)
     """
-    fold = _folds(samples, n_folds, rng)
-    tested = (samples.n_reference >= SMALLEST) & (samples.n_target >= SMALLEST)
+    large = samples.sizes >= SMALLEST
+    tested = large.all(axis=1)
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
         return p_values
-    scores = np.zeros(samples.n_observations)
-    for k in range(n_folds):
-        held = fold == k
-        part = _at_same_hyperparameters(model).fit(samples.subset(observations=~held), graph)
-        scores[held] = part._ratios_at_nodes(samples.values[held], samples.node_index[held])
+    folds = assign_folds(samples, n_folds, rng)
+    folds[~large.ravel()[samples.segments]] = -1
+    scores = refitted_ratios(model, samples, graph, folds)
     p_values[tested] = _welch(scores, samples)[tested]
     return p_values
-
-
-def _at_same_hyperparameters(model: NodeRatioEstimator) -> NodeRatioEstimator:
-    fresh: NodeRatioEstimator = clone(model)
-    known = fresh.get_params()
-    fixed = {
-        name: getattr(model, f"{name}_")
-        for name in _SELECTED
-        if name in known and np.ndim(getattr(model, f"{name}_")) == 0
-    }
-    return fresh.set_params(**fixed)  # type: ignore[no-any-return]
-
-
-def _folds(samples: NodeSamples, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """Fold of every observation, balanced within each sample; -1 in samples that are too small."""
-    sizes = np.diff(samples.offsets)
-    segment = np.repeat(np.arange(len(sizes)), sizes)
-    shuffled = np.lexsort((rng.random(samples.n_observations), segment))
-    fold = np.empty(samples.n_observations, dtype=np.intp)
-    fold[shuffled] = (np.arange(samples.n_observations) - samples.offsets[segment]) % n_folds
-    fold[sizes[segment] < SMALLEST] = -1
-    return fold
 
 
 def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:

@@ -29,7 +29,7 @@ from graphratio.estimators.weights import ImportanceWeights
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
 from graphratio.transfer.own_weights import blended
-from graphratio.transfer.sharpness import CANDIDATES, choose, sharpened, target_errors
+from graphratio.transfer.sharpness import CANDIDATES, best_exponent, sharpened, target_errors
 
 
 def _has_probabilities(transfer: Any) -> bool:
@@ -267,7 +267,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                         rng,
                     )
                 )
-        return choose(np.array(errors).reshape(-1, len(candidates)), candidates)
+        return best_exponent(np.array(errors).reshape(-1, len(candidates)), candidates)
 
     def _final(self, weights: ImportanceWeights) -> ImportanceWeights:
         used = [

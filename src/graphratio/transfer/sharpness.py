@@ -45,7 +45,7 @@ def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
     return np.asarray(values / values.mean())
 
 
-def choose(errors: FloatArray, candidates: Sequence[float]) -> float:
+def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
     """The power nearest to the usual, or the best of those that are clearly better over the nodes.
 
     Parameters
@@ -56,9 +56,9 @@ def choose(errors: FloatArray, candidates: Sequence[float]) -> float:
     Examples
     --------
     >>> better = np.array([[3.0, 2.0, 1.0], [3.0, 2.1, 1.0], [3.1, 2.0, 1.1]])
-    >>> choose(better, [0.0, 1.0, 2.0])
+    >>> best_exponent(better, [0.0, 1.0, 2.0])
     2.0
-    >>> choose(better[:1], [0.0, 1.0, 2.0])
+    >>> best_exponent(better[:1], [0.0, 1.0, 2.0])
     1.0
     """
     usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))

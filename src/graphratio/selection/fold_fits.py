@@ -1,0 +1,164 @@
+"""The engine of all fits on folds: data split once, nodes coupled in some way, held-out losses.
+
+Selections, searches, bounds and comparisons all fit on some folds and evaluate on others. They
+share the economies that are made here, and two rules:
+
+- precision: single, or double where the weights of the graph are too uneven for it;
+- empty folds: a fold in which no node has both samples has the loss NaN, and means over folds
+  leave it out.
+
+Symbols
+-------
+C           pairs of penalties
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import Kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.folds import FoldedMoments, row_weights
+from graphratio.moments.losses import moment_losses
+from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers import basis_of, selection_precision, solve_nodes, solve_path
+from graphratio.solvers.bases import Basis
+
+# Relative residual of the solves.
+SOLVE_TOLERANCE = 1e-3
+SOLVE_ITERATIONS = 200
+
+# Directions that carry a smaller share of the second moment are left out.
+FEATURE_FLOOR = 1e-6
+
+# Whitening threshold.
+RANK_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Samples split into folds, and how their features are made.
+
+    Attributes
+    ----------
+    samples : NodeSamples
+        Aligned to the graph.
+    folds : ndarray of shape (n_observations,)
+    n_folds : int
+    kernel : Kernel
+    dictionary : ndarray of shape (n_atoms, n_features)
+    alpha : float, or ndarray of shape (n_nodes,)
+    prior_ratio : float
+    dtype : floating type
+        Precision of features, moments and solves, from `precision_for`.
+    """
+
+    samples: NodeSamples
+    folds: IntArray
+    n_folds: int
+    kernel: Kernel
+    dictionary: FloatArray
+    alpha: float | FloatArray
+    prior_ratio: float
+    dtype: type[np.floating] = np.float32
+
+    def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
+        """Features of one bandwidth, and their moments, ready to be split by folds."""
+        features = NystromMap.build(self.kernel, self.dictionary, float(bandwidth), RANK_TOLERANCE)
+        sizes = self.samples.sizes
+        weights = row_weights(sizes, self.alpha)
+        principal, psi = features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
+        return principal, FoldedMoments(psi, sizes, self.folds, self.alpha, self.prior_ratio)
+
+
+def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
+    """Single precision, unless the weights of one of the graphs are too uneven for it."""
+    uneven = any(selection_precision(graph) is np.float64 for graph in graphs)
+    return np.float64 if uneven else np.float32
+
+
+def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
+    """Mean over the nodes that a fold has both samples of, shape (C,); NaN if it has none."""
+    if not held_out.complete.any():
+        return np.full(theta.shape[1], np.nan)
+    losses = moment_losses(held_out, np.ascontiguousarray(theta))
+    return np.asarray(losses[held_out.complete].mean(axis=0, dtype=np.float64))
+
+
+def mean_over_folds(scores: FloatArray) -> FloatArray:
+    """Mean over the last axis without the folds that are NaN for any candidate.
+
+    Examples
+    --------
+    >>> mean_over_folds(np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]]))
+    array([2., 3.])
+    """
+    usable = ~np.isnan(scores).any(axis=tuple(range(scores.ndim - 1)))
+    return np.asarray(scores[..., usable].mean(axis=-1))
+
+
+class Fit(Protocol):
+    """A way of fitting all nodes at once."""
+
+    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Neighbours in a graph are fitted together; without edges every node by itself.
+
+    Attributes
+    ----------
+    graph : Graph
+    """
+
+    graph: Graph
+
+    @cached_property
+    def _bases(self) -> dict[np.dtype[np.floating], Basis]:
+        return {}
+
+    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+        objective = GraphObjective.of(moments, self.graph.laplacian, lam, gam)
+        if not self.graph.n_edges:
+            return solve_nodes(objective)
+        dtype = moments.second.dtype
+        if dtype not in self._bases:
+            self._bases[dtype] = basis_of(self.graph, dtype)
+        return solve_path(objective, self._bases[dtype], SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFit:
+    """One ratio for all nodes; the ridge is the product of the two penalties."""
+
+    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+        """The same coefficients at every node, shape (n_nodes, C, m)."""
+        one = Graph.empty(1).laplacian
+        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, gam))
+        return np.broadcast_to(theta, (len(moments.complete), *theta.shape[1:]))
+
+
+def _averaged(moments: Moments) -> Moments:
+    """All nodes as one, each with the same weight."""
+    n_complete = max(int(moments.complete.sum()), 1)
+    share = len(moments.complete) / n_complete
+    second = moments.second.mean()[np.newaxis] * share
+    first = moments.first.mean(axis=0, keepdims=True) * share
+    return Moments(
+        DenseSecond(second.astype(moments.second.dtype)),
+        first.astype(moments.second.dtype),
+        np.array([True]),
+        moments.prior_ratio,
+    )
