@@ -10,7 +10,7 @@ from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments, MomentSums
 from graphratio.moments.objective import GraphObjective
-from graphratio.moments.second_moments import CompactSecond, DenseSecond, FactoredSecond
+from graphratio.moments.second_moments import DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
 from graphratio.solvers.conjugate_gradients import _iterate, _System
@@ -115,7 +115,11 @@ def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch)
     order = rng.permutation(20)[:-1]
     parts = [(nodes, psi[nodes], weights[nodes]) for nodes in (order[:8], order[8:])]
     factored = FactoredSecond(20, parts)
-    forms = [factored, DenseSecond(factored.dense()), CompactSecond(factored.dense(compact=True))]
+    forms = [
+        factored,
+        DenseSecond(factored.dense()),
+        DenseSecond(factored.dense(compact=True), compact=True),
+    ]
     x = rng.normal(size=(20, 1, m))
     found = []
     for second in forms:

@@ -23,7 +23,6 @@ from scipy import sparse
 
 from graphratio._utils.ragged import as_slice, batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.moments.second_moments import CompactSecond as CompactSecond
 from graphratio.moments.second_moments import DenseSecond as DenseSecond
 from graphratio.moments.second_moments import FactoredSecond as FactoredSecond
 from graphratio.moments.second_moments import SecondMoment as SecondMoment

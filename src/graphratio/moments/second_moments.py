@@ -64,59 +64,15 @@ class SecondMoment(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DenseSecond:
-    """Second moments as blocks of shape (n_nodes, m, m)."""
+    """Second moments as blocks of shape (n_nodes, m, m).
 
-    blocks: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_nodes, m)."""
-        return self.blocks.shape[0], self.blocks.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the blocks."""
-        return self.blocks.dtype
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        """Multiply every block with its rows, shape (n_nodes, n_candidates, m)."""
-        # Blocks are symmetric, so rows times block: contiguous operands, one product per node.
-        return np.asarray(theta @ self.blocks)
-
-    def quadratic(self, theta: FloatArray) -> FloatArray:
-        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
-        return np.asarray(np.einsum("vcm,vcm->vc", theta, self.apply(theta)))
-
-    def dense(self, compact: bool = False) -> FloatArray:
-        """The blocks themselves."""
-        return self.blocks
-
-    def mean(self, rough: bool = False) -> FloatArray:
-        """Average block."""
-        return np.asarray(self.blocks.mean(axis=0))
-
-    def combinations(self, factors: FloatArray) -> FloatArray:
-        """Sums of the blocks, one matrix product, shape (k, m, m)."""
-        return _sums_of_blocks(self.blocks, factors)
-
-    def take(self, nodes: IntArray) -> DenseSecond:
-        """Blocks of some of the nodes."""
-        return DenseSecond(self.blocks[nodes])
-
-    def astype(self, dtype: type[np.floating]) -> DenseSecond:
-        """The same blocks in another precision."""
-        return DenseSecond(self.blocks.astype(dtype, copy=False))
-
-
-@dataclass(frozen=True, eq=False)
-class CompactSecond:
-    """Second moments kept in single precision, with products in double precision.
-
-    Half the memory, and half the memory traffic of an iteration. What single precision loses
-    shows in a residual that is computed from the observations (see `streaming`).
+    With `compact` the blocks are in single precision and the products in double: half the memory,
+    and half the memory traffic of an iteration. What single precision loses shows in a residual
+    that is computed from the observations (see `streaming`).
     """
 
     blocks: FloatArray
+    compact: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,10 +82,13 @@ class CompactSecond:
     @property
     def dtype(self) -> np.dtype[np.floating]:
         """Precision of the products."""
-        return np.dtype(np.float64)
+        return np.dtype(np.float64) if self.compact else self.blocks.dtype
 
     def apply(self, theta: FloatArray) -> FloatArray:
         """Multiply every block with its rows, shape (n_nodes, n_candidates, m)."""
+        if not self.compact:
+            # Blocks are symmetric, so rows times block: contiguous operands, one product per node.
+            return np.asarray(theta @ self.blocks)
         product = np.empty_like(theta, dtype=np.float64)
 
         def work(i: int) -> None:
@@ -147,22 +106,23 @@ class CompactSecond:
 
     def dense(self, compact: bool = False) -> FloatArray:
         """The blocks, as they are kept if `compact`."""
-        return self.blocks if compact else self.blocks.astype(np.float64)
+        return self.blocks if compact else self.blocks.astype(self.dtype, copy=False)
 
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block."""
-        return np.asarray(self.blocks.mean(axis=0, dtype=np.float64))
+        return np.asarray(self.blocks.mean(axis=0, dtype=self.dtype))
 
     def combinations(self, factors: FloatArray) -> FloatArray:
-        """Sums of the blocks as they are kept, shape (k, m, m)."""
-        return _sums_of_blocks(self.blocks, factors)
+        """Sums of the blocks as they are kept, one matrix product, shape (k, m, m)."""
+        m = self.blocks.shape[1]
+        return np.asarray(factors @ self.blocks.reshape(-1, m * m)).reshape(-1, m, m)
 
-    def take(self, nodes: IntArray) -> CompactSecond:
+    def take(self, nodes: IntArray) -> DenseSecond:
         """Blocks of some of the nodes."""
-        return CompactSecond(self.blocks[nodes])
+        return DenseSecond(self.blocks[nodes], self.compact)
 
     def astype(self, dtype: type[np.floating]) -> DenseSecond:
-        """The same blocks with products in the given precision."""
+        """The same blocks in another precision."""
         return DenseSecond(self.blocks.astype(dtype, copy=False))
 
 
@@ -275,8 +235,3 @@ class FactoredSecond:
             for nodes, psi, weights in self.parts
         ]
         return FactoredSecond(self.n_nodes, parts)
-
-
-def _sums_of_blocks(blocks: FloatArray, factors: FloatArray) -> FloatArray:
-    m = blocks.shape[1]
-    return np.asarray(factors @ blocks.reshape(-1, m * m)).reshape(-1, m, m)

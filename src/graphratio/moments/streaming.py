@@ -22,7 +22,6 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.memory import FitPlan
 from graphratio.moments.node_moments import (
-    CompactSecond,
     DenseSecond,
     FactoredSecond,
     Moments,
@@ -86,7 +85,7 @@ class StreamedData:
                 blocks[nodes] = part.second.dense()
 
             in_parallel(add, len(ranges))
-            second = CompactSecond(blocks) if plan.single else DenseSecond(blocks)
+            second = DenseSecond(blocks, compact=plan.single)
         return Moments(second, first, has_both(self.sizes), self.prior_ratio)
 
     def apply(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
