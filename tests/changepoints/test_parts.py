@@ -14,7 +14,7 @@ from graphratio.changepoints.calibration import (
 from graphratio.changepoints.panel_features import look
 from graphratio.changepoints.scan import GraphScan
 from graphratio.changepoints.smoother import Smoother
-from graphratio.changepoints.tracking import PeakTracker
+from graphratio.changepoints.stream import PeakTracker
 from graphratio.changepoints.windows import (
     MovingWindows,
     scan_times,

@@ -8,9 +8,8 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import InputError
 from graphratio.selection import held_out_data
-from graphratio.selection.axes import Axis, decades
 from graphratio.selection.kinds import group, named, number_of_kinds
-from graphratio.selection.search import Trial, search
+from graphratio.selection.search import Axis, Trial, decades, search
 
 
 @pytest.fixture(scope="module")

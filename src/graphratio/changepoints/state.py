@@ -11,8 +11,7 @@ import numpy as np
 from graphratio.changepoints.calibration import Calibration, TailTable
 from graphratio.changepoints.panel_features import PanelFeatures
 from graphratio.changepoints.scan import N_CURVES, GraphScan
-from graphratio.changepoints.stream import ChangeStream, Found
-from graphratio.changepoints.tracking import PeakTracker
+from graphratio.changepoints.stream import ChangeStream, Found, PeakTracker
 from graphratio.changepoints.windows import KEPT_WINDOWS, scan_times
 from graphratio.data.graph import Graph
 from graphratio.estimators import GRULSIF, Pool

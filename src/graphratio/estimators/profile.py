@@ -21,13 +21,13 @@ from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.axes import Axis, decades, listed, moderate
 from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import FullRank, as_penalties
 from graphratio.selection.grids import positive_candidates
 from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
 from graphratio.selection.kinds import named
 from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, ProfileSettings
+from graphratio.selection.search import Axis, decades, listed, moderate
 from graphratio.solvers import Solution, solve
 from graphratio.solvers.adaptive import with_weights
 from graphratio.solvers.alternating import (
@@ -382,3 +382,27 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         listed_kinds = ", ".join(f"{kind}: {number}" for kind, number in counts.items())
         shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''}"
         return f"{super()._summary()}\n  {shared}; nodes by kind: {listed_kinds}"
+
+
+def recommended(
+    alpha: float = 0.1, random_state: RandomState = None, **overrides: Any
+) -> ProfileGRULSIF:
+    """Return the estimator that did best in the studies, ready to fit.
+
+    A `ProfileGRULSIF` with adaptive edges, everything else chosen on held-out data. The other
+    estimators keep the paper's defaults.
+
+    Parameters
+    ----------
+    alpha : float in [0, 1), default 0.1
+    random_state : int, numpy Generator, RandomState or None
+    **overrides
+        Any other parameter of `ProfileGRULSIF`.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> gr.recommended(random_state=0)
+    ProfileGRULSIF(adaptive=True, random_state=0)
+    """
+    return ProfileGRULSIF(**{"adaptive": True, **overrides}, alpha=alpha, random_state=random_state)

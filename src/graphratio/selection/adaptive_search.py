@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.data.graph import Graph
-from graphratio.selection.axes import PER_DECADE, Axis
 from graphratio.selection.fold_fits import SOLVE_ITERATIONS, SOLVE_TOLERANCE
 from graphratio.selection.held_out_data import Folds
-from graphratio.selection.search import Point, Trial, search
+from graphratio.selection.search import PER_DECADE, Axis, Point, Trial, search
 from graphratio.solvers.adaptive import adaptive_rounds
 
 MOST_ROUNDS = 3

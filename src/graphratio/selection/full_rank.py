@@ -18,10 +18,9 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.axes import Axis
 from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.held_out_data import Folds
-from graphratio.selection.search import Trial
+from graphratio.selection.search import Axis, Trial
 
 STRENGTHS = 10.0 ** np.arange(-2, 3)
 RIDGES = 10.0 ** np.arange(-6, 0)

@@ -13,13 +13,12 @@ import numpy as np
 
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
-from graphratio.selection.axes import Axis
 from graphratio.selection.cross_validation import score_table
 from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import FullRank, best_full_rank
 from graphratio.selection.held_out_data import FoldProblems, HeldOutData
 from graphratio.selection.kinds import MOST_KINDS, group, number_of_kinds
-from graphratio.selection.search import Point, Trial, advantage, search
+from graphratio.selection.search import Axis, Point, Trial, advantage, search
 from graphratio.solvers.alternating import Profiles, rounds
 from graphratio.solvers.rotation import principal
 

@@ -8,7 +8,7 @@ from graphratio.theory.capacity import Capacity, estimate_capacity
 from graphratio.theory.connectivity import graph_factor
 from graphratio.theory.convergence import ConvergenceBound, convergence_bound
 from graphratio.theory.descent import CycleBound, cbcgd_cycle_bound
-from graphratio.theory.limits import COLUMN_BLOCK, LARGEST_DENSE
+from graphratio.theory.spectra import COLUMN_BLOCK, LARGEST_DENSE
 
 __all__ = [
     "COLUMN_BLOCK",

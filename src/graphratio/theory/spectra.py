@@ -1,4 +1,4 @@
-"""Checks on matrices of moments, and their eigenvalues."""
+"""Checks on matrices of moments, their eigenvalues, and the sizes that decide the method."""
 
 from __future__ import annotations
 
@@ -68,3 +68,10 @@ def _at(positions: Any) -> str:
     return (
         f" at positions {listing(np.flatnonzero(positions).tolist())}" if len(positions) > 1 else ""
     )
+
+
+# Up to this size dense eigenvalues take about a second and need no iteration.
+LARGEST_DENSE = 1000
+
+# Columns of an inverse computed at a time, to keep memory linear in the number of nodes.
+COLUMN_BLOCK = 256
