@@ -4,7 +4,8 @@ from graphratio.estimators.grulsif import GRULSIF
 from graphratio.estimators.kliep import KLIEP
 from graphratio.estimators.persistence import load
 from graphratio.estimators.pool import Pool
-from graphratio.estimators.profile import ProfileGRULSIF, recommended
+from graphratio.estimators.profile import ProfileGRULSIF
+from graphratio.estimators.recommended import recommended
 from graphratio.estimators.rulsif import RULSIF, ULSIF
 
 __all__ = ["GRULSIF", "KLIEP", "RULSIF", "ULSIF", "Pool", "ProfileGRULSIF", "load", "recommended"]

@@ -382,27 +382,3 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         listed_kinds = ", ".join(f"{kind}: {number}" for kind, number in counts.items())
         shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''}"
         return f"{super()._summary()}\n  {shared}; nodes by kind: {listed_kinds}"
-
-
-def recommended(
-    alpha: float = 0.1, random_state: RandomState = None, **overrides: Any
-) -> ProfileGRULSIF:
-    """Return the estimator that did best in the studies, ready to fit.
-
-    A `ProfileGRULSIF` with adaptive edges, everything else chosen on held-out data. The other
-    estimators keep the paper's defaults.
-
-    Parameters
-    ----------
-    alpha : float in [0, 1), default 0.1
-    random_state : int, numpy Generator, RandomState or None
-    **overrides
-        Any other parameter of `ProfileGRULSIF`.
-
-    Examples
-    --------
-    >>> import graphratio as gr
-    >>> gr.recommended(random_state=0)
-    ProfileGRULSIF(adaptive=True, random_state=0)
-    """
-    return ProfileGRULSIF(**{"adaptive": True, **overrides}, alpha=alpha, random_state=random_state)
