@@ -67,7 +67,7 @@ docs: $(DOCUMENTED)
 	@echo "open docs/_build/html/index.html"
 
 # What ruff looks at.
-CHECKED := src tests benchmarks studies examples docs/conf.py docs/_ext docs/pictures
+CHECKED := src tests benchmarks studies tools examples docs/conf.py docs/_ext docs/pictures
 
 lint: $(READY)
 	@echo "== style (ruff)"

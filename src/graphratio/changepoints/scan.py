@@ -3,7 +3,7 @@
 Symbols
 -------
 delta       difference of the mean features, shape (m, n_scans, n_nodes)
-theta       the mean-field estimate, see `_smoother`
+theta       the mean-field estimate, see `smoother`
 variance    of delta when nothing changes, from sums over blocks of time, shape (m, n_nodes)
 spread      by how much delta varies more than `variance` says, per direction, shape (m,)
 

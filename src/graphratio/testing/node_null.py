@@ -15,7 +15,7 @@ the pooled samples.
 
 Symbols
 -------
-A, b        moments of the pooled features, see `_pooled`
+A, b        moments of the pooled features, see `pooled`
 w           prediction for a node from the other groups (witness)
 C           conductance from a node to the data of the others, diagonal in the features
 """
