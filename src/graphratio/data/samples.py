@@ -262,9 +262,9 @@ class NodeSamples:
         >>> samples.aligned(["b", "a"]).reference("b")
         array([[2.]])
         """
-        labels = as_labels(nodes)
-        if labels == self.nodes:
+        if nodes == self.nodes:
             return self
+        labels = as_labels(nodes)
         if not self.labelled:
             read.check_order(self.n_nodes, labels)
             return replace(self, nodes=labels, labelled=True)
