@@ -12,6 +12,7 @@ figures and page into the folder of the results, below its name.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,4 +82,6 @@ def _tell(report: RunReport) -> None:
 
 
 if __name__ == "__main__":
+    # As Control-C does, `kill` ends the workers, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     main()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import math
+import sys
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
@@ -17,8 +20,8 @@ from studies.paper.cells import Cell
 from studies.paper.run_cell import run_cell
 from studies.paper.store import path_of, save
 
-# About so many lines of progress, with the remaining time.
-_LINES = 40
+# At most so many lines of progress, with the remaining time.
+_LINES = 50
 
 
 class RunReport(NamedTuple):
@@ -47,21 +50,20 @@ def run(folder: Path, cells: Sequence[Cell], workers: int) -> RunReport:
     failures = {}
     with _locked(folder), parallel_config("loky", inner_max_num_threads=1):
         missing = [cell for cell in cells if not path_of(folder, cell).exists()]
-        # joblib knows the remaining time once it has all the work, and saves cells one by one
-        # if they do not travel in batches.
-        pool = Parallel(
-            workers,
-            return_as="generator_unordered",
-            pre_dispatch="all",
-            batch_size=1,
-            verbose=_LINES,
-        )
+        # Each cell travels alone, so that it is saved as soon as it is finished.
+        pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
+        began = time.monotonic()
         try:
-            for cell, columns, trace in pool(delayed(_attempt)(cell) for cell in missing):
+            attempts = pool(delayed(_attempt)(cell) for cell in missing)
+            for done, (cell, columns, trace) in enumerate(attempts, start=1):
                 if columns is None:
                     failures[cell.key] = trace
                 else:
                     save(folder, cell, columns)
+                if done % math.ceil(len(missing) / _LINES) == 0:
+                    left = (time.monotonic() - began) / done * (len(missing) - done)
+                    progress = f"{done}/{len(missing)} cells, about {left / 60:.1f} min left"
+                    print(progress, file=sys.stderr, flush=True)
         except BrokenExecutor as error:
             raise GraphRatioError(
                 "a worker process died, perhaps for lack of memory",

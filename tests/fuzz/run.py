@@ -125,7 +125,7 @@ def run(first: int, inputs: int, workers: int, folder: Path, piece: int = PIECE)
         # No more than these have been given to the workers.
         begun = [start for start in missing if not wanted[start].exists()][: 2 * workers]
         raise RuntimeError(
-            f"an input killed its process; it is one of the {piece} from one of {begun}"
+            f"an input killed its process; look in the pieces of {piece} inputs from {begun}"
         ) from error
     return summary([json.loads(path.read_text()) for path in wanted.values()])
 
