@@ -125,8 +125,7 @@ STUDY   ?= graphratio-study
 WORKERS ?= 2
 
 paper: $(READY)
-	@$(BIN)/graphratio experiment run --profile standard --output $(STUDY) --workers $(WORKERS)
-	@$(BIN)/python studies/paper.py $(STUDY)
+	@$(SINGLE) $(BIN)/python -m studies.paper --folder $(STUDY) --workers $(WORKERS)
 
 transfer: $(READY)
 	@$(SINGLE) $(BIN)/python studies/transfer.py

@@ -108,14 +108,6 @@ def graph() -> None:
     assert gr.Graph.from_networkx(nx.path_graph(4)).n_edges == 3
 
 
-def experiments() -> None:
-    from graphratio.experiments import run
-
-    assert callable(run)
-    plot()
-    parquet()
-
-
 def dask() -> None:
     import distributed
 
@@ -134,7 +126,6 @@ CHECKS: dict[str, Callable[[], None]] = {
     "report": report,
     "parquet": parquet,
     "graph": graph,
-    "experiments": experiments,
     "dask": dask,
     "examples": examples,
 }

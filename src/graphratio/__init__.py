@@ -24,7 +24,6 @@ from graphratio.estimators import (
 )
 
 if TYPE_CHECKING:
-    from graphratio import experiments
     from graphratio.changepoints import GraphChangePointDetector
     from graphratio.distributed import DaskEngine
     from graphratio.evaluation import compare_graphs, divergence_bounds, expected_ratio_interval
@@ -56,7 +55,6 @@ __all__ = [
     "divergence_bounds",
     "exceptions",
     "expected_ratio_interval",
-    "experiments",
     "load",
     "plot_graph",
     "plot_learned_graph",
@@ -71,7 +69,6 @@ __all__ = [
 # Where names live that are looked up only when used, since most programs need none of them.
 _ON_USE = {
     "DaskEngine": "graphratio.distributed",
-    "experiments": "graphratio.experiments",
     "NodewiseTransfer": "graphratio.transfer",
     "GraphChangePointDetector": "graphratio.changepoints",
     "compare_graphs": "graphratio.evaluation",
@@ -88,9 +85,7 @@ _ON_USE = {
 
 def __getattr__(name: str) -> Any:
     if name in _ON_USE:
-        module = import_module(_ON_USE[name])
-        # A package is found under its own name.
-        return getattr(module, name, module)
+        return getattr(import_module(_ON_USE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

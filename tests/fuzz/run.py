@@ -14,12 +14,14 @@ import json
 import resource
 import tempfile
 from collections import Counter
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
+from joblib import Parallel, delayed
+
 from graphratio._utils.files import appearing
 from graphratio._version import __version__
-from graphratio.experiments._pool import outcomes
 from tests.fuzz.cases import case
 from tests.fuzz.judge import LIMIT, judge
 
@@ -30,12 +32,12 @@ MARKS = ("<!-- fuzz -->\n", "<!-- end of fuzz -->\n")
 MEMORY = 6 * 2**30
 
 
-def run_piece(item: tuple[int, int]) -> dict[str, Any]:
+def run_piece(first: int, count: int) -> dict[str, Any]:
     """Judge inputs first .. first + count - 1."""
     usual = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, usual[1]))
     try:
-        return _judged(*item)
+        return _judged(first, count)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
@@ -47,7 +49,7 @@ def _judged(first: int, count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="graphratio-fuzz-") as place:
         for seed in range(first, first + count):
             made = case(seed)
-            # Should compiled code hang, which no signal reaches, the process ends and is found.
+            # Should compiled code hang, which no signal reaches, the process ends: `run` tells.
             faulthandler.dump_traceback_later(5 * LIMIT, exit=True)
             verdict = judge(made, Path(place))
             faulthandler.cancel_dump_traceback_later()
@@ -111,14 +113,20 @@ def run(first: int, inputs: int, workers: int, folder: Path, piece: int = PIECE)
     """Judge all inputs that have not been judged yet; return the summary of all."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {start: folder / f"{start:08d}.json" for start in range(first, first + inputs, piece)}
-    missing = [(start, piece) for start, path in wanted.items() if not path.exists()]
-    for done, outcome in enumerate(outcomes(missing, run_piece, workers), start=1):
-        if outcome.error is not None:
-            raise RuntimeError(f"inputs from {outcome.item[0]}: {outcome.error}\n{outcome.trace}")
-        with appearing(wanted[outcome.item[0]]) as rough:
-            rough.write_text(json.dumps(outcome.result))
-        faults = len(outcome.result["faults"])
-        print(f"{done}/{len(missing)} pieces, {faults} faults", flush=True)
+    missing = [start for start, path in wanted.items() if not path.exists()]
+    pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
+    try:
+        judged = pool(delayed(run_piece)(start, piece) for start in missing)
+        for done, found in enumerate(judged, start=1):
+            with appearing(wanted[found["first"]]) as rough:
+                rough.write_text(json.dumps(found))
+            print(f"{done}/{len(missing)} pieces, {len(found['faults'])} faults", flush=True)
+    except BrokenExecutor as error:
+        # No more than these have been given to the workers.
+        begun = [start for start in missing if not wanted[start].exists()][: 2 * workers]
+        raise RuntimeError(
+            f"an input killed its process; look in the pieces of {piece} inputs from {begun}"
+        ) from error
     return summary([json.loads(path.read_text()) for path in wanted.values()])
 
 

@@ -1,9 +1,12 @@
 """A small part of the fuzzer's inputs, and proof that its judge finds faults."""
 
+import os
+
 import pytest
 import typer
 
 from tests.fuzz import judge as judging
+from tests.fuzz import run as running
 from tests.fuzz.cases import Case, case
 from tests.fuzz.judge import judge
 from tests.fuzz.run import run
@@ -28,6 +31,13 @@ def test_a_finished_run_is_not_repeated(tmp_path):
     (path,) = tmp_path.iterdir()
     path.write_text(path.read_text().replace('"faults": []', '"faults": ["kept"]'))
     assert run(0, 20, 1, tmp_path, piece=20)["faults"] == ["kept"]
+
+
+def test_an_input_that_kills_its_process_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "run_piece", lambda first, count: os._exit(1))
+    with pytest.raises(RuntimeError, match=r"pieces of 20 inputs from \[0, 20, 40, 60\]"):
+        run(0, 200, 2, tmp_path, piece=20)
+    assert not list(tmp_path.iterdir())
 
 
 def bare():

@@ -21,9 +21,9 @@ import graphratio as gr
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 USED = (
-    *("graphratio", "graphratio.datasets", "graphratio.estimators", "graphratio.experiments"),
-    *("graphratio.changepoints", "graphratio.evaluation", "graphratio.testing"),
-    *("graphratio.transfer", "graphratio.plotting", "graphratio.report", "graphratio.theory"),
+    *("graphratio", "graphratio.datasets", "graphratio.estimators", "graphratio.changepoints"),
+    *("graphratio.evaluation", "graphratio.testing", "graphratio.transfer"),
+    *("graphratio.plotting", "graphratio.report", "graphratio.theory"),
 )
 MODULES = (*USED, "graphratio.distributed")
 PAGES = [

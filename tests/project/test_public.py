@@ -32,7 +32,6 @@ def test_public_names():
         "divergence_bounds",
         "exceptions",
         "expected_ratio_interval",
-        "experiments",
         "load",
         "plot_graph",
         "plot_learned_graph",
@@ -51,9 +50,6 @@ MODULES = {
     "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
     "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
-    "experiments": "Cell Grid METHODS PAPER_METHODS PROFILES RunReport divergence_table "
-    "draw_figures error_table factor_table load_results order_table run run_cell theory_curve "
-    "write_tables",
     "changepoints": "ChangeEvent GraphChangePointDetector",
     "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
     "divergence_bounds expected_ratio_interval",
@@ -86,14 +82,12 @@ def test_commands():
     assert sorted(program.commands) == [
         "changes",
         "demo",
-        "experiment",
         "fit",
         "info",
         "predict",
         "report",
         "test",
     ]
-    assert sorted(program.commands["experiment"].commands) == ["figures", "run", "table"]
 
 
 def test_versions_agree():

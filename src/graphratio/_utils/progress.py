@@ -31,8 +31,7 @@ class ProgressBar:
     """Show how much of a known amount of work is done.
 
     On a terminal the line is redrawn, after some seconds with the time that the rest will take
-    at the pace so far. Elsewhere the start and the end are written, and lines in between if
-    asked for.
+    at the pace so far. Elsewhere only the start and the end are written.
 
     Parameters
     ----------
@@ -42,8 +41,6 @@ class ProgressBar:
         When False nothing is written.
     stream : text stream, optional
         Default standard error.
-    lines : int, default 0
-        How many lines to write between start and end where there is no terminal.
 
     Examples
     --------
@@ -55,19 +52,12 @@ class ProgressBar:
     """
 
     def __init__(
-        self,
-        total: int,
-        label: str,
-        *,
-        enabled: bool,
-        stream: TextIO | None = None,
-        lines: int = 0,
+        self, total: int, label: str, *, enabled: bool, stream: TextIO | None = None
     ) -> None:
         self.total = total
         self.label = label
         self.enabled = check_flag(enabled, "progress")
         self.stream = stream if stream is not None else sys.stderr
-        self.lines = lines
         self.done = 0
         self._length = 0
         self.began = time.monotonic()
@@ -78,11 +68,9 @@ class ProgressBar:
 
     def advance(self, amount: int = 1) -> None:
         """Count work as done."""
-        before, self.done = self.done, self.done + amount
+        self.done += amount
         if self._live:
             self._draw(end="\r", suffix=self._remaining())
-        elif self.done < self.total and self._line_of(before) < self._line_of(self.done):
-            self._draw(end="\n", suffix=self._remaining())
 
     def __exit__(
         self,
@@ -95,9 +83,6 @@ class ProgressBar:
     @property
     def _live(self) -> bool:
         return self.stream.isatty()
-
-    def _line_of(self, done: int) -> int:
-        return done * (self.lines + 1) // max(self.total, 1)
 
     def _remaining(self) -> str:
         elapsed = time.monotonic() - self.began

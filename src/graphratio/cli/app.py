@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from graphratio._utils.exceptions import GraphRatioError
 from graphratio._version import __version__
-from graphratio.cli import analyse, changes, demo, experiment, saved, two_sample
+from graphratio.cli import analyse, changes, demo, saved, two_sample
 from graphratio.cli.console import visible
 from graphratio.cli.expand import expand
 
@@ -94,7 +94,6 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(expand(_command))
-app.add_typer(experiment.app, name="experiment")
 
 
 def _show_version(wanted: bool) -> None:

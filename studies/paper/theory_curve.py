@@ -18,24 +18,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from graphratio._utils.exceptions import InputError
-from graphratio._utils.typing import FloatArray
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.experiments.tables import frame_of, run_errors
+from graphratio.exceptions import InputError
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.theory import ConvergenceBound, convergence_bound, estimate_capacity, graph_factor
+from studies.paper.tables import run_errors
 
 # Penalties of the paper's grid: the theorem holds for each, so the smallest bound counts.
 NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
 
-# The ratios are not in the kernel space of a Gaussian kernel (it has no constants, for one).
-# What stands for them is the best approximation under this ridge: a smaller one comes closer
-# to them and has a larger norm.
+# The ratios are not in the space of a Gaussian kernel, which contains no constants. Their best
+# approximations under this ridge replace them: a smaller ridge comes closer, with a larger norm.
 RIDGE = 1e-4
 
 _ATOMS = 300
@@ -59,8 +57,8 @@ class GroupRatios:
     """
 
     groups: tuple[str, ...]
-    coefficients: FloatArray
-    unexplained: FloatArray
+    coefficients: np.ndarray
+    unexplained: np.ndarray
     decay: float
     capacity: float
     alpha: float
@@ -149,7 +147,7 @@ def bound_on(scenario: Scenario, ratios: GroupRatios, n: int) -> dict[str, float
     return {"bound": best.squared_error, **pieces, "n_directions": best.n_directions}
 
 
-def theory_curve(results: Any) -> Any:
+def theory_curve(results: pd.DataFrame) -> pd.DataFrame:
     """Error of GRULSIF against the number of nodes, beside Theorem 1's right-hand side.
 
     Parameters
@@ -161,19 +159,9 @@ def theory_curve(results: Any) -> Any:
     -------
     frame
         One row per scenario, n_nodes and seed: `error`, and the columns of `bound_on`;
-        `power` is the bound's power of n_nodes by itself, 1 at the smallest graph. Everything
-        but the graph is the same for all rows of a scenario: n and alpha, and the bandwidth,
-        for which the median of those selected is taken.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, load_results, run, theory_curve
-    >>> grid = Grid(("Ia",), ("GRULSIF",), sizes=(20,), graph_sizes=(8, 12), seeds=1, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> theory_curve(load_results(folder))["n_nodes"].tolist()
-    [8, 12]
+        `power` is the bound's power of n_nodes by itself, 1 at the smallest graph. All rows of
+        a scenario share n, alpha and the bandwidth, the median of the selected ones; only the
+        graph differs.
     """
     chosen = graph_size_part(results)
     chosen = chosen[chosen["method"] == "GRULSIF"]
@@ -198,17 +186,17 @@ def theory_curve(results: Any) -> Any:
                 "decay": ratios.decay,
             }
         )
-    return frame_of(rows)
+    return pd.DataFrame(rows)
 
 
-def graph_size_part(results: Any) -> Any:
+def graph_size_part(results: pd.DataFrame) -> pd.DataFrame:
     """The rows at the n and alpha for which there are several graph sizes."""
     relative = results[results["alpha"] > 0]
     sizes = relative.groupby(["n", "alpha"])["n_nodes"].nunique()
     if not len(sizes) or sizes.max() < 2:
         raise InputError(
             "the study has one graph size, so there is no error against the number of nodes",
-            "Run it with several, e.g. --nodes 52,100,200",
+            "Run more of the study",
         )
     n, alpha = sizes.idxmax()
     return results[(results["n"] == n) & (results["alpha"] == alpha)]

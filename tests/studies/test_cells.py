@@ -1,14 +1,11 @@
 """What the study consists of."""
 
-import pytest
-
-from graphratio.exceptions import InputError
-from graphratio.experiments import METHODS, PAPER_METHODS, PROFILES, Cell, Grid
-from graphratio.experiments.cells import ordered
+from studies.paper.cells import Cell, Grid, cells_of
+from studies.paper.methods import PAPER_METHODS, PLAIN
 
 
 def test_standard_profile_is_the_documented_one():
-    cells = ordered(PROFILES["standard"])
+    cells = cells_of("standard")
     main = {cell for cell in cells if cell.n_nodes == 100}
     for scenario in ("Ia", "Ib", "IIa", "IIb"):
         for n in (50, 100, 250, 500):
@@ -19,29 +16,29 @@ def test_standard_profile_is_the_documented_one():
                     for cell in main
                     if (cell.scenario, cell.method, cell.n) == (scenario, method, n)
                 }
-                wanted = alphas if METHODS[method].relative else {0.0}
+                wanted = {0.0} if method in PLAIN else alphas
                 assert found == {(alpha, seed) for alpha in wanted for seed in range(10)}
     assert {cell.n_points for cell in cells} == {10_000}
     assert {c.n_nodes for c in cells if c.method == "GRULSIF" and c.n == 50} == {52, 100, 200, 400}
 
 
 def test_full_profile_is_the_whole_grid_of_the_paper():
-    cells = set(ordered(PROFILES["full"]))
+    cells = set(cells_of("full"))
     for alpha in (0.01, 0.1, 0.5):
         for n in (50, 100, 250, 500):
             assert Cell("IIa", "RULSIF", n, 100, alpha, seed=99) in cells
-    assert set(ordered(PROFILES["standard"])) <= cells
+    assert set(cells_of("standard")) <= cells
 
 
 def test_every_cell_once_and_under_its_own_name():
-    cells = ordered(PROFILES["standard"])
+    cells = cells_of("standard")
     assert len({cell.key for cell in cells}) == len(set(cells)) == len(cells)
 
 
 def test_seeds_come_one_after_the_other_in_a_fixed_order():
-    cells = ordered(PROFILES["standard"])
+    cells = cells_of("standard")
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-    assert cells == ordered(PROFILES["standard"])
+    assert cells == cells_of("standard")
     first = [cell.scenario for cell in cells[:40]]
     assert len(set(first)) == 4, "a seed begins with a mixture, for a fair remaining time"
 
@@ -51,23 +48,3 @@ def test_plain_methods_run_once_per_data_set():
     assert [(cell.method, cell.alpha) for cell in cells] == [("ULSIF", 0.0)] * 3 + [
         ("KLIEP", 0.0)
     ] * 3
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"scenarios": ("Ic",)}, "'Ic'"),
-        ({"methods": ("pool",)}, "'pool'"),
-        ({"sizes": (1,)}, "n=1"),
-        ({"graph_sizes": (50,)}, "multiples of 4"),
-        ({"alphas": (0.0,)}, "alpha"),
-        ({"seeds": 0}, "seeds"),
-    ],
-)
-def test_bad_grids_say_what_is_wrong(wrong, message):
-    with pytest.raises(InputError, match=message):
-        Grid(**wrong)
-
-
-def test_graphs_without_clusters_may_have_any_size():
-    assert {cell.n_nodes for cell in Grid(("IIa", "IIb"), graph_sizes=(50,))} == {50}

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import ConvergenceWarning
-from graphratio._utils.typing import FloatArray
-from graphratio.datasets import Scenario, make_scenario
-from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.experiments.cells import Cell
-from graphratio.experiments.methods import METHODS
+from graphratio.datasets import make_scenario
+from graphratio.exceptions import ConvergenceWarning
+from studies.paper.cells import Cell
+from studies.paper.methods import make_estimator
 
 # Columns of the results, in their order.
 COLUMNS = (
@@ -28,23 +26,19 @@ COLUMNS = (
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Fit one method to one data set and measure its error at every node.
 
-    Parameters
-    ----------
-    cell : Cell
-
     Returns
     -------
     dict of column to value
-        The columns of `COLUMNS`. A list has one entry per node, anything else holds for all:
+        The columns of `COLUMNS`. A list has one entry per node; any other value holds for all:
 
         squared_error
             Mean over fresh points from (1 - alpha) reference + alpha target of
-            (estimate - exact ratio)^2, as `predict` gives the estimate: cut to [0, 1 / alpha].
+            (estimate - exact ratio)^2. The estimate comes from `predict`: cut to [0, 1 / alpha].
         divergence, divergence_estimated, divergence_true
             Its name, "Pearson" or "KL", its estimate on the training samples, and its exact
             value, which may be infinite at alpha = 0.
         bandwidth, graph_penalty, node_penalty
-            As selected; NaN where a method has no such thing.
+            The selected values; NaN if the method has none.
         seconds
             Processor time of the fit, with its selection.
         converged
@@ -57,16 +51,20 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     (8, 'Pearson', True)
     """
     scenario = make_scenario(cell.scenario, n_nodes=cell.n_nodes, n=cell.n, random_state=cell.seed)
-    model = METHODS[cell.method].estimator(cell.alpha, cell.seed)
+    model = make_estimator(cell.method, cell.alpha, cell.seed)
     began = time.process_time()
     with warnings.catch_warnings():
-        # It goes into the results instead.
+        # The column `converged` tells it instead.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(scenario.samples, scenario.graph)
     seconds = time.process_time() - began
     # A stream of its own: the points must not repeat the numbers that made the samples.
     points_rng = np.random.default_rng([cell.seed, 1])
     errors = scenario.mean_squared_error(model.predict, cell.alpha, cell.n_points, points_rng)
+    if model.divergence_name_ == "KL":
+        true = scenario.true_kl_divergence()
+    else:
+        true = scenario.true_divergence(cell.alpha)
     found = asdict(cell) | {
         "node": list(range(cell.n_nodes)),
         "group": scenario.groups.tolist(),
@@ -74,16 +72,10 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "squared_error": errors.tolist(),
         "divergence": model.divergence_name_,
         "divergence_estimated": model.divergence_.tolist(),
-        "divergence_true": _true_divergence(scenario, model, cell.alpha).tolist(),
+        "divergence_true": true.tolist(),
         "seconds": seconds,
         "converged": bool(model.solution_.converged),
     }
     for name in ("bandwidth", "graph_penalty", "node_penalty"):
         found[name] = np.asarray(getattr(model, f"{name}_", np.nan), dtype=np.float64).tolist()
     return {name: found[name] for name in COLUMNS}
-
-
-def _true_divergence(scenario: Scenario, model: NodeRatioEstimator, alpha: float) -> FloatArray:
-    if model.divergence_name_ == "KL":
-        return scenario.true_kl_divergence()
-    return scenario.true_divergence(alpha)

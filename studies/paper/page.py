@@ -1,83 +1,64 @@
-"""Figures, tables and the page docs/reproducing-the-paper.md from the results of a study.
+"""The page docs/reproducing-the-paper.md from the results of a study.
 
-The prose of the page is written by hand; every table in it stands between two comments and is
-replaced by what the results say.
-
-Run with `make paper`, or `python studies/paper.py FOLDER` for a folder of
-`graphratio experiment run`.
+The prose of the page is written by hand. Every table in it stands between two comments and is
+replaced by one made from the results.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from graphratio.experiments import (
-    PAPER_METHODS,
-    PROFILES,
+from studies.paper.cells import SCENARIOS, cells_of
+from studies.paper.methods import METHODS, PAPER_METHODS
+from studies.paper.tables import (
     divergence_table,
-    draw_figures,
     error_table,
     factor_table,
-    load_results,
+    main_part,
     order_table,
-    theory_curve,
-    write_tables,
 )
-from graphratio.experiments.cells import SCENARIOS, ordered
-from graphratio.experiments.tables import main_part
-from graphratio.experiments.theory_curve import graph_size_part
+from studies.paper.theory_curve import graph_size_part, theory_curve
 
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "reproducing-the-paper.md"
-FIGURES = HERE.parent / "docs" / "reproducing-the-paper"
+PAGE = Path(__file__).parents[2] / "docs" / "reproducing-the-paper.md"
 ALPHA = 0.1
 
 
-def study_facts(results: Any) -> str:
+def study_facts(results: pd.DataFrame, profile: str) -> str:
     """How much was run."""
     key = ["scenario", "method", "n_nodes", "n", "alpha", "n_points", "seed"]
     runs = results.drop_duplicates(key)
     seeds = runs.groupby(key[:-1])["seed"].nunique()
-    wanted = len(ordered(PROFILES["standard"]))
     range_of_seeds = (
         f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     )
     return (
-        f"{len(runs):,} of the {wanted:,} fits of the standard profile, {range_of_seeds} seeds per "
-        f"setting, {len(results):,} rows (one per node and fit); processor time of the fits alone "
-        f"{runs['seconds'].sum() / 3600:.1f} h. Solvers that did not converge: "
-        f"{int((~runs['converged']).sum())}."
+        f"{len(runs):,} of the {len(cells_of(profile)):,} fits of the {profile} profile, "
+        f"{range_of_seeds} seeds per setting, {len(results):,} rows (one per node and fit); "
+        f"processor time of the fits alone {runs['seconds'].sum() / 3600:.1f} h. "
+        f"Solvers that did not converge: {int((~runs['converged']).sum())}."
     )
 
 
-def errors(results: Any) -> str:
+def errors(results: pd.DataFrame) -> str:
     """Errors of all methods at alpha = 0.1, or 0 for the plain ratio."""
     table = error_table(_main(results))
-    methods = [*PAPER_METHODS, "RULSIF-cautious"]
     rows = []
     for scenario, n in _places(table):
         here = table[(table["scenario"] == scenario) & (table["n"] == n)].set_index("method")
-        cells = [
-            _interval(
-                here.loc[name, "error"], here.loc[name, "error_low"], here.loc[name, "error_high"]
-            )
-            if name in here.index
-            else "-"
-            for name in methods
-        ]
-        rows.append([scenario, n, *cells])
-    return _markdown(["scenario", "n", *methods], rows)
+        rows.append([scenario, n, *(_error_at(here, name) for name in METHODS)])
+    return _markdown(["scenario", "n", *METHODS], rows)
 
 
-def order(results: Any) -> str:
+def order(results: pd.DataFrame) -> str:
     """The methods from best to worst."""
-    table = order_table(_main(results)[_main(results)["method"] != "RULSIF-cautious"])
+    part = _main(results)
+    table = order_table(part[part["method"] != "RULSIF-cautious"])
     rows = []
     for scenario, n in _places(table):
         here = table[(table["scenario"] == scenario) & (table["n"] == n)].sort_values("rank")
@@ -92,12 +73,12 @@ def order(results: Any) -> str:
     )
 
 
-def against_pool(results: Any) -> str:
+def against_pool(results: pd.DataFrame) -> str:
     """Errors of the classical methods as multiples of POOL's."""
     return _factors(results, ["RULSIF", "RULSIF-cautious", "ULSIF", "KLIEP"], "POOL")
 
 
-def gain_of_the_graph(results: Any) -> str:
+def gain_of_the_graph(results: pd.DataFrame) -> str:
     """Error of POOL as a multiple of GRULSIF's, by n and alpha."""
     alphas = sorted(set(results["alpha"]) - {0.0})
     part = main_part(results)
@@ -109,7 +90,7 @@ def gain_of_the_graph(results: Any) -> str:
     return _markdown(["scenario", "n", *(f"alpha {alpha:g}" for alpha in alphas)], rows)
 
 
-def relative_errors(results: Any) -> str:
+def relative_errors(results: pd.DataFrame) -> str:
     """Errors as shares of the variance of the ratio, by alpha."""
     table = error_table(main_part(results))
     table = table[table["method"].isin(["GRULSIF", "POOL"])]
@@ -122,7 +103,7 @@ def relative_errors(results: Any) -> str:
     return _markdown(["scenario", "n", *(f"{m}, {a:g}" for m, a in columns)], rows)
 
 
-def unchanged(results: Any) -> str:
+def unchanged(results: pd.DataFrame) -> str:
     """Mean estimated divergence where nothing changed, and so where it should be 0."""
     part = _main(results)
     table = divergence_table(part[~part["changed"]])
@@ -140,7 +121,7 @@ def unchanged(results: Any) -> str:
     return _markdown(["scenario", "n", *PAPER_METHODS], rows)
 
 
-def changed(results: Any) -> str:
+def changed(results: pd.DataFrame) -> str:
     """Median estimated divergence of the groups that changed, beside the true one."""
     part = _main(results)
     table = divergence_table(part[part["changed"] & (part["method"] != "RULSIF-cautious")])
@@ -162,7 +143,7 @@ def changed(results: Any) -> str:
     return _markdown(["scenario", "group", "n", *PAPER_METHODS], rows)
 
 
-def graph_sizes(results: Any) -> str:
+def graph_sizes(results: pd.DataFrame) -> str:
     """Error and Theorem 1 by the number of nodes."""
     curve = theory_curve(results)
     table = error_table(graph_size_part(results))
@@ -172,12 +153,7 @@ def graph_sizes(results: Any) -> str:
             here = curve[(curve["scenario"] == scenario) & (curve["n_nodes"] == n_nodes)]
             at = table[(table["scenario"] == scenario) & (table["n_nodes"] == n_nodes)]
             at = at.set_index("method")
-            shown = [
-                _interval(at.loc[m, "error"], at.loc[m, "error_low"], at.loc[m, "error_high"])
-                if m in at.index
-                else "-"
-                for m in ("GRULSIF", "POOL")
-            ]
+            shown = [_error_at(at, name) for name in ("GRULSIF", "POOL")]
             means = {
                 c: np.exp(np.log(here[c]).mean()) for c in ("bound", "smoothness", "graph_factor")
             }
@@ -190,20 +166,18 @@ def graph_sizes(results: Any) -> str:
     return _markdown([*header, "power of N", "decay"], rows)
 
 
-def times(results: Any) -> str:
+def times(results: pd.DataFrame) -> str:
     """Median processor time of a fit with its selection, in seconds."""
     table = error_table(_main(results))
-    methods = [*PAPER_METHODS, "RULSIF-cautious"]
     values = table.groupby(["n", "method"])["seconds"].median()
     rows = [
-        [n, *(_number(values.get((n, method), np.nan)) for method in methods)]
+        [n, *(_number(values.get((n, method), np.nan)) for method in METHODS)]
         for n in sorted(set(table["n"]))
     ]
-    return _markdown(["n", *methods], rows)
+    return _markdown(["n", *METHODS], rows)
 
 
-BLOCKS: dict[str, Callable[[Any], str]] = {
-    "study": study_facts,
+BLOCKS: dict[str, Callable[[pd.DataFrame], str]] = {
     "errors": errors,
     "order": order,
     "against-pool": against_pool,
@@ -216,31 +190,31 @@ BLOCKS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def filled(page: str, results: Any) -> str:
+def filled(page: str, results: Any, profile: str) -> str:
     """Replace every table of the page."""
-    for name, make in BLOCKS.items():
+    blocks = {name: make(results) for name, make in BLOCKS.items()}
+    for name, block in {"study": study_facts(results, profile), **blocks}.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         if not re.search(pattern, page, re.DOTALL):
             raise ValueError(f"the page has no place for the table {name!r}")
-        block = make(results)
         page = re.sub(
             pattern, lambda found, b=block: f"{found[1]}{b}\n{found[2]}", page, flags=re.DOTALL
         )
     return page
 
 
-def _main(results: Any) -> Any:
+def _main(results: pd.DataFrame) -> pd.DataFrame:
     """The rows at the main graph size and alpha = 0.1, or 0 for the plain ratio."""
     part = main_part(results)
     return part[part["alpha"].isin([ALPHA, 0.0])]
 
 
-def _places(table: Any) -> list[tuple[str, int]]:
+def _places(table: pd.DataFrame) -> list[tuple[str, int]]:
     present = set(zip(table["scenario"], table["n"], strict=True))
     return [(s, n) for s in SCENARIOS for n in sorted(set(table["n"])) if (s, n) in present]
 
 
-def _factors(results: Any, methods: list[str], baseline: str) -> str:
+def _factors(results: pd.DataFrame, methods: list[str], baseline: str) -> str:
     part = _main(results)
     tables = {name: factor_table(part, name, baseline) for name in methods}
     places = _places(error_table(part))
@@ -248,7 +222,14 @@ def _factors(results: Any, methods: list[str], baseline: str) -> str:
     return _markdown(["scenario", "n", *methods], rows)
 
 
-def _factor_at(table: Any, scenario: str, n: int) -> str:
+def _error_at(by_method: pd.DataFrame, method: str) -> str:
+    if method not in by_method.index:
+        return "-"
+    row = by_method.loc[method]
+    return _interval(row["error"], row["error_low"], row["error_high"])
+
+
+def _factor_at(table: pd.DataFrame, scenario: str, n: int) -> str:
     if not len(table):
         return "-"
     here = table[(table["scenario"] == scenario) & (table["n"] == n)]
@@ -280,14 +261,8 @@ def _markdown(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(folder: str) -> None:
-    """Write everything."""
-    results = load_results(folder)
-    write_tables(folder, HERE / "paper")
-    draw_figures(folder, FIGURES)
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
-    print(f"wrote {PAGE.name}, docs/{FIGURES.name}/ and studies/paper/")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def write_page(results: pd.DataFrame, profile: str, path: Path) -> None:
+    """Write the page with its tables replaced."""
+    text = filled(PAGE.read_text(encoding="utf-8"), results, profile)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

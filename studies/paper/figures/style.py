@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from graphratio._utils.files import appearing
-from graphratio._utils.optional import import_optional
-from graphratio.plotting.style import INK
-
+INK = "#222222"
 # The palette of Okabe and Ito, which readers with any kind of colour vision tell apart; markers
 # and the labels at the lines say the same once more.
 COLOURS: Mapping[str, str] = {
@@ -56,33 +57,29 @@ _SETTINGS = {
 _LABEL_GAP = 0.065
 
 
-def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that says how to get it."""
-    return import_optional("matplotlib.pyplot", "plot", "drawing figures")
-
-
 def settings() -> AbstractContextManager[Any]:
     """Context in which figures of the study are drawn."""
-    context: AbstractContextManager[Any] = pyplot().rc_context(_SETTINGS)
-    return context
+    return plt.rc_context(_SETTINGS)
 
 
-def save(figure: Any, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure in every format and let go of it."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{kind}" for kind in formats]
+    paths = [folder / f"{name}.{kind}" for kind in FORMATS]
     for path in paths:
         # Without the date, which would make every file a new one.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        with appearing(path) as rough:
-            figure.savefig(
-                rough, format=path.suffix[1:], dpi=144, metadata=metadata, facecolor="white"
-            )
-    pyplot().close(figure)
+        figure.savefig(path, dpi=144, metadata=metadata, facecolor="white")
+    plt.close(figure)
     return paths
 
 
-def sample_sizes(ax: Any, values: Iterable[float], *, log: bool = True) -> None:
+def title(figure: Figure, text: str, size: float = 10.5) -> None:
+    """Write a title at the left, above all panels."""
+    figure.suptitle(text, fontsize=size, x=0.01, ha="left")
+
+
+def sample_sizes(ax: Axes, values: Iterable[float], *, log: bool = True) -> None:
     """Put the values that were run, and only those, on the horizontal axis."""
     ticks = sorted(set(values))
     if log:
@@ -102,9 +99,8 @@ def seeds(count: int) -> str:
     return f"{count} seed" if count == 1 else f"{count} seeds"
 
 
-def log_axis(ax: Any) -> None:
+def log_axis(ax: Axes) -> None:
     """Make the vertical axis logarithmic, with ticks that can be read; after drawing."""
-    ticker = import_optional("matplotlib.ticker", "plot", "drawing figures")
     ax.set_yscale("log")
     low, high = np.log10(ax.get_ylim())
     steps = (1, 2, 5) if high - low < 2.5 else (1,)
@@ -129,9 +125,8 @@ def _tick(value: float, position: int | None = None) -> str:
     return f"${factor}10^{{{exponent}}}$"
 
 
-def far_axis(ax: Any, scale: float, top: float) -> None:
+def far_axis(ax: Axes, scale: float, top: float) -> None:
     """Linear up to about `scale` and logarithmic beyond, up to `top`."""
-    ticker = import_optional("matplotlib.ticker", "plot", "drawing figures")
     first = math.ceil(math.log10(scale))
     last = math.ceil(math.log10(top))
     ax.set_yscale("symlog", linthresh=10.0**first, linscale=1.5)
@@ -141,7 +136,7 @@ def far_axis(ax: Any, scale: float, top: float) -> None:
     ax.yaxis.set_minor_locator(ticker.NullLocator())
 
 
-def label_ends(ax: Any, ends: Mapping[str, tuple[float, float]]) -> None:
+def label_ends(ax: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
     """Write names at the right ends of lines, moved apart where they would overlap.
 
     `ends` gives x and y of the last point of every line, in the units of the data. The limits

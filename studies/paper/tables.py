@@ -13,47 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from graphratio._utils.exceptions import InputError
-from graphratio._utils.files import appearing
-from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray
-from graphratio.experiments.methods import METHODS
-from graphratio.experiments.store import Store
+from studies.paper.methods import METHODS
 
 RUN = ["scenario", "method", "n_nodes", "n", "alpha", "n_points"]
 _CONFIDENCE = 0.95
 
 
-def load_results(folder: str | Path) -> Any:
-    """Read the results of a study: one row per node and run, as a pandas frame.
-
-    Parameters
-    ----------
-    folder : path
-        Where `run` wrote to; or a folder with only its table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, load_results, run
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> results = load_results(folder)
-    >>> len(results), sorted(set(results["method"]))
-    (32, ['POOL', 'RULSIF'])
-    """
-    return Store(folder).results()
-
-
-def run_errors(results: Any) -> Any:
+def run_errors(results: pd.DataFrame) -> pd.DataFrame:
     """The paper's measure: the mean over nodes of the squared errors, one row per run.
 
-    Columns: those of `RUN`, seed, error, and the share of the variance of the true ratio that
-    the error is (`relative_error`): 0 for the true ratio, 1 for the estimate "no change". It
-    allows a comparison across alpha, where errors themselves are about different targets.
+    Columns: those of `RUN`, seed, error, and `relative_error`, the error divided by the variance
+    of the true ratio: 0 for the true ratio, 1 for the estimate "no change". Use it to compare
+    different alphas: there the errors themselves refer to different ratios.
     """
     rows = results.assign(variance=2.0 * results["divergence_true"])
     rows.loc[rows["divergence"] != "Pearson", "variance"] = np.nan
@@ -67,7 +41,7 @@ def run_errors(results: Any) -> Any:
     return runs.drop(columns="variance")
 
 
-def error_table(results: Any) -> Any:
+def error_table(results: pd.DataFrame) -> pd.DataFrame:
     """Errors of every method over seeds.
 
     Returns
@@ -75,19 +49,8 @@ def error_table(results: Any) -> Any:
     frame
         One row per scenario, method, n_nodes, n and alpha: `n_seeds`; the geometric mean over
         seeds of the error (`error`), the ends of its 95 % interval (`error_low`, `error_high`),
-        the smallest and the largest error of a seed; `mean_error`, the plain mean; the same as
-        for the error for `relative_error`; `seconds`, the median of the processor time of a fit.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, error_table, load_results, run
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> table = error_table(load_results(folder))
-    >>> table[["scenario", "method", "n_seeds"]].to_numpy().tolist()
-    [['Ia', 'POOL', 2], ['Ia', 'RULSIF', 2]]
+        the smallest and the largest error of a seed; `mean_error`, the plain mean; the same
+        columns for `relative_error`; `seconds`, the median processor time of a fit.
     """
     rows = []
     for key, part in run_errors(results).groupby(RUN, sort=False):
@@ -96,17 +59,17 @@ def error_table(results: Any) -> Any:
             row[name], row[f"{name}_low"], row[f"{name}_high"] = on_logs(part[name].to_numpy())
             row |= {f"{name}_smallest": part[name].min(), f"{name}_largest": part[name].max()}
         rows.append(row | {"mean_error": part["error"].mean(), "seconds": part["seconds"].median()})
-    return frame_of(rows)
+    return pd.DataFrame(rows)
 
 
-def order_table(results: Any, alpha: float = 0.1) -> Any:
+def order_table(results: pd.DataFrame, alpha: float = 0.1) -> pd.DataFrame:
     """The order of methods on every scenario and n, each compared with the next better one.
 
     Parameters
     ----------
     results : frame
     alpha : float
-        Of the methods that estimate a relative ratio; the others are judged at alpha = 0.
+        The one of the methods that estimate a relative ratio; the others have alpha = 0.
 
     Returns
     -------
@@ -115,16 +78,6 @@ def order_table(results: Any, alpha: float = 0.1) -> Any:
         (geometric mean over seeds of this method's error over that of the method ranked before
         it) with its 95 % interval (`factor_low`, `factor_high`), and `clear`, whether the
         interval excludes 1.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, load_results, order_table, run
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> order_table(load_results(folder))["rank"].tolist()
-    [1, 2]
     """
     runs = run_errors(results)
     runs = runs[runs["alpha"].isin([alpha, 0.0])]
@@ -151,10 +104,12 @@ def order_table(results: Any, alpha: float = 0.1) -> Any:
                 row["clear"] = bool(row["factor_low"] > 1.0)
             rows.append(row)
             before = method
-    return frame_of(rows)
+    return pd.DataFrame(rows)
 
 
-def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -> Any:
+def factor_table(
+    results: pd.DataFrame, method: str, baseline: str, alpha: float = 0.1
+) -> pd.DataFrame:
     """How many times larger the error of a method is than that of another, on the same data.
 
     Parameters
@@ -162,7 +117,7 @@ def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -
     results : frame
     method, baseline : str
     alpha : float
-        Of each of the two, if it estimates a relative ratio.
+        The one of each of the two methods that estimates a relative ratio.
 
     Returns
     -------
@@ -170,17 +125,6 @@ def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -
         One row per scenario, n_nodes and n: `n_seeds`, and the geometric mean over seeds of
         error of `method` / error of `baseline` with its 95 % interval (`factor`, `factor_low`,
         `factor_high`).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, factor_table, load_results, run
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> table = factor_table(load_results(folder), method="RULSIF", baseline="POOL")
-    >>> table["n_seeds"].tolist()
-    [2]
     """
     runs = run_errors(results)
     key = ["scenario", "n_nodes", "n", "seed"]
@@ -194,29 +138,18 @@ def factor_table(results: Any, method: str, baseline: str, alpha: float = 0.1) -
         centre, low, high = on_logs(part.to_numpy())
         row = dict(zip(key, place, strict=False)) | {"n_seeds": len(part)}
         rows.append(row | {"factor": centre, "factor_low": low, "factor_high": high})
-    return frame_of(rows)
+    return pd.DataFrame(rows)
 
 
-def divergence_table(results: Any) -> Any:
+def divergence_table(results: pd.DataFrame) -> pd.DataFrame:
     """Estimated divergences of the groups of nodes, beside the true ones.
 
     Returns
     -------
     frame
-        One row per scenario, method, n_nodes, n, alpha and group: the true divergence, and of
-        the estimates at all nodes and seeds the mean, the median, the quartiles and the bias
-        (mean minus truth).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, divergence_table, load_results, run
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> table = divergence_table(load_results(folder))
-    >>> sorted(set(table["group"]))
-    ['C1', 'C2', 'C3', 'C4']
+        One row per scenario, method, n_nodes, n, alpha and group: the true divergence,
+        and over the estimates at all nodes and seeds the mean, the median, the quartiles and the
+        bias (mean minus truth).
     """
     rows = []
     for key, part in results.groupby([*RUN, "group"], sort=False):
@@ -234,55 +167,26 @@ def divergence_table(results: Any) -> Any:
                 "bias": estimated.mean() - true,
             }
         )
-    return frame_of(rows)
+    return pd.DataFrame(rows)
 
 
-def write_tables(folder: str | Path, output: str | Path) -> list[Path]:
-    """Write the tables of a study as CSV files: errors, order and divergences.
-
-    Parameters
-    ----------
-    folder : path
-        Where `run` wrote to.
-    output : path
-        Folder for the tables, created if need be.
-
-    Returns
-    -------
-    list of path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from graphratio.experiments import Grid, run, write_tables
-    >>> grid = Grid(("Ia",), ("POOL", "RULSIF"), (20,), graph_sizes=(8,), seeds=2, n_points=50)
-    >>> folder = tempfile.mkdtemp()
-    >>> report = run(folder, grids=[grid], workers=1, table_format="csv")
-    >>> [path.name for path in write_tables(folder, tempfile.mkdtemp())]
-    ['errors.csv', 'order.csv', 'divergences.csv']
-    """
-    results = load_results(folder)
-    target = Path(output)
-    target.mkdir(parents=True, exist_ok=True)
-    written = []
+def write_tables(results: pd.DataFrame, folder: Path) -> None:
+    """Write errors.csv, order.csv and divergences.csv into a folder, created if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, table in (
         ("errors", error_table(results)),
         ("order", order_table(results)),
         ("divergences", divergence_table(results)),
     ):
-        written.append(target / f"{name}.csv")
-        with appearing(written[-1]) as rough:
-            table.to_csv(rough, index=False, float_format="%.6g", lineterminator="\n")
-    return written
+        path = folder / f"{name}.csv"
+        table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
-def main_part(results: Any) -> Any:
-    """The rows at the graph size of the study, which is the one with the most runs.
+def main_part(results: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the main graph size, which has the most runs.
 
-    The others are there for the comparison of graph sizes.
+    The other sizes serve the comparison of graph sizes.
     """
-    if not len(results):
-        raise InputError("there are no results", "Run the study first")
     runs = results[[*RUN, "seed"]].drop_duplicates()
     return results[results["n_nodes"] == runs["n_nodes"].value_counts().idxmax()]
 
@@ -293,7 +197,7 @@ def in_order(methods: Any) -> list[str]:
     return [name for name in METHODS if name in present]
 
 
-def on_logs(values: FloatArray) -> tuple[float, float, float]:
+def on_logs(values: np.ndarray) -> tuple[float, float, float]:
     """Geometric mean and its interval; the interval is NaN for a single value."""
     logs = np.log(values)
     centre = float(logs.mean())
@@ -303,8 +207,3 @@ def on_logs(values: FloatArray) -> tuple[float, float, float]:
         stats.t.ppf(0.5 + _CONFIDENCE / 2, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     )
     return math.exp(centre), math.exp(centre - reach), math.exp(centre + reach)
-
-
-def frame_of(rows: list[dict[str, Any]]) -> Any:
-    """A pandas frame of rows given as dicts."""
-    return import_optional("pandas", "frame", "a table of results").DataFrame(rows)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
 
-from graphratio.experiments.figures import _style
-from graphratio.experiments.figures.convergence import draw_lines
-from graphratio.experiments.methods import PAPER_METHODS
-from graphratio.experiments.tables import error_table, in_order, main_part
+from studies.paper.figures import style
+from studies.paper.figures.convergence import draw_lines
+from studies.paper.methods import PAPER_METHODS
+from studies.paper.tables import error_table, in_order, main_part
 
 
-def draw_alpha(results: Any, scenario: str) -> Any:
+def draw_alpha(results: pd.DataFrame, scenario: str) -> Figure:
     """Error of the relative methods against alpha, one column of panels per sample size.
 
     Above the errors as the paper compares them. They belong to different ratios: the smaller
@@ -22,17 +24,13 @@ def draw_alpha(results: Any, scenario: str) -> Any:
     results : frame
         The sample sizes with more than one alpha are drawn.
     scenario : str
-
-    Returns
-    -------
-    matplotlib Figure
     """
     table = error_table(main_part(results[results["scenario"] == scenario]))
     table = table[table["alpha"] > 0]
     several = table.groupby("n")["alpha"].nunique() > 1
     sizes = list(several.index[several]) or [table["n"].min()]
     methods = [name for name in in_order(table["method"]) if name in PAPER_METHODS]
-    figure, grid = _style.pyplot().subplots(
+    figure, grid = plt.subplots(
         2,
         len(sizes),
         figsize=(3.4 + 2.7 * len(sizes), 5.6),
@@ -45,19 +43,17 @@ def draw_alpha(results: Any, scenario: str) -> Any:
         part = table[table["n"] == n]
         for ax, value in zip(grid[:, column], ("error", "relative_error"), strict=True):
             ends = draw_lines(ax, part, methods, value, x="alpha")
-            _style.log_axis(ax)
+            style.log_axis(ax)
             if n == sizes[-1]:
-                _style.label_ends(ax, ends)
+                style.label_ends(ax, ends)
         grid[0, column].set_title(f"n = {n}")
         grid[1, column].axhline(1.0, color="#777777", lw=0.8, ls=":")
         grid[1, column].set_xlabel("alpha")
     grid[0, 0].set_ylabel("mean squared error")
     grid[1, 0].set_ylabel("error / variance of the ratio\n(dotted: estimate “no change”)")
-    figure.suptitle(
+    style.title(
+        figure,
         f"Scenario {scenario}: sensitivity to alpha. "
-        f"Geometric mean and range of {_style.seeds(table['n_seeds'].max())}",
-        fontsize=10.5,
-        x=0.01,
-        ha="left",
+        f"Geometric mean and range of {style.seeds(table['n_seeds'].max())}",
     )
     return figure

@@ -1,19 +1,16 @@
-"""What the study consists of: cells, grids of cells, and profiles of different length."""
+"""The content of the study: cells, grids of cells, and profiles of different length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
-from graphratio._utils.parameters import check_choice, check_integer, check_real
-from graphratio.datasets.behaviours import BEHAVIOURS
-from graphratio.experiments.methods import METHODS, PAPER_METHODS
+from studies.paper.methods import PAPER_METHODS, PLAIN
 
-SCENARIOS = tuple(BEHAVIOURS)
+SCENARIOS = ("Ia", "Ib", "IIa", "IIb")
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Cell:
     alpha : float in [0, 1)
         0 for the methods that estimate the plain ratio.
     seed : int
-        Of the data set, which is the same for all methods and alphas.
+        Seed of the data set, which is the same for all methods and alphas.
     n_points : int
         Fresh points per node on which the error is measured; 10,000 in the paper.
 
@@ -51,7 +48,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Name of the cell, different for different cells, fit for a file name."""
+        """A file name that no other cell has."""
         return (
             f"{self.scenario}_{self.method}_n{self.n}_N{self.n_nodes}"
             f"_alpha{self.alpha:g}_seed{self.seed}_points{self.n_points}"
@@ -60,23 +57,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """All combinations of some values.
+    """All combinations of some values, with the seeds 0 .. seeds - 1.
 
-    Methods that estimate the plain ratio are run once per data set, with alpha 0, whatever
-    `alphas` holds.
-
-    Parameters
-    ----------
-    scenarios, methods : sequence of str
-    sizes : sequence of int
-        Observations in each sample of each node, n.
-    graph_sizes : sequence of int
-        Numbers of nodes, N.
-    alphas : sequence of float in (0, 1)
-    seeds : int
-        The seeds are 0 .. seeds - 1.
-    n_points : int, default 10_000
-        Fresh points per node.
+    Methods that estimate the plain ratio run once per data set, with alpha 0.
 
     Examples
     --------
@@ -94,33 +77,11 @@ class Grid:
     seeds: int = 10
     n_points: int = 10_000
 
-    def __post_init__(self) -> None:
-        for name in self.scenarios:
-            check_choice(name, "scenario", SCENARIOS)
-        for name in self.methods:
-            check_choice(name, "method", list(METHODS))
-        for size in self.sizes:
-            check_integer(size, "n", low=2)
-        for size in self.graph_sizes:
-            check_integer(size, "n_nodes", low=8)
-        for alpha in self.alphas:
-            check_real(alpha, "alpha", low=0, high=1)
-        check_integer(self.seeds, "seeds", low=1)
-        check_integer(self.n_points, "n_points", low=1)
-        unequal = [size for size in self.graph_sizes if size % 4]
-        clustered = [name for name in self.scenarios if name in ("Ia", "Ib")]
-        if unequal and clustered:
-            raise InputError(
-                f"scenarios {listing(clustered)} have four equal clusters, "
-                f"but n_nodes is {listing(unequal)}",
-                "Use multiples of 4",
-            )
-
     def __iter__(self) -> Iterator[Cell]:
         for scenario, method, n, n_nodes in product(
             self.scenarios, self.methods, self.sizes, self.graph_sizes
         ):
-            alphas = self.alphas if METHODS[method].relative else (0.0,)
+            alphas = (0.0,) if method in PLAIN else self.alphas
             for alpha, seed in product(alphas, range(self.seeds)):
                 yield Cell(scenario, method, n, n_nodes, alpha, seed, self.n_points)
 
@@ -134,7 +95,7 @@ _GRAPH_SIZES = (52, 100, 200, 400)
 
 def _study(seeds: int, alpha_sizes: tuple[int, ...]) -> tuple[Grid, ...]:
     """The whole study; all alphas at `alpha_sizes` only, 0.1 at every n."""
-    relative = tuple(name for name in PAPER_METHODS if METHODS[name].relative)
+    relative = tuple(name for name in PAPER_METHODS if name not in PLAIN)
     return (
         Grid(sizes=_SIZES, seeds=seeds),
         Grid(methods=relative, sizes=alpha_sizes, alphas=_ALPHAS, seeds=seeds),
@@ -155,18 +116,17 @@ PROFILES: Mapping[str, tuple[Grid, ...]] = {
 }
 
 
-def ordered(grids: Iterable[Iterable[Cell]]) -> list[Cell]:
-    """Every cell once, seed by seed, and within a seed in a fixed random order.
+def cells_of(profile: str) -> list[Cell]:
+    """List every cell of a profile once: seed by seed, in a fixed random order within a seed.
 
     So an interrupted run has whole seeds, and the time per cell does not drift, which makes the
-    remaining time that is shown a fair one.
+    estimate of the remaining time a fair one.
 
     Examples
     --------
-    >>> grid = Grid(methods=("POOL",), seeds=2)
-    >>> [cell.seed for cell in ordered([grid, grid])]
-    [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> [cell.seed for cell in cells_of("quick")] == [0] * 72 + [1] * 72
+    True
     """
-    cells = list(dict.fromkeys(cell for grid in grids for cell in grid))
+    cells = list(dict.fromkeys(cell for grid in PROFILES[profile] for cell in grid))
     shuffle = np.random.default_rng(0).permutation(len(cells))
     return sorted((cells[i] for i in shuffle), key=lambda cell: cell.seed)
