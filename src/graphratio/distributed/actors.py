@@ -20,7 +20,7 @@ from graphratio._utils.allocator import keep_freed_memory
 from graphratio._utils.exceptions import GraphRatioError
 from graphratio._utils.threads import single_thread
 from graphratio.distributed.lifesigns import LifeSigns
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import (
     Call,
     Mail,
@@ -51,7 +51,7 @@ class PartitionHost:
         keep_freed_memory()
         self.partition: Partition | None = None
 
-    def build(self, plan: Plan, source: Source) -> Answer:
+    def build(self, plan: PartitionPlan, source: Source) -> Answer:
         """Make the partition and load its data."""
         return self._guarded(lambda: self._build(plan, source))
 
@@ -63,7 +63,7 @@ class PartitionHost:
         partition = self.partition
         return self._guarded(lambda: partition.run(method, inbox, arguments))
 
-    def _build(self, plan: Plan, source: Source) -> None:
+    def _build(self, plan: PartitionPlan, source: Source) -> None:
         self.partition = Partition(plan, source)
 
     def _guarded(self, work: Callable[[], Any]) -> Answer:
@@ -83,7 +83,7 @@ class DaskPartitions(PartitionedEngine):
     ----------
     client : distributed.Client
         Closed with the engine.
-    plans : sequence of Plan
+    plans : sequence of PartitionPlan
     sources : sequence of NodeSamples or callable
     timeout : float
         Seconds without a sign of life.
@@ -97,7 +97,7 @@ class DaskPartitions(PartitionedEngine):
     def __init__(
         self,
         client: Any,
-        plans: Sequence[Plan],
+        plans: Sequence[PartitionPlan],
         sources: Sequence[Source],
         timeout: float,
         load_timeout: float,

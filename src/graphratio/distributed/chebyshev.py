@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
-from graphratio.distributed.node_inverses import BlockJacobi, HalfSum
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodesAlone
 from graphratio.solvers.preconditioners.mean_field import mean_field
 from graphratio.solvers.stacks import Linear, Selection, pick
 
@@ -51,6 +51,14 @@ class LocalBasis:
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Chebyshev:
         """Approximate inverse of w + lam (lap + gam I)."""
         return Chebyshev.of(self.laplacian.astype(self.dtype), w, lam, gam)
+
+    def to_nodes(self, x: FloatArray) -> FloatArray:
+        """Nothing to do."""
+        return x
+
+    def from_nodes(self, x: FloatArray) -> FloatArray:
+        """Nothing to do."""
+        return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,32 +142,18 @@ class Chebyshev:
         )
 
 
-class Identity:
-    """No preconditioner."""
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """A copy."""
-        return x.copy()
-
-    def restrict(self, candidates: Selection) -> Identity:
-        """Nothing depends on the candidates."""
-        return self
-
-
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
     """Approximate inverse of a partition's own part of the Hessian.
 
     Parameters
     ----------
-    name : {"mean field", "blocks", "mixed", "none"}
-        Every A_v replaced by their mean; the diagonal blocks; half the sum of both; nothing.
+    name : {"mean field", "blocks", "mixed"}
+        Every A_v replaced by their mean; the diagonal blocks; half the sum of both.
     objective : GraphObjective
         Of the partition.
     basis : LocalBasis
     """
-    if name == "none":
-        return Identity()
     if name == "mean field":
         return mean_field(objective, basis)
-    blocks = BlockJacobi.of(objective)
+    blocks = NodesAlone.of(objective, basis, basis.dtype)
     return blocks if name == "blocks" else HalfSum(mean_field(objective, basis), blocks)

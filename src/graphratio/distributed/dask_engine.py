@@ -13,7 +13,7 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.distributed.actors import DaskPartitions
 from graphratio.distributed.lifesigns import LifeSigns
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Message
 from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Source
@@ -120,7 +120,7 @@ class DaskEngine(EngineSettings):
             raise EngineError("the cluster has no workers", "Start some, or pass partitions=")
         return min(count, graph.n_nodes)
 
-    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> DaskPartitions:
+    def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> DaskPartitions:
         """Connect; the partitions are still empty."""
         return DaskPartitions(
             self._connect(),

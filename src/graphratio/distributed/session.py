@@ -17,8 +17,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples, Scaling
 from graphratio.data.validation import read_only
 from graphratio.distributed.coarse import coarse_modes
-from graphratio.distributed.colouring import colour_nodes
-from graphratio.distributed.conjugate import Problem
+from graphratio.distributed.conjugate import PartitionedSystem
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
 from graphratio.distributed.recovery import Fleet
 from graphratio.distributed.settings import EngineSettings
@@ -36,7 +35,6 @@ class Session:
     partitioning : Partitioning
     modes : ndarray of shape (k,)
         Lowest eigenvalues of the Laplacian.
-    n_colours : int
     sizes : ndarray of shape (n_nodes, 2)
     feature_names : tuple of str
     scaling : Scaling or None
@@ -47,16 +45,15 @@ class Session:
     graph: Graph
     partitioning: Partitioning
     modes: FloatArray
-    n_colours: int
     sizes: IntArray
     feature_names: tuple[str, ...]
     scaling: Scaling | None
     backend: Backend
 
-    def problem(self, lam: FloatArray, gam: FloatArray) -> Problem:
-        """The system for pairs of penalties."""
+    def system(self, lam: FloatArray, gam: FloatArray) -> PartitionedSystem:
+        """The linear system for pairs of penalties."""
         graph = self.graph
-        return Problem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
+        return PartitionedSystem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
 
 
 @contextmanager
@@ -74,8 +71,7 @@ def open_session(
     """
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
-    colours = colour_nodes(graph)
-    plans = make_plans(graph, partitioning, vectors, colours)
+    plans = make_plans(graph, partitioning, vectors)
     loader: Any = settings.loader
     sources: list[Source] = [
         loader if samples is None else nodes_of(samples, plan.nodes) for plan in plans
@@ -90,17 +86,7 @@ def open_session(
             replies = fleet.ask("describe")
             names, scaling, backend = _agreed(replies)
             sizes = fleet.whole([reply[0] for reply in replies]).astype(np.intp)
-            yield Session(
-                fleet,
-                graph,
-                partitioning,
-                modes,
-                int(colours.max()) + 1,
-                sizes,
-                names,
-                scaling,
-                backend,
-            )
+            yield Session(fleet, graph, partitioning, modes, sizes, names, scaling, backend)
     finally:
         engine.close()
 

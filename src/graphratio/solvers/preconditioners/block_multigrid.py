@@ -23,90 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
-from graphratio.solvers.stacks import Selection, pick, times
+from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
+from graphratio.solvers.stacks import Selection, times
 
 # Unknowns of the last level up to which it is solved exactly: a moment's work.
 LARGEST_LAST = 3000
 
 # Damping of the node-by-node inverse, divided by the bound on the eigenvalues it leaves.
 DAMPING = 4 / 3
-
-# Share of the mean eigenvalue of a block that its ridge has at least, so that rounding in
-# single precision cannot make the inverse indefinite.
-SMALLEST_RIDGE = 1e-7
-
-# Up to this many candidates an inverse for each costs less than the eigenvectors for all.
-FEW_CANDIDATES = 3
-
-# Nodes whose blocks are inverted at once.
-CHUNK = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class NodeInverses:
-    """Inverses of A_v + ridge_v I at every node.
-
-    For a few candidates the inverses themselves; for many, whose ridges differ, the eigenvectors
-    of the A_v, which they share.
-
-    Attributes
-    ----------
-    blocks : ndarray of shape (n, n_candidates, m, m) or (n, m, m)
-        Inverses or eigenvectors.
-    scale : ndarray of shape (n, n_candidates, m), or None with inverses
-        Reciprocals of the eigenvalues.
-    """
-
-    blocks: FloatArray
-    scale: FloatArray | None
-
-    @classmethod
-    def of(cls, second: FloatArray, ridge: FloatArray, damping: float) -> NodeInverses:
-        """Set up from blocks of shape (n, m, m) and ridges of shape (n, n_candidates)."""
-        n, m, _ = second.shape
-        floor = SMALLEST_RIDGE * np.einsum("vii->v", second) / m
-        ridge = np.maximum(ridge, floor[:, np.newaxis]).astype(np.float32)
-        n_candidates = ridge.shape[1]
-        few = n_candidates <= FEW_CANDIDATES
-        blocks = np.empty((n, n_candidates, m, m) if few else (n, m, m), dtype=np.float32)
-        scale = None if few else np.empty((n, n_candidates, m), dtype=np.float32)
-        unit = np.eye(m, dtype=np.float32)
-
-        def work(i: int) -> None:
-            nodes = slice(i * CHUNK, (i + 1) * CHUNK)
-            part = second[nodes].astype(np.float32, copy=False)
-            if scale is None:
-                shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
-                inverse = np.linalg.inv(shifted)
-                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 1, 3, 2))
-            else:
-                eigenvalues, blocks[nodes] = np.linalg.eigh(part)
-                data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
-                scale[nodes] = damping / (ridge[nodes, :, np.newaxis] + data)
-
-        in_parallel(work, -(-n // CHUNK))
-        return cls(blocks, scale)
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Solve every node by itself, shape (n, n_candidates, m)."""
-        if self.scale is None:
-            return np.asarray((x[:, :, np.newaxis] @ self.blocks)[:, :, 0])
-        rotated = x @ self.blocks
-        rotated *= self.scale
-        return np.asarray(rotated @ self.blocks.transpose(0, 2, 1))
-
-    def restrict(self, candidates: Selection) -> NodeInverses:
-        """Keep some of the candidates."""
-        if self.scale is None:
-            # Large, so not copied without need.
-            whole = candidates.dtype == bool and bool(candidates.all())
-            return self if whole else replace(self, blocks=self.blocks[:, candidates])
-        return replace(self, scale=pick(self.scale, candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +82,7 @@ class BlockMultigrid:
         else:
             ridge = lam * (np.diagonal(hierarchy.laplacian)[:, np.newaxis])
             ridge = ridge + lam * gam * np.diagonal(hierarchy.mass)[:, np.newaxis]
-            inverses.append(NodeInverses.of(blocks, ridge, 1.0))
+            inverses.append(NodeInverses.of(blocks, ridge))
         single = np.float32
         return cls(
             basis, hierarchy.levels, second, inverses, lam.astype(single), gam.astype(single), last
