@@ -23,7 +23,7 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodesAlone
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
 from graphratio.solvers.preconditioners.mean_field import mean_field
 from graphratio.solvers.stacks import Linear, Selection, pick
 
@@ -51,14 +51,6 @@ class LocalBasis:
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Chebyshev:
         """Approximate inverse of w + lam (lap + gam I)."""
         return Chebyshev.of(self.laplacian.astype(self.dtype), w, lam, gam)
-
-    def to_nodes(self, x: FloatArray) -> FloatArray:
-        """Nothing to do."""
-        return x
-
-    def from_nodes(self, x: FloatArray) -> FloatArray:
-        """Nothing to do."""
-        return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,5 +147,5 @@ def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Li
     """
     if name == "mean field":
         return mean_field(objective, basis)
-    blocks = NodesAlone.of(objective, basis, basis.dtype)
+    blocks = node_blocks(objective, basis.dtype)
     return blocks if name == "blocks" else HalfSum(mean_field(objective, basis), blocks)

@@ -9,12 +9,12 @@ from typing import Any
 from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import Label
 from graphratio.distributed.partition import PartitionPlan
-from graphratio.distributed.protocol import Call, Message, PartitionedEngine, Reply
+from graphratio.distributed.protocol import Call, Engine, Message, Reply
 from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Partition, Source
 
 
-class LocalPartitions(PartitionedEngine):
+class LocalPartitions(Engine):
     """Partitions as objects of this process.
 
     Everything that crosses a border is pickled, so that partitions share no memory.

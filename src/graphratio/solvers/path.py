@@ -17,7 +17,11 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis
 from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
 from graphratio.solvers.iterates import StackIterates
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodesAlone
+from graphratio.solvers.preconditioners.block_jacobi import (
+    HalfSum,
+    InCoordinates,
+    node_blocks,
+)
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.preconditioners.corrections import with_own_means
 from graphratio.solvers.preconditioners.mean_field import mean_field
@@ -160,7 +164,9 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
         return BlockMultigrid.of(objective, basis, basis.hierarchy)
     field = with_own_means(mean_field(objective, basis), objective, basis)
-    return field if name == "kronecker" else HalfSum(field, NodesAlone.of(objective, basis))
+    if name == "kronecker":
+        return field
+    return HalfSum(field, InCoordinates(node_blocks(objective), basis))
 
 
 class _System:

@@ -8,13 +8,14 @@ partitions pays sooner than the levels of `block_multigrid`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.bases import Basis
 from graphratio.solvers.stacks import Linear, Selection, pick
 
 # Share of the mean eigenvalue of a block that its ridge has at least, so that rounding in
@@ -96,39 +97,27 @@ class NodeInverses:
         return replace(self, scale=pick(self.scale, candidates))
 
 
-class NodeCoordinates(Protocol):
-    """Coordinates that the nodes can be reached from."""
-
-    def to_nodes(self, x: FloatArray) -> FloatArray:
-        """From these coordinates to nodes."""
-
-    def from_nodes(self, x: FloatArray) -> FloatArray:
-        """From nodes to these coordinates."""
+def node_blocks(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses:
+    """The inverses of A_v + N lam (d_v + gam) I, for an objective in Nystrom form."""
+    degrees = objective.laplacian.diagonal()[:, np.newaxis]
+    ridge = objective.shape[0] * objective.lam * (degrees + objective.gam)
+    blocks = objective.moments.second.dense(compact=dtype == np.float32)
+    return NodeInverses.of(blocks, ridge, dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class NodesAlone:
-    """The inverses of A_v + N lam (d_v + gam) I, in the coordinates of a basis."""
+class InCoordinates:
+    """Inverses at the nodes, in the coordinates of a basis."""
 
     nodes: NodeInverses
-    basis: NodeCoordinates
-
-    @classmethod
-    def of(
-        cls, objective: GraphObjective, basis: NodeCoordinates, dtype: Any = np.float32
-    ) -> NodesAlone:
-        """Set up for an objective in Nystrom form."""
-        degrees = objective.laplacian.diagonal()[:, np.newaxis]
-        ridge = objective.shape[0] * objective.lam * (degrees + objective.gam)
-        blocks = objective.moments.second.dense(compact=dtype == np.float32)
-        return cls(NodeInverses.of(blocks, ridge, dtype=dtype), basis)
+    basis: Basis
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Solve every node by itself."""
-        own = self.basis.to_nodes(x).astype(self.nodes.blocks.dtype, copy=False)
-        return self.basis.from_nodes(self.nodes.apply(own).astype(x.dtype, copy=False))
+        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
+        return self.basis.from_nodes(own.astype(x.dtype, copy=False))
 
-    def restrict(self, candidates: Selection) -> NodesAlone:
+    def restrict(self, candidates: Selection) -> InCoordinates:
         """Keep some of the candidates."""
         return replace(self, nodes=self.nodes.restrict(candidates))
 

@@ -28,7 +28,8 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.stacks import Selection, times
+from graphratio.solvers.preconditioners.corrections import DenseInverse
+from graphratio.solvers.stacks import Linear, Selection, times
 
 # Unknowns of the last level up to which it is solved exactly: a moment's work.
 LARGEST_LAST = 3000
@@ -49,10 +50,10 @@ class BlockMultigrid:
     second : list of ndarray of shape (n, m, m)
         A of every level below the finest.
     inverses : list of NodeInverses
-        One for every level, and one for the last where that is too large to be solved exactly.
+        One for every level but the last.
     lam, gam : ndarray of shape (n_candidates,)
-    last : ndarray of shape (n_candidates, n_last m, n_last m), or None
-        Inverse on the last level.
+    last : Linear
+        Inverse on the last level, exact unless that is too large.
     """
 
     basis: Basis
@@ -61,7 +62,7 @@ class BlockMultigrid:
     inverses: list[NodeInverses]
     lam: FloatArray
     gam: FloatArray
-    last: FloatArray | None
+    last: Linear
 
     @classmethod
     def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
@@ -76,13 +77,13 @@ class BlockMultigrid:
             blocks = times(level.restriction, blocks).astype(np.float32, copy=False)
             second.append(blocks)
         n, m, _ = blocks.shape
-        last = None
+        last: Linear
         if n * m <= LARGEST_LAST:
-            last = _dense_inverse(hierarchy, blocks, lam, gam)
+            last = DenseInverse(_dense_inverse(hierarchy, blocks, lam, gam))
         else:
             ridge = lam * (np.diagonal(hierarchy.laplacian)[:, np.newaxis])
             ridge = ridge + lam * gam * np.diagonal(hierarchy.mass)[:, np.newaxis]
-            inverses.append(NodeInverses.of(blocks, ridge))
+            last = NodeInverses.of(blocks, ridge)
         single = np.float32
         return cls(
             basis, hierarchy.levels, second, inverses, lam.astype(single), gam.astype(single), last
@@ -100,7 +101,7 @@ class BlockMultigrid:
             inverses=[inverse.restrict(candidates) for inverse in self.inverses],
             lam=self.lam[candidates],
             gam=self.gam[candidates],
-            last=None if self.last is None else self.last[candidates],
+            last=self.last.restrict(candidates),
         )
 
     def _below(self, depth: int, right: FloatArray) -> FloatArray:
@@ -112,11 +113,7 @@ class BlockMultigrid:
 
     def _cycle(self, depth: int, right: FloatArray) -> FloatArray:
         if depth == len(self.levels):
-            if self.last is None:
-                return self.inverses[depth].apply(right)
-            flat = right.transpose(1, 0, 2).reshape(right.shape[1], -1, 1)
-            solved = (self.last @ flat).reshape(right.shape[1], right.shape[0], right.shape[2])
-            return np.ascontiguousarray(solved.transpose(1, 0, 2))
+            return self.last.apply(right)
         level, inverse = self.levels[depth], self.inverses[depth]
         x = inverse.apply(right)
         left = right - self._operator(depth, x) if depth else right
