@@ -33,6 +33,9 @@ def test_equals_the_single_process(name, count, penalty):
     parted = gr.GRULSIF(**settings, engine=LocalEngine(count)).fit(samples, whole)
     assert parted.solution_.converged
     assert parted.solution_.residual <= 1e-10
+    # The history has the residual after every iteration, so the last one is small.
+    assert len(parted.solution_.history) == parted.solution_.n_iter
+    assert not parted.solution_.n_iter or parted.solution_.history[-1] <= 1e-10
     assert_array_equal(parted.dictionary_, one.dictionary_)
     assert_allclose(parted.coef_, one.coef_, atol=1e-7 * np.abs(one.coef_).max())
     assert_allclose(parted.divergence_, one.divergence_, atol=1e-8)
@@ -171,6 +174,8 @@ class TestLoader:
         model.save(tmp_path / "model")
         again = gr.load(tmp_path / "model")
         assert again.engine is None
+        assert again.solution_.partitions == 3
+        assert again.solution_.describe() == model.solution_.describe()
         assert model.graph_learned_ is model.graph_
         assert model.n_rounds_ == 0
         assert_array_equal(again.predict(x), model.predict(x))

@@ -15,7 +15,6 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 
 # Modes that are used: more on larger graphs, between these bounds.
@@ -44,18 +43,3 @@ def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
     else:
         modes, vectors = low_modes(graph, count, component_indicators(graph, count))
     return modes[:count], vectors[:, :count]
-
-
-def coarse_inverse(
-    blocks: FloatArray, modes: FloatArray, lam: FloatArray, gam: FloatArray
-) -> NodeInverses:
-    """Inverse of the coarse problem, on stacks of shape (k, n_candidates, m).
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (k, m, m)
-    modes : ndarray of shape (k,)
-    lam, gam : ndarray of shape (n_candidates,)
-        `lam` is N times the graph penalty.
-    """
-    return NodeInverses.of(blocks, lam * (modes[:, np.newaxis] + gam), dtype=np.float64)

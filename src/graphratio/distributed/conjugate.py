@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray
-from graphratio.distributed.coarse import coarse_inverse
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
+from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.stacks import Linear
 
 # Dropping candidates is worth more than in one process: their rows travel no more.
@@ -95,7 +95,8 @@ def _set_up(
     """Let the partitions set up their rows of the system."""
     parts = fleet.setup("set_problem", lam=system.lam, gam=system.gam, preconditioner=name)
     square, blocks = ordered_sum(parts)
-    coarse = coarse_inverse(blocks, system.modes, system.n_nodes * system.lam, system.gam)
+    penalty = system.n_nodes * system.lam * (system.modes[:, np.newaxis] + system.gam)
+    coarse = NodeInverses.of(blocks, penalty, dtype=np.float64)
     return PartitionIterates(fleet, coarse, float(np.sqrt(square)) or 1.0, progress, every)
 
 

@@ -1,9 +1,9 @@
-"""What the iteration code knows of the place where it runs.
+"""Calls to the partitions of a fit, ordered sums of their answers, and mail between them.
 
-An engine holds the partitions of one fit. A *step* calls one method on every partition; the
-values that come back are added in the order of the partitions, whatever the order in which they
-arrive, so that the sum is the same to the last bit wherever the partitions are. What a
-partition leaves in its outbox for another one is in the other's inbox at the next step.
+An engine holds the partitions of one fit. A *step* calls one method on every partition. It adds
+the values that come back in the order of the partitions, whatever the order in which they
+arrive, so that the sum is the same to the last bit wherever the partitions are. A partition
+leaves rows for another one in its outbox; they are in the other's inbox at the next step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One fit on partitions: cut the graph, load the data, and what the driver knows of them."""
+"""One fit on partitions: cut the graph, load the data, keep what the driver has to know."""
 
 from __future__ import annotations
 
