@@ -164,11 +164,6 @@ def least_disturbed(make: Callable[[Watch], Any], case: Case) -> tuple[gr.GRULSI
     return fits[0][0], 1e3 * min(float(np.median(seen.iterations)) for _, seen in fits)
 
 
-def boundary_of(model: gr.GRULSIF) -> int:
-    """Boundary rows, as the solution reports them."""
-    return int(model.solution_.method.split(",")[-1].split()[0])
-
-
 def growth() -> list[dict[str, float]]:
     """Processor time and bytes of an iteration, two partitions in this process."""
     rows = []
@@ -182,6 +177,7 @@ def growth() -> list[dict[str, float]]:
         model, seen = watched(make, case, time.process_time)
         graph, m, n = model.graph_, model.n_components_, 2 * case.n_observations
         modes = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
+        boundary = model.solution_.boundary_rows
         per_node = n * (case.dimension + m) + m * min(m, n) + ITERATES * m + modes
         rows.append(
             {
@@ -191,7 +187,7 @@ def growth() -> list[dict[str, float]]:
                 "iterations": model.solution_.n_iter,
                 "milliseconds": 1e3 * float(np.median(seen.iterations)),
                 "bytes": seen.bytes[-1],
-                "bytes_by_model": 8 * (2 * m * boundary_of(model) + 2 * (2 * modes * m + 5)),
+                "bytes_by_model": 8 * (2 * m * boundary + 2 * (2 * modes * m + 5)),
                 "megabytes": 1e-6 * sum(held_bytes(p) for p in engines[0].opened.parts.values()),
                 "megabytes_by_model": 8e-6 * graph.n_nodes * per_node,
             }

@@ -85,7 +85,8 @@ def run(job: dict) -> dict:
         "n_iter": model.solution_.n_iter,
         "residual": model.solution_.residual,
         "n_components": model.n_components_,
-        "method": model.solution_.method.split(",")[0],
+        "method": model.solution_.method,
+        "preconditioner": model.solution_.preconditioner,
     }
 
 

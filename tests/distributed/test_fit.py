@@ -10,9 +10,9 @@ from tests.problems import GRAPHS, graph
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.distributed import LocalEngine, Message, atoms, scores
+from graphratio.distributed import LocalEngine, atoms, scores
 from graphratio.distributed.chebyshev import Chebyshev
-from graphratio.exceptions import ConvergenceWarning, InputError
+from graphratio.exceptions import InputError
 from graphratio.moments.folds import assign_folds
 
 
@@ -33,6 +33,9 @@ def test_equals_the_single_process(name, count, penalty):
     parted = gr.GRULSIF(**settings, engine=LocalEngine(count)).fit(samples, whole)
     assert parted.solution_.converged
     assert parted.solution_.residual <= 1e-10
+    # The history has the residual after every iteration, so the last one is small.
+    assert len(parted.solution_.history) == parted.solution_.n_iter
+    assert not parted.solution_.n_iter or parted.solution_.history[-1] <= 1e-10
     assert_array_equal(parted.dictionary_, one.dictionary_)
     assert_allclose(parted.coef_, one.coef_, atol=1e-7 * np.abs(one.coef_).max())
     assert_allclose(parted.divergence_, one.divergence_, atol=1e-8)
@@ -111,34 +114,6 @@ def test_folds_are_those_of_one_process(monkeypatch):
     assert rng.random() == alone.random()
 
 
-def test_block_descent_reaches_the_same_answer():
-    samples, whole = ring()
-    settings = dict(bandwidth=1.2, graph_penalty=0.05, node_penalty=0.5)
-    exact = gr.GRULSIF(**settings, tol=1e-12).fit(samples, whole)
-    seen: list[Message] = []
-    model = gr.GRULSIF(
-        **settings, solver="cbcgd", tol=1e-8, engine=LocalEngine(3, observe=seen.append)
-    ).fit(samples, whole)
-    assert model.solution_.converged
-    assert "colours" in model.solution_.method
-    assert_allclose(model.coef_, exact.coef_, atol=1e-6)
-    # An update tells the neighbours about boundary nodes of its colour, and nothing else.
-    updates = [m.payload for m in seen if m.method == "descent.update" and m.outgoing]
-    assert all(len(value) == 2 for value, _ in updates)
-    per_cycle = model.solution_.n_iter
-    rows = sum(len(part) for _, outbox in updates for part in outbox.values())
-    boundary = int(model.solution_.method.split(",")[-1].split()[0])
-    assert rows == per_cycle * boundary
-
-
-def test_block_descent_does_not_claim_what_it_has_not_reached():
-    data = ring()
-    model = gr.GRULSIF(**FIXED, solver="cbcgd", max_iter=2, engine=LocalEngine(2))
-    with pytest.warns(ConvergenceWarning, match="above the tolerance"):
-        model.fit(*data)
-    assert not model.solution_.converged
-
-
 def test_a_node_without_samples_borrows():
     samples, whole = ring()
     reference = {v: samples.reference(v) for v in whole.nodes}
@@ -199,6 +174,8 @@ class TestLoader:
         model.save(tmp_path / "model")
         again = gr.load(tmp_path / "model")
         assert again.engine is None
+        assert again.solution_.partitions == 3
+        assert again.solution_.describe() == model.solution_.describe()
         assert model.graph_learned_ is model.graph_
         assert model.n_rounds_ == 0
         assert_array_equal(again.predict(x), model.predict(x))
@@ -254,7 +231,8 @@ def test_standardised_samples_keep_their_scaling():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"solver": "direct"}, "needs the whole system in one place"),
+        ({"solver": "direct"}, r'"direct" does not run on an engine.*solver="auto"'),
+        ({"solver": "cbcgd"}, r'"cbcgd" does not run on an engine.*solver="auto"'),
         ({"selection_nodes": 5}, "about fits in one process"),
         ({"max_memory": "4 GiB"}, "about fits in one process"),
         ({"adaptive": True}, "learns the edges in one process"),

@@ -8,7 +8,6 @@ from tests.problems import GRAPHS, graph
 import graphratio as gr
 from graphratio.distributed import partition_graph
 from graphratio.distributed.coarse import coarse_modes
-from graphratio.distributed.colouring import colour_nodes
 from graphratio.distributed.partition import make_plans
 from graphratio.exceptions import InputError
 
@@ -52,7 +51,7 @@ def test_the_boundary_is_small():
 def test_plans_put_the_laplacian_together(name, count):
     whole = graph(name)
     _, vectors = coarse_modes(whole)
-    plans = make_plans(whole, partition_graph(whole, count), vectors, colour_nodes(whole))
+    plans = make_plans(whole, partition_graph(whole, count), vectors)
     x = np.random.default_rng(0).normal(size=(whole.n_nodes, 3))
     product = np.empty_like(x)
     for plan in plans:
@@ -64,23 +63,6 @@ def test_plans_put_the_laplacian_together(name, count):
         assert_array_equal(plan.halo_modes, vectors[plan.halo])
     assert_allclose(product, whole.laplacian @ x, atol=1e-12)
     assert_array_equal(np.sort(np.concatenate([plan.nodes for plan in plans])), range(6))
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_neighbours_differ_in_colour(name):
-    whole = graph(name)
-    colour = colour_nodes(whole)
-    ends = whole.adjacency.tocoo()
-    assert (colour[ends.row] != colour[ends.col]).all()
-    assert colour.max() <= whole.n_neighbors.max()
-
-
-def test_colours_of_a_larger_graph():
-    lattice = grid(30)
-    colour = colour_nodes(lattice)
-    ends = lattice.adjacency.tocoo()
-    assert (colour[ends.row] != colour[ends.col]).all()
-    assert colour.max() + 1 <= 5
 
 
 class TestGivenPartitions:

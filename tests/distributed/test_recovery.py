@@ -41,21 +41,7 @@ def test_a_loss_at_any_call_changes_nothing(data, whole):
         assert_allclose(model.coef_, whole.coef_, atol=1e-7)
         assert_allclose(model.divergence_, whole.divergence_, atol=1e-7)
         assert_array_equal(model.dictionary_, whole.dictionary_)
-        assert "1 recoveries" in model.solution_.method
-
-
-def test_a_loss_during_block_descent_changes_nothing(data):
-    settings = dict(bandwidth=1.2, graph_penalty=0.05, node_penalty=1.0)
-    exact = gr.GRULSIF(**settings, tol=1e-10).fit(*data)
-    plain = FaultyEngine()
-    settings |= dict(solver="cbcgd", tol=1e-8)
-    gr.GRULSIF(**settings, engine=plain).fit(*data)
-    first = plain.log.index("descent.update")
-    for number in (first, (first + len(plain.log)) // 2, len(plain.log) - 2):
-        engine = FaultyEngine(losses={number: (1,)}, checkpoint_every=5)
-        model = gr.GRULSIF(**settings, engine=engine).fit(*data)
-        assert model.solution_.converged
-        assert_allclose(model.coef_, exact.coef_, atol=1e-6)
+        assert model.solution_.recoveries == 1
 
 
 def test_a_loss_during_selection_changes_nothing(data):
@@ -175,7 +161,7 @@ class TestGivingUp:
         engine = FaultyEngine(losses=losses, checkpoint_every=1, retries=2)
         model = gr.GRULSIF(**FIXED, tol=1e-9, engine=engine).fit(*data)
         assert_allclose(model.coef_, whole.coef_, atol=1e-7)
-        assert "4 recoveries" in model.solution_.method
+        assert model.solution_.recoveries == 4
 
 
 def test_bad_start_is_refused(data, tmp_path):

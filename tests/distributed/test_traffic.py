@@ -95,7 +95,7 @@ def iteration_bytes(messages):
 def test_bytes_of_an_iteration(run):
     """Boundary rows twice, to the driver and on, and per partition a few sums."""
     _, model, messages = run
-    boundary = int(model.solution_.method.split(",")[-1].split()[0])
+    boundary = model.solution_.boundary_rows
     totals, shapes = iteration_bytes(messages)
     assert len(totals) > 20
     n_partitions = 3

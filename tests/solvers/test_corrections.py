@@ -13,7 +13,9 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.conjugate_gradients import _iterate, _System
+from graphratio.solvers.conjugate_gradients import Progress, iterate
+from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.path import _System
 from graphratio.solvers.preconditioners.corrections import Corrected, with_own_means
 from graphratio.solvers.preconditioners.mean_field import mean_field
 
@@ -179,8 +181,9 @@ def test_clusters_save_iterations_and_leave_the_answer():
         assert apart <= 1e-5 * np.linalg.norm(truth)
     plain = CountingInverse(mean_field(objective, basis))
     rhs = np.repeat(objective.moments.first[:, np.newaxis], 5, axis=1)
-    _iterate(_System(objective, basis), plain, rhs, plain.apply(rhs), 1e-8, 300)
-    assert path.n_iter.max() < 0.7 * plain.count
+    iterates = StackIterates(_System(objective, basis), plain, rhs, plain.apply(rhs))
+    iterate(iterates, Progress.start(5), 1e-8, 300)
+    assert path.progress.n_iter.max() < 0.7 * plain.count
 
 
 class CountingInverse:

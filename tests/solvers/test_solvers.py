@@ -18,8 +18,8 @@ from graphratio.solvers import (
     solve_pcg,
 )
 from graphratio.solvers.cbcgd import curvatures, levels
-from graphratio.solvers.conjugate_gradients import PRECONDITIONERS
 from graphratio.solvers.direct import system_matrix
+from graphratio.solvers.path import PRECONDITIONERS
 
 # For every penalty: one where the data dominate, one where the graph does.
 PENALTIES = [(0.01, 1.0), (1.0, 0.1)]
@@ -53,10 +53,11 @@ def test_reported_residual_is_the_true_one(name, method):
 
 def test_auto_says_what_it_chose_and_why():
     problem = objective("path", 0.1, 0.5)
-    chosen = solve(problem, graph("path"), "auto", 1e-6, 10).method
-    assert chosen == "direct, chosen automatically: only 24 unknowns"
+    chosen = solve(problem, graph("path"), "auto", 1e-6, 10)
+    assert (chosen.method, chosen.reason) == ("direct", "only 24 unknowns")
+    assert chosen.describe() == "direct, chosen automatically: only 24 unknowns"
     alone = objective("edgeless", 0.1, 0.5)
-    assert "no edges" in solve(alone, graph("edgeless"), "auto", 1e-6, 10).method
+    assert "no edges" in solve(alone, graph("edgeless"), "auto", 1e-6, 10).reason
 
 
 @pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
@@ -69,7 +70,7 @@ def test_all_candidates_at_once_equal_one_at_a_time(preconditioner, name):
     for c in range(len(lam)):
         truth = dense_solution(problem, c)
         assert np.linalg.norm(path.theta[:, c] - truth) <= 1e-7 * np.linalg.norm(truth)
-    assert (path.residual <= 1e-11).all()
+    assert (path.progress.residual <= 1e-11).all()
 
 
 def test_without_rotation_the_kronecker_preconditioner_is_still_exact_for_equal_nodes():
@@ -230,8 +231,8 @@ def test_very_different_nodes_make_auto_switch(largest_spectrum, expected, monke
     basis = basis_of(ring)
     auto = solve_path(problem, basis, 1e-8, 2000)
     alone = solve_path(problem, basis, 1e-8, 2000, "kronecker")
-    assert auto.preconditioner == expected
-    assert auto.n_iter[0] < alone.n_iter[0]
+    assert auto.progress.preconditioner == expected
+    assert auto.progress.n_iter[0] < alone.progress.n_iter[0]
     truth = dense_solution(problem)
     assert np.linalg.norm(auto.theta[:, 0] - truth) <= 1e-5 * np.linalg.norm(truth)
 

@@ -2,8 +2,8 @@
 
 One actor holds one partition, and the driver talks to its worker directly. Whatever goes wrong
 between the two counts as a lost partition, which is made again somewhere else: the connection
-breaks, the scheduler drops the worker, there is no sign of life for the time-out, or the answer
-takes too long altogether.
+breaks, Dask drops the worker, pings stay without an answer for the time-out, or the answer takes
+too long altogether.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from typing import Any
 
 from graphratio._utils.exceptions import GraphRatioError
 from graphratio._utils.threads import single_thread
-from graphratio.distributed.lifesigns import LifeSigns
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import (
     Call,
+    Engine,
     Mail,
     Message,
-    PartitionedEngine,
     PartitionFailed,
     Reply,
     WorkerLost,
@@ -33,6 +32,13 @@ from graphratio.distributed.worker import Partition, Source
 
 # A worker that is alive may take this many time-outs for a step.
 PATIENCE = 10.0
+
+# While an answer is outstanding its worker is pinged at intervals of this many seconds, or this
+# share of the time-out. It is lost when it misses so many pings in a row, not one: this process
+# may have been asleep itself.
+PING_SECONDS = 1.0
+PING_SHARE = 0.1
+MISSED_PINGS = 4
 
 # What comes back from an actor: what became of the call, and a value.
 Answer = tuple[str, Any]
@@ -49,7 +55,7 @@ class PartitionHost:
     def __init__(self) -> None:
         self.partition: Partition | None = None
 
-    def build(self, plan: Plan, source: Source) -> Answer:
+    def build(self, plan: PartitionPlan, source: Source) -> Answer:
         """Make the partition and load its data."""
         return self._guarded(lambda: self._build(plan, source))
 
@@ -61,7 +67,7 @@ class PartitionHost:
         partition = self.partition
         return self._guarded(lambda: partition.run(method, inbox, arguments))
 
-    def _build(self, plan: Plan, source: Source) -> None:
+    def _build(self, plan: PartitionPlan, source: Source) -> None:
         self.partition = Partition(plan, source)
 
     def _guarded(self, work: Callable[[], Any]) -> Answer:
@@ -74,14 +80,14 @@ class PartitionHost:
             return "failed", traceback.format_exc()
 
 
-class DaskPartitions(PartitionedEngine):
+class DaskPartitions(Engine):
     """Partitions of one fit on the workers of a Dask cluster.
 
     Parameters
     ----------
     client : distributed.Client
         Closed with the engine.
-    plans : sequence of Plan
+    plans : sequence of PartitionPlan
     sources : sequence of NodeSamples or callable
     timeout : float
         Seconds without a sign of life.
@@ -95,7 +101,7 @@ class DaskPartitions(PartitionedEngine):
     def __init__(
         self,
         client: Any,
-        plans: Sequence[Plan],
+        plans: Sequence[PartitionPlan],
         sources: Sequence[Source],
         timeout: float,
         load_timeout: float,
@@ -107,11 +113,12 @@ class DaskPartitions(PartitionedEngine):
         self.workers = None if workers is None else set(workers)
         self.plans, self.sources = plans, sources
         self.timeout, self.load_timeout = timeout, load_timeout
-        self.signs = LifeSigns(client, timeout)
-        self.hosts: dict[int, Any] = {}
+        self.every = min(PING_SECONDS, PING_SHARE * timeout)
+        # The actor of every partition, and the future that Dask made it with.
+        self.hosts: dict[int, tuple[Any, Any]] = {}
         self.address: dict[int, str] = {}
-        # Workers that failed, with their last heartbeat at the time if it was known.
-        self.shunned: dict[str, float | None] = {}
+        # Workers that failed.
+        self.shunned: set[str] = set()
 
     def close(self) -> None:
         """Release the actors and disconnect."""
@@ -146,47 +153,45 @@ class DaskPartitions(PartitionedEngine):
         """Workers to use; waits for one if there is none."""
         deadline = time.monotonic() + self.timeout
         while True:
-            self.client.sync(self.signs.look)
-            if self.signs.cut_off:
+            if self.client.scheduler is None:
+                # The client has given up on its scheduler, which it does for good.
                 raise WorkerLost(partitions, "the scheduler is gone")
-            if workers := self._usable():
-                return workers
+            if workers := self.client.sync(self._usable):
+                return list(workers)
             if time.monotonic() > deadline:
                 raise WorkerLost(partitions, "no worker is left")
-            time.sleep(self.signs.every)
+            time.sleep(self.every)
 
-    def _usable(self) -> list[str]:
-        """Workers without a failure; if there are none, those with a heartbeat since then."""
-        known = set(self.signs.stamps)
+    async def _usable(self) -> list[str]:
+        """Workers without a failure; if there are none, those that answer a ping now."""
+        try:
+            known = set(await asyncio.wait_for(self.client.scheduler.ncores(), self.timeout))
+        except OSError:
+            return []
         if self.workers is not None:
             known &= self.workers
-        if unblamed := known - set(self.shunned):
-            return sorted(unblamed)
-        alive = []
-        for address in sorted(known):
-            stamp = self.signs.stamps[address]
-            before = self.shunned[address]
-            if before is None:
-                self.shunned[address] = stamp
-            elif stamp != before:
-                alive.append(address)
-        return alive
+        if unblamed := sorted(known - self.shunned):
+            return unblamed
+        pings = await asyncio.gather(*map(self._ping, sorted(known)), return_exceptions=True)
+        return [a for a, ping in zip(sorted(known), pings, strict=True) if ping is None]
 
     async def _create(self, address: str) -> Answer:
         submit = partial(
             self.client.submit, workers=[address], allow_other_workers=False, pure=False
         )
-        # Workers unpickle in the thread that sends the heartbeats, so what that would import,
-        # which takes seconds on a busy machine, is imported by a task before.
+        # Workers unpickle in the thread that answers pings, so what that would import, which
+        # takes seconds on a busy machine, is imported by a task before.
         await submit(exec, f"import {__name__}")
+        future = submit(PartitionHost, actor=True)
         # An actor takes the current client for its own.
         with self.client.as_current():
-            return "done", await submit(PartitionHost, actor=True)
+            return "done", (await future, future)
 
     async def _send(self, p: int, method: str, *arguments: Any) -> Answer:
         if p not in self.hosts:
             return "empty", None
-        answer: Answer = await getattr(self.hosts[p], method)(*arguments)
+        actor, _ = self.hosts[p]
+        answer: Answer = await getattr(actor, method)(*arguments)
         return answer
 
     def _deliver(self, partitions: Sequence[int], calls: Sequence[Call], slow: bool) -> list[Reply]:
@@ -206,7 +211,7 @@ class DaskPartitions(PartitionedEngine):
         replies: dict[int, Any] = {}
         for p, answer in answers.items():
             if isinstance(answer, BaseException):
-                self.shunned[self.address[p]] = self.signs.stamps.get(self.address[p])
+                self.shunned.add(self.address[p])
                 missing.add(p)
                 reason = _words(answer)
                 continue
@@ -230,38 +235,47 @@ class DaskPartitions(PartitionedEngine):
         self, sends: Mapping[int, Send], allowed: float
     ) -> dict[int, Answer | BaseException]:
         """What came back for every partition: an answer, or the exception in its place."""
-        began = time.monotonic()
-        tasks = {p: asyncio.ensure_future(_answer(send)) for p, send in sends.items()}
-        given_up: dict[int, BaseException] = {}
-        waiting = dict(tasks)
-        while waiting:
-            left = began + allowed - time.monotonic()
-            await asyncio.wait(waiting.values(), timeout=max(min(left, self.signs.every), 0.0))
-            waiting = {p: task for p, task in waiting.items() if not task.done()}
-            if not waiting:
-                break
-            await self.signs.look()
-            for p in waiting:
-                trouble = self.signs.trouble(self.address[p], began)
-                if trouble is None and left <= 0:
-                    trouble = TimeoutError(f"no answer within {allowed:g} s")
-                if trouble is not None:
-                    given_up[p] = trouble
-            waiting = {p: task for p, task in waiting.items() if p not in given_up}
-        for p in given_up:
-            tasks[p].cancel()
-            # Ends the message under way, which would else wait for as long as the fit lasts.
-            self.client.rpc.remove(self.address[p])
-        return {p: given_up[p] if p in given_up else task.result() for p, task in tasks.items()}
+        waits = [self._answer(p, send, allowed) for p, send in sends.items()]
+        answers = await asyncio.gather(*waits, return_exceptions=True)
+        return dict(zip(sends, answers, strict=True))
 
+    async def _answer(self, p: int, send: Send, allowed: float) -> Answer:
+        """Wait for an answer, until its worker is lost or the time is over."""
+        answer, loss = asyncio.ensure_future(send()), asyncio.ensure_future(self._loss(p))
+        await asyncio.wait([answer, loss], timeout=allowed, return_when=asyncio.FIRST_COMPLETED)
+        loss.cancel()
+        if answer.done():
+            return answer.result()
+        answer.cancel()
+        # Ends the message under way, which would else wait for as long as the fit lasts.
+        self.client.rpc.remove(self.address[p])
+        raise loss.result() if loss.done() else TimeoutError(f"no answer within {allowed:g} s")
 
-async def _answer(send: Send) -> Answer | BaseException:
-    """Wait for an answer; whatever goes wrong with the connection is a value."""
-    try:
-        return await send()
-    # Futures of lost workers are cancelled, which is no ordinary exception.
-    except (Exception, asyncio.CancelledError) as error:
-        return error
+    async def _loss(self, p: int) -> OSError:
+        """Return as soon as the worker of a partition is known to be lost.
+
+        Dask notices at once when a worker's connection breaks, and the future of the actor says
+        so. A frozen worker keeps its connection. Dask drops it after a time that the scheduler
+        sets for everybody, five minutes by default; pings find out within our own time-out.
+        Workers answer them from another thread than the one that computes, so slow is not lost.
+        """
+        missed = 0
+        while missed < MISSED_PINGS:
+            if not missed:
+                await asyncio.sleep(self.every)
+            if p in self.hosts and self.hosts[p][1].status != "finished":
+                return ConnectionError("Dask has lost the worker")
+            try:
+                await self._ping(self.address[p])
+                missed = 0
+            except OSError:
+                missed += 1
+        return TimeoutError(f"no answer to {MISSED_PINGS} pings in a row")
+
+    async def _ping(self, address: str) -> None:
+        """Raise an OSError unless the worker answers within its share of the time-out."""
+        share = (self.timeout - self.every) / MISSED_PINGS
+        await asyncio.wait_for(self.client.rpc(address).echo(), share)
 
 
 def _words(error: BaseException) -> str:

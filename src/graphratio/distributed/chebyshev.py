@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
-from graphratio.distributed.node_inverses import BlockJacobi, HalfSum
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
 from graphratio.solvers.preconditioners.mean_field import mean_field
 from graphratio.solvers.stacks import Linear, Selection, pick
 
@@ -134,32 +134,18 @@ class Chebyshev:
         )
 
 
-class Identity:
-    """No preconditioner."""
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """A copy."""
-        return x.copy()
-
-    def restrict(self, candidates: Selection) -> Identity:
-        """Nothing depends on the candidates."""
-        return self
-
-
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
     """Approximate inverse of a partition's own part of the Hessian.
 
     Parameters
     ----------
-    name : {"mean field", "blocks", "mixed", "none"}
-        Every A_v replaced by their mean; the diagonal blocks; half the sum of both; nothing.
+    name : {"mean field", "blocks", "mixed"}
+        Every A_v replaced by their mean; the diagonal blocks; half the sum of both.
     objective : GraphObjective
         Of the partition.
     basis : LocalBasis
     """
-    if name == "none":
-        return Identity()
     if name == "mean field":
         return mean_field(objective, basis)
-    blocks = BlockJacobi.of(objective)
+    blocks = node_blocks(objective, basis.dtype)
     return blocks if name == "blocks" else HalfSum(mean_field(objective, basis), blocks)

@@ -11,11 +11,9 @@ every mode, B_k + N lam (mu_k + gam), and one eigendecomposition of B_k serves a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 
@@ -45,40 +43,3 @@ def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
     else:
         modes, vectors = low_modes(graph, count, component_indicators(graph, count))
     return modes[:count], vectors[:, :count]
-
-
-@dataclass(frozen=True, eq=False)
-class CoarseInverse:
-    """Inverse of the coarse problem for all candidates.
-
-    Attributes
-    ----------
-    values : ndarray of shape (k, m)
-        Eigenvalues of the B_k.
-    vectors : ndarray of shape (k, m, m)
-    penalty : ndarray of shape (k, n_candidates)
-        N lam (mu_k + gam).
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    penalty: FloatArray
-
-    @classmethod
-    def of(
-        cls, blocks: FloatArray, modes: FloatArray, lam: FloatArray, gam: FloatArray
-    ) -> CoarseInverse:
-        """Set up; `lam` is N times the graph penalty."""
-        values, vectors = np.linalg.eigh(blocks)
-        penalty = lam * (modes[:, np.newaxis] + gam)
-        return cls(np.maximum(values, 0.0), vectors, penalty)
-
-    def apply(self, low: FloatArray) -> FloatArray:
-        """Solve for a right-hand side of shape (k, n_candidates, m)."""
-        rotated = low @ self.vectors
-        rotated /= self.values[:, np.newaxis] + self.penalty[:, :, np.newaxis]
-        return np.asarray(rotated @ self.vectors.transpose(0, 2, 1))
-
-    def restrict(self, keep: BoolArray) -> CoarseInverse:
-        """Keep some of the candidates."""
-        return CoarseInverse(self.values, self.vectors, self.penalty[:, keep])

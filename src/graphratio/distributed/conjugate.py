@@ -1,40 +1,37 @@
 """Conjugate gradients on partitions, for many pairs of penalties in lockstep.
 
-The loop knows an engine and nothing of where its partitions are. An iteration takes two steps:
-`direction`, before which the neighbours' rows of the preconditioned residual arrive, and
-`advance`. What travels are these rows, and per candidate a few numbers and its residual in the
-low modes of the graph. The preconditioner is the sum of an approximate inverse within every
-partition (`chebyshev`) and of the coarse space (`coarse`).
+The loop is that of `solvers.conjugate_gradients`; here the iterates are rows on the partitions
+of an engine. An iteration takes two steps: `direction`, before which the neighbours' rows of the
+preconditioned residual arrive, and `advance`. These rows travel, and per candidate a few numbers
+and its residual in the low modes of the graph. The preconditioner is the sum of an approximate
+inverse within every partition (`chebyshev`) and of the coarse space (`coarse`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.distributed.coarse import CoarseInverse
-from graphratio.distributed.protocol import Engine, ordered_sum
+from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
+from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
+from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
+from graphratio.solvers.stacks import Linear
 
-# Converged candidates are dropped once no more than this share of the batch is still going.
+# Dropping candidates is worth more than in one process: their rows travel no more.
 KEEP_SHARE = 0.95
 
-# Rounding separates the recursive residual from the true one; a restart repairs that.
-MAX_RESTARTS = 3
-
-# N * lam * mean degree below which the nodes' own blocks are needed from the start, and
-# iterations after which they are brought in.
-WEAK_COUPLING = 0.05
+# Iterations after which the nodes' own blocks are brought in: more than in one process, since
+# preconditioners that stay within partitions need more.
 PATIENCE = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What the driver knows of the system that the partitions hold.
+class PartitionedSystem:
+    """What the driver knows of the linear system that the partitions hold.
 
     Attributes
     ----------
@@ -43,8 +40,6 @@ class Problem:
     modes : ndarray of shape (k,)
         Lowest eigenvalues of the Laplacian.
     mean_degree : float
-    exact : bool
-        Copy the coefficients in the end and compute the residual from scratch.
     """
 
     lam: FloatArray
@@ -52,33 +47,11 @@ class Problem:
     n_nodes: int
     modes: FloatArray
     mean_degree: float
-    exact: bool = True
-
-
-@dataclass(eq=False)
-class Progress:
-    """Where a solve stands, beyond what the partitions hold.
-
-    Attributes
-    ----------
-    n_iter : ndarray of shape (n_candidates,)
-    relative : ndarray of shape (n_candidates,)
-        Relative residuals.
-    history : list of ndarray
-        The same after every iteration.
-    preconditioner : str
-        The one used last.
-    """
-
-    n_iter: IntArray
-    relative: FloatArray
-    history: list[FloatArray] = field(default_factory=list)
-    preconditioner: str = ""
 
 
 def solve_conjugate(
     fleet: Fleet,
-    problem: Problem,
+    system: PartitionedSystem,
     tol: float,
     max_iter: int,
     *,
@@ -91,137 +64,137 @@ def solve_conjugate(
     ----------
     fleet : Fleet
         Its partitions have their moments.
-    problem : Problem
+    system : PartitionedSystem
     tol : float
         Bound on the relative residuals.
     max_iter : int
     every : int, optional
-        Iterations between copies of the coefficients; None for no copies.
+        Iterations between copies of the coefficients. None for no copies: a loss then repeats
+        the whole solve, and the residuals are not computed from scratch in the end.
     start : list of ndarray of shape (n_own, n_candidates, m), optional
         Default zero.
     """
-    n = len(problem.lam)
-    progress = Progress(np.zeros(n, dtype=np.intp), np.full(n, np.inf))
+    progress = Progress.start(len(system.lam))
     fleet.begin(start)
-    norm, coarse = 1.0, None
-    for name, patience in _plan(problem, max_iter):
-        if coarse is None or name != progress.preconditioner:
-            norm, coarse = set_problem(fleet, problem, "pcg", name)
-            progress.preconditioner = name
-        run = _Run(fleet, coarse, progress, norm, tol, every, problem.exact)
-        limit = min(max_iter, int(progress.n_iter.max()) + patience)
-        fleet.attempt(partial(run, limit))
-        if (progress.relative <= tol).all() or progress.n_iter.max() >= max_iter:
-            break
+    coupling = float(system.lam.min() * system.mean_degree * system.n_nodes)
+    # Without edges the nodes' own blocks are the whole system.
+    blocks = "mixed" if system.mean_degree else "blocks"
+    iterates, used = None, ""
+    for name, limit in stages(
+        progress, tol, max_iter, blocks, first="mean field", coupling=coupling, patience=PATIENCE
+    ):
+        if iterates is None or name != used:
+            iterates, used = _set_up(fleet, system, name, progress, every), name
+        _stage(iterates, tol, limit)
     return progress
 
 
-def set_problem(
-    fleet: Fleet, problem: Problem, algorithm: str, preconditioner: str
-) -> tuple[float, CoarseInverse]:
-    """Let the partitions set up their rows; returns the norm of b and the coarse space."""
-    parts = fleet.setup(
-        "set_problem",
-        lam=problem.lam,
-        gam=problem.gam,
-        algorithm=algorithm,
-        preconditioner=preconditioner,
-    )
+def _set_up(
+    fleet: Fleet, system: PartitionedSystem, name: str, progress: Progress, every: int | None
+) -> PartitionIterates:
+    """Let the partitions set up their rows of the system."""
+    parts = fleet.setup("set_problem", lam=system.lam, gam=system.gam, preconditioner=name)
     square, blocks = ordered_sum(parts)
-    scaled = problem.n_nodes * problem.lam
-    return float(np.sqrt(square)) or 1.0, CoarseInverse.of(
-        blocks, problem.modes, scaled, problem.gam
-    )
+    penalty = system.n_nodes * system.lam * (system.modes[:, np.newaxis] + system.gam)
+    coarse = NodeInverses.of(blocks, penalty, dtype=np.float64)
+    return PartitionIterates(fleet, coarse, float(np.sqrt(square)) or 1.0, progress, every)
 
 
-def _plan(problem: Problem, max_iter: int) -> list[tuple[str, int]]:
-    """Which preconditioners to use in turn, and for how many iterations at the most.
+class PartitionIterates:
+    """The iterates on the partitions of a fleet; symbols as in `solvers.conjugate_gradients`.
 
-    Replacing every A_v by their mean is right where the graph penalty is what matters;
-    otherwise the nodes' own blocks have to enter. Without edges they are the whole system.
+    Parameters
+    ----------
+    fleet : Fleet
+        Its last copy of the coefficients is where a restart begins.
+    coarse : Linear
+        Inverse on the coarse space.
+    norm : float
+        Of the right-hand side, the same for all candidates.
+    progress : Progress
+    every : int, optional
+        Iterations between copies of the coefficients.
     """
-    if problem.mean_degree == 0:
-        return [("blocks", max_iter)] * MAX_RESTARTS
-    coupling = problem.lam.min() * problem.mean_degree * problem.n_nodes
-    patient = [("mixed", max_iter)] * MAX_RESTARTS
-    return patient if coupling < WEAK_COUPLING else [("mean field", PATIENCE), *patient]
 
-
-class _Run:
-    """Conjugate gradients from the last copy of the coefficients on."""
+    keep_share = KEEP_SHARE
 
     def __init__(
-        self,
-        fleet: Fleet,
-        coarse: CoarseInverse,
-        progress: Progress,
-        norm: float,
-        tol: float,
-        every: int | None,
-        exact: bool,
+        self, fleet: Fleet, coarse: Linear, norm: float, progress: Progress, every: int | None
     ) -> None:
         self.fleet, self.engine = fleet, fleet.engine
-        self.coarse, self.progress, self.norm = coarse, progress, norm
-        self.tol, self.every, self.exact = tol, every, exact
-        self.first = progress.n_iter.copy()
+        self.coarse_of_all, self.progress, self.every = coarse, progress, every
+        self.norms = np.full(len(progress.n_iter), norm)
+        self.dots = self.low = np.empty(0)
+        self.kept: BoolArray | None = None
 
-    def __call__(self, limit: int) -> None:
-        """Iterate until all candidates have converged or one has made `limit` iterations."""
-        if self.fleet.saved is None:
-            # Nothing is left of iterations that a loss has cut short, so they do not count.
-            self.progress.n_iter[:] = self.first
-            del self.progress.history[self.first.max() :]
-        place(self.engine, "conjugate", self.fleet.saved)
-        self._iterate(limit)
-        if not self.exact:
-            return
-        self._copy()
-        self.engine.step("conjugate.refresh")
-        squares, _, _ = self.engine.step("conjugate.restart")
-        self.progress.relative = np.sqrt(squares) / self.norm
+    def restart(self) -> FloatArray:
+        """Begin from the last copy of the coefficients; returns R'R."""
+        saved = self.fleet.saved
+        rows: list[dict[str, Any]] = [
+            {"theta": None if saved is None else saved[p]} for p in range(self.engine.n_partitions)
+        ]
+        self.engine.step("conjugate.place", rows)
+        self.coarse, self.kept, self.since_copy = self.coarse_of_all, None, 0
+        return self._residual("conjugate.restart")
 
-    def _iterate(self, limit: int) -> None:
-        progress, coarse, engine = self.progress, self.coarse, self.engine
-        squares, dots, low = engine.step("conjugate.restart")
-        active = np.arange(len(progress.n_iter))
-        previous = np.zeros(len(active))
-        since_copy = 0
-        while True:
-            progress.relative[active] = np.sqrt(squares) / self.norm
-            going = progress.relative[active] > self.tol
-            if not going.any() or progress.n_iter.max() >= limit:
-                return
-            keep = None
-            if going.mean() <= KEEP_SHARE:
-                keep, active, previous = going, active[going], previous[going]
-                coarse, dots, low = coarse.restrict(going), dots[going], low[:, going]
-                going = going[going]
-            progress.n_iter[active[going]] += 1
-            addition = coarse.apply(low)
-            rho = dots + np.einsum("kcm,kcm->c", low, addition)
-            ratio = _ratio(rho, previous)
-            curvature = engine.step("conjugate.direction", coarse=addition, ratio=ratio, keep=keep)
-            squares, dots, low = engine.step("conjugate.advance", length=_ratio(rho, curvature))
-            previous = rho
-            progress.history.append(progress.relative.copy())
-            since_copy += 1
-            if self.every is not None and since_copy == self.every:
-                self._copy()
-                since_copy = 0
+    def keep(self, going: BoolArray) -> None:
+        """Drop all other candidates, on the partitions when the next direction is sent."""
+        self.kept = going
+        self.coarse = self.coarse.restrict(going)
+        self.dots, self.low = self.dots[going], self.low[:, going]
 
-    def _copy(self) -> None:
+    def slope(self) -> FloatArray:
+        """R'Z."""
+        self.addition = self.coarse.apply(self.low)
+        return np.asarray(self.dots + np.einsum("kcm,kcm->c", self.low, self.addition))
+
+    def turn(self, share: FloatArray) -> FloatArray:
+        """Set P to Z plus a share of the last P; returns P'Q."""
+        kept, self.kept = self.kept, None
+        curvature: FloatArray = self.engine.step(
+            "conjugate.direction", coarse=self.addition, ratio=share, keep=kept
+        )
+        return curvature
+
+    def advance(self, length: FloatArray) -> FloatArray:
+        """Go along P; returns R'R."""
+        squares = self._residual("conjugate.advance", length=length)
+        self.since_copy += 1
+        if self.since_copy == self.every:
+            self.copy()
+        return squares
+
+    def copy(self) -> None:
+        """Copy the coefficients to the driver."""
         parts = self.engine.gather("conjugate.coefficients")
         self.fleet.save(parts, int(self.progress.n_iter.max()))
+        self.since_copy = 0
+
+    def check(self) -> None:
+        """Copy the coefficients and compute their residuals from scratch."""
+        self.copy()
+        self.engine.step("conjugate.refresh")
+        self.progress.residual[:] = np.sqrt(self._residual("conjugate.restart")) / self.norms
+
+    def _residual(self, method: str, **arguments: Any) -> FloatArray:
+        """R'R; the same message brings R'Z and V'R, which saves a step."""
+        squares: FloatArray
+        squares, self.dots, self.low = self.engine.step(method, **arguments)
+        return squares
 
 
-def place(engine: Engine, part: str, theta: list[FloatArray] | None) -> None:
-    """Give every partition its coefficients, zero for None."""
-    rows: list[dict[str, Any]] = [
-        {"theta": None if theta is None else theta[p]} for p in range(engine.n_partitions)
-    ]
-    engine.step(f"{part}.place", rows)
+def _stage(iterates: PartitionIterates, tol: float, limit: int) -> None:
+    """Iterate up to `limit` times, again from the last copy of the coefficients after a loss."""
+    fleet, progress = iterates.fleet, iterates.progress
+    first, n_steps = progress.n_iter.copy(), len(progress.history)
 
+    def work() -> None:
+        if fleet.saved is None:
+            # Nothing is left of iterations that a loss has cut short, so they do not count.
+            progress.n_iter[:] = first
+            del progress.history[n_steps:]
+        iterate(iterates, progress, tol, limit + int(first.max() - progress.n_iter.max()))
+        if iterates.every is not None:
+            iterates.check()
 
-def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """Top / bottom, and zero where the direction has vanished."""
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+    fleet.attempt(work)

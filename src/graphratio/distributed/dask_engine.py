@@ -12,8 +12,7 @@ from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.distributed.actors import DaskPartitions
-from graphratio.distributed.lifesigns import LifeSigns
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Message
 from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Source
@@ -39,8 +38,8 @@ class DaskEngine(EngineSettings):
     partitioner : {"bisection", "metis"}
         How the graph is split when a number is given; METIS needs the package pymetis.
     timeout : float, default 60
-        Seconds without a sign of life after which a worker counts as lost. One that is alive
-        may take ten times as long for a step of an iteration.
+        Seconds without an answer to a ping after which a worker counts as lost. One that
+        answers may take ten times as long for a step of an iteration.
     load_timeout : float, default 3600
         Seconds that loading or computing features and moments may take.
     retries : int, default 3
@@ -106,21 +105,19 @@ class DaskEngine(EngineSettings):
             _check_pickle(loader)
 
     def planned(self, graph: Graph) -> int | Sequence[Iterable[Label]]:
-        """The partitions asked for; by default one for every worker there is now."""
+        """The partitions asked for; by default one for every worker that may be used now."""
         if self.partitions is not None:
             return self.partitions
         client = self._connect()
         try:
-            signs = LifeSigns(client, self.timeout)
-            client.sync(signs.look)
-            count = len(signs.stamps)
+            count = len(client.nthreads(self.workers))
         finally:
             client.close()
         if not count:
             raise EngineError("the cluster has no workers", "Start some, or pass partitions=")
         return min(count, graph.n_nodes)
 
-    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> DaskPartitions:
+    def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> DaskPartitions:
         """Connect; the partitions are still empty."""
         return DaskPartitions(
             self._connect(),

@@ -8,13 +8,13 @@ from typing import Any
 
 from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import Label
-from graphratio.distributed.partition import Plan
-from graphratio.distributed.protocol import Call, Message, PartitionedEngine, Reply
+from graphratio.distributed.partition import PartitionPlan
+from graphratio.distributed.protocol import Call, Engine, Message, Reply
 from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Partition, Source
 
 
-class LocalPartitions(PartitionedEngine):
+class LocalPartitions(Engine):
     """Partitions as objects of this process.
 
     Everything that crosses a border is pickled, so that partitions share no memory.
@@ -22,7 +22,7 @@ class LocalPartitions(PartitionedEngine):
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Sequence[PartitionPlan],
         sources: Sequence[Source],
         observe: Callable[[Message], None] | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class LocalEngine(EngineSettings):
         super().__init__(partitions, loader=loader, partitioner=partitioner, **recovery)
         self.observe = observe
 
-    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> LocalPartitions:
+    def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> LocalPartitions:
         """Start with empty partitions."""
         return LocalPartitions(plans, sources, self.observe)
 

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_choice
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
 
 METHODS = ("bisection", "metis")
@@ -176,7 +176,7 @@ def _metis(graph: Graph, count: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PartitionPlan:
     """What a partition knows of the graph: its own rows and the rows next to them.
 
     Attributes
@@ -197,8 +197,6 @@ class Plan:
         Where rows from another partition go in the halo.
     halo : ndarray of shape (n_halo,)
         Positions of the neighbours outside, by owner and position.
-    colour, halo_colour : ndarray of shape (n_own,) and (n_halo,)
-        Colours of own and neighbouring nodes, for block descent.
     modes, halo_modes : ndarray of shape (n_own, k) and (n_halo, k)
         Low modes of the graph at own and neighbouring nodes.
     """
@@ -214,27 +212,14 @@ class Plan:
     halo: IntArray
     modes: FloatArray
     halo_modes: FloatArray
-    colour: IntArray
-    halo_colour: IntArray
 
-    def into_halo(
-        self, halo: FloatArray, inbox: dict[int, FloatArray], rows: BoolArray | None = None
-    ) -> None:
-        """Write received rows into a halo; `rows` says which ones were sent, default all."""
+    def into_halo(self, halo: FloatArray, inbox: dict[int, FloatArray]) -> None:
+        """Write received rows into a halo."""
         for sender, values in inbox.items():
-            place = self.receives[sender]
-            if rows is None:
-                halo[place] = values
-            else:
-                halo[place][rows[place]] = values
+            halo[self.receives[sender]] = values
 
 
-def make_plans(
-    graph: Graph,
-    partitioning: Partitioning,
-    modes: FloatArray,
-    colour: IntArray,
-) -> list[Plan]:
+def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> list[PartitionPlan]:
     """Cut the graph along a partitioning.
 
     Parameters
@@ -242,7 +227,6 @@ def make_plans(
     graph : Graph
     partitioning : Partitioning
     modes : ndarray of shape (n_nodes, k)
-    colour : ndarray of shape (n_nodes,)
     """
     owner = partitioning.owner
     halos, rows = [], []
@@ -262,7 +246,7 @@ def make_plans(
         # The graph is undirected, so those who send here are those who need rows from here.
         sends = {q: np.searchsorted(own, halos[q][owner[halos[q]] == p]) for q in receives}
         plans.append(
-            Plan(
+            PartitionPlan(
                 index=p,
                 nodes=own,
                 labels=[graph.nodes[i] for i in own],
@@ -274,8 +258,6 @@ def make_plans(
                 halo=halo,
                 modes=modes[own],
                 halo_modes=modes[halo],
-                colour=colour[own],
-                halo_colour=colour[halo],
             )
         )
     return plans

@@ -1,16 +1,16 @@
-"""What the iteration code knows of the place where it runs.
+"""Calls to the partitions of a fit, ordered sums of their answers, and mail between them.
 
-An engine holds the partitions of one fit. A *step* calls one method on every partition; the
-values that come back are added in the order of the partitions, whatever the order in which they
-arrive, so that the sum is the same to the last bit wherever the partitions are. What a
-partition leaves in its outbox for another one is in the other's inbox at the next step.
+An engine holds the partitions of one fit. A *step* calls one method on every partition. It adds
+the values that come back in the order of the partitions, whatever the order in which they
+arrive, so that the sum is the same to the last bit wherever the partitions are. A partition
+leaves rows for another one in its outbox; they are in the other's inbox at the next step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -76,30 +76,6 @@ class PartitionFailed(GraphRatioError, RuntimeError):
     """Code of a partition raised an error that a second attempt would meet again."""
 
 
-class Engine(Protocol):
-    """Partitions of one fit, wherever they are."""
-
-    n_partitions: int
-
-    def step(self, method: str, per_part: PerPart = None, **shared: Any) -> Any:
-        """Run on every partition and return the ordered sum of the values.
-
-        Outboxes become the inboxes of the next step. Raises `WorkerLost` within a time-out.
-        """
-
-    def gather(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
-        """Run on every partition and return the values one by one; mail stays where it is."""
-
-    def call(self, partitions: Sequence[int], calls: Sequence[Call]) -> list[Reply]:
-        """Run different calls on some partitions, without mail."""
-
-    def rebuild(self, partitions: Sequence[int]) -> None:
-        """Make these partitions anew, empty, wherever there is room; pending mail is dropped."""
-
-    def close(self) -> None:
-        """Let the partitions go."""
-
-
 @dataclass(frozen=True, eq=False)
 class Message:
     """Something that crossed the border of a partition, for those who want to watch.
@@ -119,8 +95,8 @@ class Message:
     payload: Any
 
 
-class PartitionedEngine:
-    """What all engines share: ordered sums and mail. Subclasses deliver calls and rebuild.
+class Engine:
+    """The partitions of one fit. Subclasses say where they are: they deliver calls and rebuild.
 
     Parameters
     ----------
@@ -143,7 +119,10 @@ class PartitionedEngine:
         raise NotImplementedError
 
     def step(self, method: str, per_part: PerPart = None, **shared: Any) -> Any:
-        """Run on every partition, sum in order, route the mail."""
+        """Run on every partition and return the ordered sum of the values.
+
+        Outboxes become the inboxes of the next step. Raises `WorkerLost` within a time-out.
+        """
         inboxes, self._mail = self._mail, [{} for _ in range(self.n_partitions)]
         replies = self._run_all(method, per_part, shared, inboxes, slow=False)
         for sender, reply in enumerate(replies):
@@ -152,13 +131,13 @@ class PartitionedEngine:
         return ordered_sum([reply.value for reply in replies])
 
     def gather(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
-        """Run on every partition and return the values in order."""
+        """Run on every partition and return the values one by one; mail stays where it is."""
         empty: list[Mail] = [{} for _ in range(self.n_partitions)]
         replies = self._run_all(method, per_part, shared, empty, slow=True)
         return [reply.value for reply in replies]
 
     def call(self, partitions: Sequence[int], calls: Sequence[Call]) -> list[Reply]:
-        """Run different calls on some partitions."""
+        """Run different calls on some partitions, without mail."""
         for p, call in zip(partitions, calls, strict=True):
             self._watch(p, call.method, False, (call.inbox, call.arguments))
         replies = self._deliver(partitions, calls, slow=True)
@@ -167,7 +146,7 @@ class PartitionedEngine:
         return replies
 
     def rebuild(self, partitions: Sequence[int]) -> None:
-        """Drop the mail and make the partitions anew."""
+        """Make these partitions anew, empty, wherever there is room; pending mail is dropped."""
         self._mail = [{} for _ in range(self.n_partitions)]
         self._make(partitions)
 

@@ -1,8 +1,8 @@
 """Going on after a worker was lost.
 
-What a partition holds is a function of its source and of the calls that set it up. The fleet
-keeps these calls; a partition that is made anew gets them again. Iterations go on from the last
-copy of the coefficients, from which conjugate gradients and block descent start validly.
+The state of a partition follows from its source and the calls that set it up. The fleet keeps
+these calls; a partition that is made anew gets them again. Iterations go on from the last
+copy of the coefficients, since conjugate gradients may start from any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A partition's rows of the linear system, and its rows of the two iterations.
+"""A partition's rows of the linear system, and its rows of conjugate gradients.
 
 Symbols as in `objectives`; N counts all nodes of the graph. X, R, Z, P, Q are the iterates of
 conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
@@ -15,12 +15,11 @@ import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.distributed.chebyshev import LocalBasis, local_inverse
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
 from graphratio.moments.node_moments import FactoredSecond, Moments, SecondMoment
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.cbcgd import curvatures
-from graphratio.solvers.stacks import pick
+from graphratio.solvers.stacks import pick, times
 
 # Blocks of second moments that are formed at a time.
 BLOCKS_AT_ONCE = 256
@@ -31,13 +30,15 @@ class SystemRows:
 
     Parameters
     ----------
-    plan : Plan
+    plan : PartitionPlan
     moments : Moments
         Of own nodes.
     lam, gam : ndarray of shape (n_candidates,)
     """
 
-    def __init__(self, plan: Plan, moments: Moments, lam: FloatArray, gam: FloatArray) -> None:
+    def __init__(
+        self, plan: PartitionPlan, moments: Moments, lam: FloatArray, gam: FloatArray
+    ) -> None:
         dtype = moments.second.dtype
         self.plan = plan
         # The local problem divides by the number of own nodes; this makes up for it.
@@ -57,7 +58,7 @@ class SystemRows:
         penalty would otherwise blow up the rounding of its cancellation.
         """
         common = x.mean(axis=0, keepdims=True)
-        graph = _times(self.inner, x - common) - _times(self.outer, halo - common)
+        graph = times(self.inner, x - common) - times(self.outer, halo - common)
         graph += self.gam * x
         graph *= self.lam
         graph += self.second.apply(x)
@@ -137,10 +138,10 @@ class ConjugateRows:
         coarse, ratio = coarse.astype(dtype), ratio[:, np.newaxis].astype(dtype)
         self.p *= ratio
         self.p += self.z
-        self.p += _times(self.system.modes, coarse)
+        self.p += times(self.system.modes, coarse)
         self.halo_p *= ratio
         self.halo_p += halo_z
-        self.halo_p += _times(self.system.halo_modes, coarse)
+        self.halo_p += times(self.system.halo_modes, coarse)
         self.q = self.system.apply(self.p, self.halo_p)
         return Reply(_dots(self.p, self.q))
 
@@ -163,7 +164,7 @@ class ConjugateRows:
     def _residual(self) -> Reply:
         """R'R, R'Z and V'R; the neighbours get their rows of Z."""
         self.z = self.inverse.apply(self.r)
-        low = _times(self.system.modes.T, self.r).astype(np.float64)
+        low = times(self.system.modes.T, self.r).astype(np.float64)
         return Reply((_dots(self.r, self.r), _dots(self.r, self.z), low), self._boundary(self.z))
 
     def _restrict(self, keep: BoolArray) -> None:
@@ -176,57 +177,6 @@ class ConjugateRows:
 
     def _boundary(self, x: FloatArray) -> Mail:
         return {receiver: x[rows] for receiver, rows in self.plan.sends.items()}
-
-
-class DescentRows:
-    """Own rows of the paper's block coordinate gradient descent, one colour at a time.
-
-    Parameters
-    ----------
-    system : SystemRows
-        With one candidate.
-    """
-
-    def __init__(self, system: SystemRows) -> None:
-        self.plan = plan = system.plan
-        objective = system.objective
-        n_own = len(plan.nodes)
-        self.blocks = objective.moments.second.dense() / n_own
-        self.rhs = objective.rhs
-        self.lam, self.gam = float(objective.lam[0]), float(objective.gam[0])
-        self.curvature = curvatures(objective)
-        self.theta = np.zeros((n_own, system.rhs.shape[1]))
-        self.halo = np.zeros((len(plan.halo), system.rhs.shape[1]))
-
-    def place(self, inbox: Mail, theta: FloatArray | None) -> Reply:
-        """Take over coefficients, default zero, and tell the neighbours."""
-        if theta is not None:
-            self.theta = theta[:, 0].copy()
-        return Reply(None, {q: self.theta[rows] for q, rows in self.plan.sends.items()})
-
-    def update(self, inbox: Mail, colour: int, received: int | None) -> Reply:
-        """Update the nodes of a colour; returns squared change and squared old values.
-
-        `received` is the colour that the mail is about, None for all.
-        """
-        plan = self.plan
-        plan.into_halo(self.halo, inbox, None if received is None else plan.halo_colour == received)
-        mine = plan.colour == colour
-        own, eta = self.theta[mine], self.curvature[mine, np.newaxis]
-        data = np.einsum("vij,vj->vi", self.blocks[mine], own) - self.rhs[mine]
-        graph = plan.inner[mine] @ self.theta - plan.outer[mine] @ self.halo
-        self.theta[mine] = (eta * own - data - self.lam * graph) / (self.lam * self.gam + eta)
-        change = float(np.sum(np.square(self.theta[mine] - own)))
-        outbox = {}
-        for receiver, rows in plan.sends.items():
-            told = rows[mine[rows]]
-            if told.size:
-                outbox[receiver] = self.theta[told]
-        return Reply((change, float(np.sum(np.square(own)))), outbox)
-
-    def coefficients(self, inbox: Mail) -> Reply:
-        """Rows of the coefficients, shape (n_own, 1, m)."""
-        return Reply(self.theta[:, np.newaxis])
 
 
 def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -247,9 +197,3 @@ def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:
 def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
     """Inner products over own rows, shape (n_candidates,), in double precision."""
     return np.asarray(np.einsum("vcm,vcm->c", a, b).astype(np.float64))
-
-
-def _times(matrix: object, x: FloatArray) -> FloatArray:
-    flat = x.reshape(len(x), x.shape[1] * x.shape[2])
-    product = matrix @ flat  # type: ignore[operator]
-    return np.asarray(product).reshape(-1, *x.shape[1:])

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.distributed.conjugate import Problem, solve_conjugate
+from graphratio.distributed.conjugate import PartitionedSystem, solve_conjugate
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.distributed.worker import KEYS_AT_ONCE
 from graphratio.features.nystrom import PRINCIPAL_ROWS, NystromMap
 
 
-def assign_folds(
+def share_folds(
     fleet: Fleet, sizes: IntArray, n_folds: int, random_state: np.random.Generator
 ) -> None:
     """Let every partition find the folds of its observations.
@@ -93,7 +92,7 @@ def fold_scores(
     fleet: Fleet,
     maps: Sequence[NystromMap],
     sizes: IntArray,
-    problem: Problem,
+    system: PartitionedSystem,
     n_folds: int,
     *,
     alpha: float,
@@ -113,7 +112,7 @@ def fold_scores(
     maps : sequence of NystromMap
         One for every bandwidth.
     sizes : ndarray of shape (n_nodes, 2)
-    problem : Problem
+    system : PartitionedSystem
         With all pairs of penalties.
     n_folds : int
     alpha, prior_ratio, floor, tol : float
@@ -122,14 +121,13 @@ def fold_scores(
     advance : callable
         Called after every fold.
     """
-    problem = replace(problem, exact=False)
-    scores = np.empty((len(maps), len(problem.lam), n_folds))
+    scores = np.empty((len(maps), len(system.lam), n_folds))
 
     def score() -> FloatArray:
         # The solution stays on the partitions, so one that is lost takes it along.
-        solve_conjugate(fleet, problem, tol, max_iter, every=None)
+        solve_conjugate(fleet, system, tol, max_iter, every=None)
         total, count = ordered_sum(fleet.engine.gather("held_out_loss"))
-        return np.asarray(-total / count) if count else np.full(len(problem.lam), np.nan)
+        return np.asarray(-total / count) if count else np.full(len(system.lam), np.nan)
 
     for i, features in enumerate(maps):
         rotate_features(

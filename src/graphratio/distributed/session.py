@@ -1,10 +1,10 @@
-"""One fit on partitions: cut the graph, load the data, and what the driver knows of them."""
+"""One fit on partitions: cut the graph, load the data, keep what the driver has to know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,8 @@ from graphratio.data.frames import Backend
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
-from graphratio.data.validation import read_only
 from graphratio.distributed.coarse import coarse_modes
-from graphratio.distributed.colouring import colour_nodes
-from graphratio.distributed.conjugate import Problem
+from graphratio.distributed.conjugate import PartitionedSystem
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
 from graphratio.distributed.recovery import Fleet
 from graphratio.distributed.settings import EngineSettings
@@ -37,7 +35,6 @@ class Session:
     partitioning : Partitioning
     modes : ndarray of shape (k,)
         Lowest eigenvalues of the Laplacian.
-    n_colours : int
     sizes : ndarray of shape (n_nodes, 2)
     feature_names : tuple of str
     scaling : Scaling or None
@@ -48,16 +45,15 @@ class Session:
     graph: Graph
     partitioning: Partitioning
     modes: FloatArray
-    n_colours: int
     sizes: IntArray
     feature_names: tuple[str, ...]
     scaling: Scaling | None
     backend: Backend
 
-    def problem(self, lam: FloatArray, gam: FloatArray) -> Problem:
-        """The system for pairs of penalties."""
+    def system(self, lam: FloatArray, gam: FloatArray) -> PartitionedSystem:
+        """The linear system for pairs of penalties."""
         graph = self.graph
-        return Problem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
+        return PartitionedSystem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
 
 
 @contextmanager
@@ -75,11 +71,11 @@ def open_session(
     """
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
-    colours = colour_nodes(graph)
-    plans = make_plans(graph, partitioning, vectors, colours)
+    plans = make_plans(graph, partitioning, vectors)
     loader: Any = settings.loader
     sources: list[Source] = [
-        loader if samples is None else nodes_of(samples, plan.nodes) for plan in plans
+        loader if samples is None else samples.subset([samples.nodes[i] for i in plan.nodes])
+        for plan in plans
     ]
     engine = settings.open(plans, sources)
     try:
@@ -91,31 +87,9 @@ def open_session(
             replies = fleet.ask("describe")
             names, scaling, backend = _agreed(replies)
             sizes = fleet.whole([reply[0] for reply in replies]).astype(np.intp)
-            yield Session(
-                fleet,
-                graph,
-                partitioning,
-                modes,
-                int(colours.max()) + 1,
-                sizes,
-                names,
-                scaling,
-                backend,
-            )
+            yield Session(fleet, graph, partitioning, modes, sizes, names, scaling, backend)
     finally:
         engine.close()
-
-
-def nodes_of(samples: NodeSamples, nodes: IntArray) -> NodeSamples:
-    """The samples of some nodes, given by increasing positions."""
-    rows = np.isin(samples.node_index, nodes)
-    return replace(
-        samples,
-        nodes=tuple(samples.nodes[i] for i in nodes),
-        values=read_only(samples.values[rows]),
-        n_reference=read_only(samples.n_reference[nodes]),
-        n_target=read_only(samples.n_target[nodes]),
-    )
 
 
 def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backend]:

@@ -13,7 +13,7 @@ from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
-from graphratio.distributed.partition import METHODS, Plan
+from graphratio.distributed.partition import METHODS, PartitionPlan
 from graphratio.distributed.protocol import Engine
 from graphratio.distributed.worker import Source
 
@@ -91,7 +91,7 @@ class EngineSettings:
         """The partitions asked for; by default two."""
         return min(2, graph.n_nodes) if self.partitions is None else self.partitions
 
-    def open(self, plans: Sequence[Plan], sources: Sequence[Source]) -> Engine:
+    def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> Engine:
         """Start with empty partitions; `rebuild` fills them."""
         raise NotImplementedError
 

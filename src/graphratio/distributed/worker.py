@@ -15,9 +15,9 @@ from graphratio._utils.exceptions import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
-from graphratio.distributed.partition import Plan
+from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
-from graphratio.distributed.rows import ConjugateRows, DescentRows, SystemRows
+from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
@@ -37,11 +37,11 @@ class Partition:
 
     Parameters
     ----------
-    plan : Plan
+    plan : PartitionPlan
     source : NodeSamples, or a function of the labels of the nodes that returns them
     """
 
-    def __init__(self, plan: Plan, source: Source) -> None:
+    def __init__(self, plan: PartitionPlan, source: Source) -> None:
         self.plan = plan
         self.samples = read_source(plan, source)
         if self.samples.encoding is not None:
@@ -53,7 +53,7 @@ class Partition:
         self.sizes = self.samples.sizes
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
-        """Call a method, "part.method" for one of the iterations."""
+        """Call a method, "part.method" for one of its parts."""
         target: Any = self
         *path, name = method.split(".")
         for part in path:
@@ -187,15 +187,10 @@ class Partition:
         return Reply()
 
     def set_problem(
-        self, inbox: Mail, lam: FloatArray, gam: FloatArray, algorithm: str, preconditioner: str
+        self, inbox: Mail, lam: FloatArray, gam: FloatArray, preconditioner: str
     ) -> Reply:
-        """Own rows of the system; returns the squared norm of b and the blocks of the coarse space.
-
-        `algorithm` is "pcg" or "cbcgd".
-        """
+        """Own rows of the system; returns the square of b and the blocks of the coarse space."""
         system = SystemRows(self.plan, self.moments, lam, gam)
-        if algorithm == "cbcgd":
-            self.descent = DescentRows(system)
         self.conjugate = ConjugateRows(system, preconditioner)
         norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
         return Reply((norm, system.coarse_blocks()))
@@ -225,7 +220,7 @@ class Partition:
         return Reply(pearson_divergences(values + prior_ratio, self.sizes, alpha))
 
 
-def read_source(plan: Plan, source: Source) -> NodeSamples:
+def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:
     """Get the samples of a partition and bring them into the order of its nodes."""
     if isinstance(source, NodeSamples):
         return source

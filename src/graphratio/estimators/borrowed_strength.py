@@ -146,5 +146,5 @@ class BorrowingMixin(NodeRatioEstimator):
             f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
             f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
             f"{self.n_atoms_} atoms, {self.n_components_} features\n"
-            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
+            f"  solver: {self.solution_.describe()}, residual {self.solution_.residual:.1g}"
         )

@@ -22,12 +22,18 @@ B           S = B' B: one row for every edge and every node
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg, sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.moments.directions import Directions
+from graphratio.solvers.bases import Diagonal
+from graphratio.solvers.conjugate_gradients import Progress, iterate
+from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.stacks import Selection, times
 
 # Up to this many nodes G is formed; beyond it the diagonal comes from random projections.
 LARGEST_DENSE = 800
@@ -139,26 +145,29 @@ class Borrowing:
 
     def _solve(self, earth: FloatArray, right: FloatArray, tol: float) -> FloatArray:
         """Conjugate gradients on all columns, preconditioned by the diagonal."""
-        inverse = 1.0 / (earth + self.lam * self.graph.degrees)[:, np.newaxis]
-        x = inverse * right
-        r = right - self._apply(earth, x)
-        norm = np.maximum(np.linalg.norm(right, axis=0), np.finfo(float).tiny)
-        z = inverse * r
-        p, rho = z.copy(), np.einsum("vk,vk->k", r, z)
-        for _ in range(CG_ITERATIONS):
-            if (np.linalg.norm(r, axis=0) <= tol * norm).all():
-                break
-            q = self._apply(earth, p)
-            length = rho / np.maximum(np.einsum("vk,vk->k", p, q), np.finfo(float).tiny)
-            x += length * p
-            r -= length * q
-            z = inverse * r
-            previous, rho = rho, np.einsum("vk,vk->k", r, z)
-            p = z + rho / np.maximum(previous, np.finfo(float).tiny) * p
-        return x
+        network = _Network(earth[:, np.newaxis, np.newaxis], self.lam, self.graph.laplacian)
+        diagonal = earth + self.lam * self.graph.degrees
+        inverse = Diagonal(1.0 / diagonal[:, np.newaxis, np.newaxis])
+        rhs = right[:, :, np.newaxis]
+        # Columns converge at about the same time, so none is dropped before the end.
+        iterates = StackIterates(network, inverse, rhs, inverse.apply(rhs), keep_share=0.0)
+        iterate(iterates, Progress.start(right.shape[1]), tol, CG_ITERATIONS)
+        return iterates.solution()[:, :, 0]
 
-    def _apply(self, earth: FloatArray, x: FloatArray) -> FloatArray:
-        return np.asarray(earth[:, np.newaxis] * x + self.lam * (self.graph.laplacian @ x))
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """The system S on columns, shape (n_nodes, n_columns, 1)."""
+
+    earth: FloatArray
+    lam: float
+    laplacian: sparse.csr_array
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self.earth * x + self.lam * times(self.laplacian, x))
+
+    def restrict(self, candidates: Selection) -> _Network:
+        return self
 
 
 def _sums_by_component(sizes: FloatArray, components: IntArray) -> FloatArray:

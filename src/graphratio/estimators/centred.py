@@ -224,5 +224,5 @@ class CentredEstimator(NodeRatioEstimator):
         return (
             f"{super()._summary()}\n  {chosen}: {', '.join(spans)}; "
             f"up to {self.n_centers_.max()} centres per node\n"
-            f"  solver: {self.solution_.method}, residual {self.solution_.residual:.1g}"
+            f"  solver: {self.solution_.describe()}, residual {self.solution_.residual:.1g}"
         )

@@ -15,9 +15,8 @@ from graphratio.data.graph import Graph
 from graphratio.distributed import EngineSettings
 from graphratio.distributed.atoms import coherence_dictionary
 from graphratio.distributed.conjugate import solve_conjugate
-from graphratio.distributed.descent import solve_descent
 from graphratio.distributed.protocol import ordered_sum
-from graphratio.distributed.scores import assign_folds, fold_scores, rotate_features
+from graphratio.distributed.scores import fold_scores, rotate_features, share_folds
 from graphratio.distributed.session import Session, open_session
 from graphratio.estimators.base import data_notes
 from graphratio.features.dictionary import DictionaryRecipe, limited
@@ -34,8 +33,7 @@ from graphratio.selection.fold_fits import (
     precision_for,
 )
 from graphratio.selection.grids import Candidates, positive_candidates
-from graphratio.solvers import SOLVERS, Solution
-from graphratio.solvers.cbcgd import RESIDUAL_SLACK
+from graphratio.solvers import SOLVERS
 
 if TYPE_CHECKING:
     from graphratio.estimators.grulsif import GRULSIF
@@ -67,9 +65,10 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
     model._check_parameters()
     check_choice(model.solver, "solver", SOLVERS)
     check_integer(model.max_iter, "max_iter", low=1)
-    if model.solver == "direct":
+    if model.solver in ("direct", "cbcgd"):
         raise InputError(
-            'solver="direct" needs the whole system in one place', 'Use "pcg" with an engine'
+            f'solver="{model.solver}" does not run on an engine',
+            'Use solver="auto", or fit in this process without an engine',
         )
     if model.adaptive:
         raise InputError(
@@ -161,7 +160,7 @@ def _select(
     rng: np.random.Generator,
 ) -> None:
     n_folds = check_integer(model.cv, "cv", low=2)
-    assign_folds(session.fleet, session.sizes, n_folds, rng)
+    share_folds(session.fleet, session.sizes, n_folds, rng)
     maps = [
         NystromMap.build(kernel, model.dictionary_, float(bandwidth), RANK_TOLERANCE)
         for bandwidth in candidates.bandwidth
@@ -172,7 +171,7 @@ def _select(
             session.fleet,
             maps,
             session.sizes,
-            session.problem(*candidates.pairs),
+            session.system(*candidates.pairs),
             n_folds,
             alpha=model.alpha_,
             prior_ratio=model.prior_ratio_,
@@ -198,34 +197,26 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         dtype=np.float64,
         folded=False,
     )
-    problem = session.problem(np.array([model.graph_penalty_]), np.array([model.node_penalty_]))
-    tol, max_iter, every = float(model.tol), model.max_iter, settings.checkpoint_every
+    system = session.system(np.array([model.graph_penalty_]), np.array([model.node_penalty_]))
     start = settings.start_for(len(model.nodes_), rotation.shape[1])
-    begin = None if start is None else fleet.parts(start)
-    if model.solver == "cbcgd":
-        progress, met = solve_descent(
-            fleet, problem, session.n_colours, tol, max_iter, every=every, start=begin
-        )
-        name, bound = f"cbcgd by {session.n_colours} colours", RESIDUAL_SLACK * tol
-    else:
-        progress = solve_conjugate(fleet, problem, tol, max_iter, every=every, start=begin)
-        met, bound = True, tol
-        name = f"pcg ({progress.preconditioner} preconditioner)"
-    residual = float(progress.relative[0])
-    if fleet.n_recoveries:
-        name += f", {fleet.n_recoveries} recoveries"
+    tol = float(model.tol)
+    progress = solve_conjugate(
+        fleet,
+        system,
+        tol,
+        model.max_iter,
+        every=settings.checkpoint_every,
+        start=None if start is None else fleet.parts(start),
+    )
     # In the coordinates of the feature map that the model keeps.
     model.coef_ = fleet.solution()[:, 0] @ rotation.T
-    solution = Solution(
-        theta=model.coef_,
-        converged=met and residual <= bound,
-        n_iter=int(progress.n_iter[0]),
-        residual=residual,
-        history=[float(step[0]) for step in progress.history],
-        method=f"{name} on {session.partitioning.describe()}",
-    )
-    model.solution_ = solution.warn_unless_converged(
-        bound, "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
+    model.solution_ = progress.solution(
+        model.coef_,
+        tol,
+        partitions=session.partitioning.n_partitions,
+        cut_edges=session.partitioning.n_cut,
+        boundary_rows=session.partitioning.n_boundary,
+        recoveries=fleet.n_recoveries,
     )
     _keep_directions(model, session, rotation)
     model.divergence_name_ = "Pearson"

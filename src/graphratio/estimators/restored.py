@@ -101,6 +101,11 @@ def _is_solution(value: Any, coef: Any) -> bool:
         and isinstance(value.history, list)
         and all(isinstance(item, float) for item in value.history)
         and isinstance(value.method, str)
+        and all(
+            item is None or isinstance(item, str) for item in (value.reason, value.preconditioner)
+        )
+        and _is_count(value.partitions, low=1)
+        and all(map(_is_count, (value.cut_edges, value.boundary_rows, value.recoveries)))
     )
 
 

@@ -120,7 +120,7 @@ def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
         (
             "solver",
             "converged" if solution.converged else "did not converge",
-            f"{solution.method}{steps}, relative residual {solution.residual:.1g}",
+            f"{solution.describe()}{steps}, relative residual {solution.residual:.1g}",
         )
     )
     return rows

@@ -19,8 +19,8 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
-from graphratio.solvers.conjugate_gradients import solve_path
 from graphratio.solvers.edges import Edges, typical_distance
+from graphratio.solvers.path import solve_path
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,8 @@ class Diagonal:
 
     def restrict(self, candidates: Selection) -> Diagonal:
         """Keep some of the candidates."""
-        return Diagonal(pick(self.values, candidates))
+        # A single column is the same for all of them.
+        return self if self.values.shape[1] == 1 else Diagonal(pick(self.values, candidates))
 
 
 @dataclass(frozen=True, eq=False)

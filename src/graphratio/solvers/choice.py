@@ -8,8 +8,8 @@ from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
-from graphratio.solvers.conjugate_gradients import solve_pcg
 from graphratio.solvers.direct import solve_direct, solve_per_node
+from graphratio.solvers.path import solve_pcg
 from graphratio.solvers.solution import Solution
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
@@ -21,7 +21,7 @@ SMALL_SYSTEM = 600
 def solve(
     objective: GraphObjective, graph: Graph, method: str, tol: float, max_iter: int
 ) -> Solution:
-    """Solve with the given method; "auto" chooses and says so in `Solution.method`.
+    """Solve with the given method; "auto" chooses and says why in `Solution.reason`.
 
     Without edges every node has its closed form; small systems are solved densely; everything
     else by conjugate gradients.
@@ -40,4 +40,4 @@ def solve(
     else:
         chosen = solve_pcg(objective, basis_of(graph), tol, max_iter)
         reason = f"{n_nodes * m} unknowns"
-    return replace(chosen, method=f"{chosen.method}, chosen automatically: {reason}")
+    return replace(chosen, reason=reason)

@@ -18,6 +18,7 @@ from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
 from graphratio.solvers.choice import solve
+from graphratio.solvers.conjugate_gradients import REMEDY
 from graphratio.solvers.solution import Solution
 
 MAX_CORRECTIONS = 3
@@ -71,8 +72,7 @@ def solve_streamed(
         first = -n_nodes * gradient
         # The correction counts relative to the first right-hand side; half of it for safety.
         goal = min(0.5, 0.5 * tol / residual)
-    remedy = "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
-    return total.warn_unless_converged(tol, remedy), fitted
+    return total.warn_unless_converged(tol, REMEDY), fitted
 
 
 def _sum(total: Solution, correction: Solution) -> Solution:

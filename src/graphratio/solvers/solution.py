@@ -27,7 +27,17 @@ class Solution:
         Relative residual after every iteration; for "cbcgd" the relative change of theta,
         which is what its stopping rule looks at.
     method : str
-        The solver that was used, and why, if it was chosen automatically.
+        The solver that was used.
+    reason : str, optional
+        Why, if it was chosen automatically.
+    preconditioner : str, optional
+        Of conjugate gradients, the one used last.
+    partitions : int
+        Of the graph; 1 in one process.
+    cut_edges, boundary_rows : int
+        Edges between partitions, and rows that travel in an exchange.
+    recoveries : int
+        How often lost partitions were made again.
 
     Examples
     --------
@@ -43,13 +53,38 @@ class Solution:
     residual: float
     history: list[float] = field(repr=False)
     method: str
+    reason: str | None = None
+    preconditioner: str | None = None
+    partitions: int = 1
+    cut_edges: int = 0
+    boundary_rows: int = 0
+    recoveries: int = 0
+
+    def describe(self) -> str:
+        """How the coefficients were computed, in words.
+
+        Examples
+        --------
+        >>> Solution(None, True, 9, 1e-7, [], "pcg", preconditioner="mixed", partitions=2,
+        ...          cut_edges=1, boundary_rows=2, recoveries=1).describe()
+        'pcg (mixed preconditioner), partitions: 2, cut edges: 1, boundary rows: 2, recoveries: 1'
+        """
+        words = self.method
+        if self.preconditioner is not None:
+            words += f" ({self.preconditioner} preconditioner)"
+        if self.partitions > 1 or self.recoveries:
+            words += (
+                f", partitions: {self.partitions}, cut edges: {self.cut_edges}, "
+                f"boundary rows: {self.boundary_rows}, recoveries: {self.recoveries}"
+            )
+        return words if self.reason is None else f"{words}, chosen automatically: {self.reason}"
 
     def warn_unless_converged(self, tol: float, remedy: str) -> Solution:
         """Warn with the residual reached and what to do, if it missed the tolerance."""
         if not self.converged:
             warnings.warn(
-                f"{self.method} stopped after {self.n_iter} iterations at a relative residual of "
-                f"{self.residual:.2g}, above the tolerance {tol:.2g}. {remedy}.",
+                f"{self.describe()} stopped after {self.n_iter} iterations at a relative residual "
+                f"of {self.residual:.2g}, above the tolerance {tol:.2g}. {remedy}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -1,56 +1,138 @@
-"""Every node by itself, averaged with the mean field: for small graphs with weak coupling.
+"""Every node by itself, alone or averaged with the mean field: for weak coupling.
 
-Each of the two is right where the other is weak. Setting it up takes no more than an
-eigenproblem per node, which on small graphs pays sooner than the levels of `block_multigrid`.
+The mean field and the inverses at the nodes are each right where the other is weak. Setting
+their average up takes no more than an eigenproblem per node, which on small graphs and within
+partitions pays sooner than the levels of `block_multigrid`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
-from graphratio.solvers.preconditioners.block_multigrid import NodeInverses
-from graphratio.solvers.stacks import Linear, Selection
+from graphratio.solvers.stacks import Linear, Selection, pick
+
+# Share of the mean eigenvalue of a block that its ridge has at least, so that rounding in
+# single precision cannot make the inverse indefinite.
+SMALLEST_RIDGE = 1e-7
+
+# Up to this many candidates an inverse for each costs less than the eigenvectors for all.
+FEW_CANDIDATES = 3
+
+# Nodes whose blocks are inverted at once.
+CHUNK = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class NodeInverses:
+    """Inverses of A_v + ridge_v I at every node.
+
+    For a few candidates the inverses themselves; for many, whose ridges differ, the eigenvectors
+    of the A_v, which they share.
+
+    Attributes
+    ----------
+    blocks : ndarray of shape (n, n_candidates, m, m) or (n, m, m)
+        Inverses or eigenvectors.
+    scale : ndarray of shape (n, n_candidates, m), or None with inverses
+        Reciprocals of the eigenvalues.
+    """
+
+    blocks: FloatArray
+    scale: FloatArray | None
+
+    @classmethod
+    def of(
+        cls, second: FloatArray, ridge: FloatArray, damping: float = 1.0, dtype: Any = np.float32
+    ) -> NodeInverses:
+        """Set up from blocks of shape (n, m, m) and ridges of shape (n, n_candidates).
+
+        In double precision always by eigenvectors, which stay definite whatever the ridge.
+        """
+        n, m, _ = second.shape
+        single = dtype == np.float32
+        if single:
+            floor = SMALLEST_RIDGE * np.einsum("vii->v", second) / m
+            ridge = np.maximum(ridge, floor[:, np.newaxis])
+        ridge = ridge.astype(dtype)
+        n_candidates = ridge.shape[1]
+        few = single and n_candidates <= FEW_CANDIDATES
+        blocks = np.empty((n, n_candidates, m, m) if few else (n, m, m), dtype=dtype)
+        scale = None if few else np.empty((n, n_candidates, m), dtype=dtype)
+        unit = np.eye(m, dtype=dtype)
+
+        def work(i: int) -> None:
+            nodes = slice(i * CHUNK, (i + 1) * CHUNK)
+            part = second[nodes].astype(dtype, copy=False)
+            if scale is None:
+                shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
+                inverse = np.linalg.inv(shifted)
+                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 1, 3, 2))
+            else:
+                eigenvalues, blocks[nodes] = np.linalg.eigh(part)
+                data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
+                scale[nodes] = damping / (ridge[nodes, :, np.newaxis] + data)
+
+        in_parallel(work, -(-n // CHUNK))
+        return cls(blocks, scale)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Solve every node by itself, shape (n, n_candidates, m)."""
+        if self.scale is None:
+            return np.asarray((x[:, :, np.newaxis] @ self.blocks)[:, :, 0])
+        rotated = x @ self.blocks
+        rotated *= self.scale
+        return np.asarray(rotated @ self.blocks.transpose(0, 2, 1))
+
+    def restrict(self, candidates: Selection) -> NodeInverses:
+        """Keep some of the candidates."""
+        if self.scale is None:
+            return replace(self, blocks=self.blocks[:, candidates])
+        return replace(self, scale=pick(self.scale, candidates))
+
+
+def node_blocks(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses:
+    """The inverses of A_v + N lam (d_v + gam) I, for an objective in Nystrom form."""
+    degrees = objective.laplacian.diagonal()[:, np.newaxis]
+    ridge = objective.shape[0] * objective.lam * (degrees + objective.gam)
+    blocks = objective.moments.second.dense(compact=dtype == np.float32)
+    return NodeInverses.of(blocks, ridge, dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class InCoordinates:
+    """Inverses at the nodes, in the coordinates of a basis."""
+
+    nodes: NodeInverses
+    basis: Basis
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Solve every node by itself."""
+        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
+        return self.basis.from_nodes(own.astype(x.dtype, copy=False))
+
+    def restrict(self, candidates: Selection) -> InCoordinates:
+        """Keep some of the candidates."""
+        return replace(self, nodes=self.nodes.restrict(candidates))
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSum:
-    """Half the sum of the mean field and the inverses of A_v + N lam (d_v + gam) I.
+    """Half the sum of two preconditioners: each covers the corner where the other is weak."""
 
-    Attributes
-    ----------
-    mean_field : Linear
-    nodes : NodeInverses
-    basis : Basis
-        Coordinates of what it is applied to.
-    """
-
-    mean_field: Linear
-    nodes: NodeInverses
-    basis: Basis
-
-    @classmethod
-    def of(cls, objective: GraphObjective, basis: Basis, mean_field: Linear) -> HalfSum:
-        """Set up for an objective in Nystrom form."""
-        degrees = objective.laplacian.diagonal()[:, np.newaxis]
-        ridge = objective.shape[0] * objective.lam * (degrees + objective.gam)
-        blocks = objective.moments.second.dense(compact=True)
-        return cls(mean_field, NodeInverses.of(blocks, ridge, 1.0), basis)
+    first: Linear
+    second: Linear
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Average of both."""
-        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
-        both = self.mean_field.apply(x) + self.basis.from_nodes(own.astype(x.dtype, copy=False))
-        return np.asarray(x.dtype.type(0.5) * both)
+        return np.asarray(x.dtype.type(0.5) * (self.first.apply(x) + self.second.apply(x)))
 
     def restrict(self, candidates: Selection) -> HalfSum:
         """Keep some of the candidates."""
-        return replace(
-            self,
-            mean_field=self.mean_field.restrict(candidates),
-            nodes=self.nodes.restrict(candidates),
-        )
+        return HalfSum(self.first.restrict(candidates), self.second.restrict(candidates))

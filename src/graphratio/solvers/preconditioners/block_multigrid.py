@@ -23,90 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
-from graphratio.solvers.stacks import Selection, pick, times
+from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
+from graphratio.solvers.preconditioners.corrections import DenseInverse
+from graphratio.solvers.stacks import Linear, Selection, times
 
 # Unknowns of the last level up to which it is solved exactly: a moment's work.
 LARGEST_LAST = 3000
 
 # Damping of the node-by-node inverse, divided by the bound on the eigenvalues it leaves.
 DAMPING = 4 / 3
-
-# Share of the mean eigenvalue of a block that its ridge has at least, so that rounding in
-# single precision cannot make the inverse indefinite.
-SMALLEST_RIDGE = 1e-7
-
-# Up to this many candidates an inverse for each costs less than the eigenvectors for all.
-FEW_CANDIDATES = 3
-
-# Nodes whose blocks are inverted at once.
-CHUNK = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class NodeInverses:
-    """Inverses of A_v + ridge_v I at every node.
-
-    For a few candidates the inverses themselves; for many, whose ridges differ, the eigenvectors
-    of the A_v, which they share.
-
-    Attributes
-    ----------
-    blocks : ndarray of shape (n, n_candidates, m, m) or (n, m, m)
-        Inverses or eigenvectors.
-    scale : ndarray of shape (n, n_candidates, m), or None with inverses
-        Reciprocals of the eigenvalues.
-    """
-
-    blocks: FloatArray
-    scale: FloatArray | None
-
-    @classmethod
-    def of(cls, second: FloatArray, ridge: FloatArray, damping: float) -> NodeInverses:
-        """Set up from blocks of shape (n, m, m) and ridges of shape (n, n_candidates)."""
-        n, m, _ = second.shape
-        floor = SMALLEST_RIDGE * np.einsum("vii->v", second) / m
-        ridge = np.maximum(ridge, floor[:, np.newaxis]).astype(np.float32)
-        n_candidates = ridge.shape[1]
-        few = n_candidates <= FEW_CANDIDATES
-        blocks = np.empty((n, n_candidates, m, m) if few else (n, m, m), dtype=np.float32)
-        scale = None if few else np.empty((n, n_candidates, m), dtype=np.float32)
-        unit = np.eye(m, dtype=np.float32)
-
-        def work(i: int) -> None:
-            nodes = slice(i * CHUNK, (i + 1) * CHUNK)
-            part = second[nodes].astype(np.float32, copy=False)
-            if scale is None:
-                shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
-                inverse = np.linalg.inv(shifted)
-                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 1, 3, 2))
-            else:
-                eigenvalues, blocks[nodes] = np.linalg.eigh(part)
-                data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
-                scale[nodes] = damping / (ridge[nodes, :, np.newaxis] + data)
-
-        in_parallel(work, -(-n // CHUNK))
-        return cls(blocks, scale)
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Solve every node by itself, shape (n, n_candidates, m)."""
-        if self.scale is None:
-            return np.asarray((x[:, :, np.newaxis] @ self.blocks)[:, :, 0])
-        rotated = x @ self.blocks
-        rotated *= self.scale
-        return np.asarray(rotated @ self.blocks.transpose(0, 2, 1))
-
-    def restrict(self, candidates: Selection) -> NodeInverses:
-        """Keep some of the candidates."""
-        if self.scale is None:
-            # Large, so not copied without need.
-            whole = candidates.dtype == bool and bool(candidates.all())
-            return self if whole else replace(self, blocks=self.blocks[:, candidates])
-        return replace(self, scale=pick(self.scale, candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +50,10 @@ class BlockMultigrid:
     second : list of ndarray of shape (n, m, m)
         A of every level below the finest.
     inverses : list of NodeInverses
-        One for every level, and one for the last where that is too large to be solved exactly.
+        One for every level but the last.
     lam, gam : ndarray of shape (n_candidates,)
-    last : ndarray of shape (n_candidates, n_last m, n_last m), or None
-        Inverse on the last level.
+    last : Linear
+        Inverse on the last level, exact unless that is too large.
     """
 
     basis: Basis
@@ -133,7 +62,7 @@ class BlockMultigrid:
     inverses: list[NodeInverses]
     lam: FloatArray
     gam: FloatArray
-    last: FloatArray | None
+    last: Linear
 
     @classmethod
     def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
@@ -148,13 +77,13 @@ class BlockMultigrid:
             blocks = times(level.restriction, blocks).astype(np.float32, copy=False)
             second.append(blocks)
         n, m, _ = blocks.shape
-        last = None
+        last: Linear
         if n * m <= LARGEST_LAST:
-            last = _dense_inverse(hierarchy, blocks, lam, gam)
+            last = DenseInverse(_dense_inverse(hierarchy, blocks, lam, gam))
         else:
             ridge = lam * (np.diagonal(hierarchy.laplacian)[:, np.newaxis])
             ridge = ridge + lam * gam * np.diagonal(hierarchy.mass)[:, np.newaxis]
-            inverses.append(NodeInverses.of(blocks, ridge, 1.0))
+            last = NodeInverses.of(blocks, ridge)
         single = np.float32
         return cls(
             basis, hierarchy.levels, second, inverses, lam.astype(single), gam.astype(single), last
@@ -172,7 +101,7 @@ class BlockMultigrid:
             inverses=[inverse.restrict(candidates) for inverse in self.inverses],
             lam=self.lam[candidates],
             gam=self.gam[candidates],
-            last=None if self.last is None else self.last[candidates],
+            last=self.last.restrict(candidates),
         )
 
     def _below(self, depth: int, right: FloatArray) -> FloatArray:
@@ -184,11 +113,7 @@ class BlockMultigrid:
 
     def _cycle(self, depth: int, right: FloatArray) -> FloatArray:
         if depth == len(self.levels):
-            if self.last is None:
-                return self.inverses[depth].apply(right)
-            flat = right.transpose(1, 0, 2).reshape(right.shape[1], -1, 1)
-            solved = (self.last @ flat).reshape(right.shape[1], right.shape[0], right.shape[2])
-            return np.ascontiguousarray(solved.transpose(1, 0, 2))
+            return self.last.apply(right)
         level, inverse = self.levels[depth], self.inverses[depth]
         x = inverse.apply(right)
         left = right - self._operator(depth, x) if depth else right

@@ -29,7 +29,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
-from graphratio.solvers.preconditioners.block_multigrid import NodeInverses
+from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.stacks import Linear, Selection, times
 
 # Share of the nodes from which on a component is what the average over all nodes describes.
@@ -156,7 +156,7 @@ def with_components(inner: Linear, objective: GraphObjective, basis: Basis) -> L
     size = (1 / np.sqrt(sizes[small][part])).astype(objective.moments.second.dtype)
     shape = (len(member), small.size)
     rows, functions = basis.in_null_space(sparse.csr_array((size, (nodes, part)), shape=shape))
-    return Corrected(inner, rows, functions, NodeInverses.of(blocks, ridge, 1.0))
+    return Corrected(inner, rows, functions, NodeInverses.of(blocks, ridge))
 
 
 def _means(second: SecondMoment, nodes: IntArray, part: IntArray, sizes: IntArray) -> FloatArray:

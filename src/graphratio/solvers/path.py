@@ -1,0 +1,188 @@
+"""Solutions by conjugate gradients: of one pair of penalties, of many, of many first moments.
+
+All candidates (lam, gam) share the data, so they are solved for at once, see
+`conjugate_gradients`. Symbols as in `mean_field`.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphratio._utils.parameters import check_choice
+from graphratio._utils.typing import FloatArray
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.bases import Basis, SpectralBasis
+from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
+from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.preconditioners.block_jacobi import (
+    HalfSum,
+    InCoordinates,
+    node_blocks,
+)
+from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
+from graphratio.solvers.preconditioners.corrections import with_own_means
+from graphratio.solvers.preconditioners.mean_field import mean_field
+from graphratio.solvers.solution import Solution
+from graphratio.solvers.stacks import Linear, Selection, pick
+
+PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
+
+# Iterations after which the mean field gives way to a preconditioner with the blocks of the
+# nodes.
+PATIENCE = 30
+
+
+@dataclass(frozen=True, eq=False)
+class PathSolution:
+    """Solutions of several candidates.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_nodes, n_candidates, m)
+    progress : Progress
+        In double precision its residuals are computed from scratch.
+    """
+
+    theta: FloatArray
+    progress: Progress
+
+
+def solve_pcg(
+    objective: GraphObjective,
+    basis: Basis,
+    tol: float,
+    max_iter: int,
+    preconditioner: str = "auto",
+) -> Solution:
+    """Solve a single candidate.
+
+    Parameters
+    ----------
+    objective : GraphObjective
+        In Nystrom form, with one candidate.
+    basis : Basis
+        Coordinates over the graph, from `bases.basis_of`.
+    tol : float
+        Bound on the relative residual.
+    max_iter : int
+    preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
+        The mean field; its average with the inverses at every node; multigrid on the whole
+        system; or first the one and then, by the size of the graph, one of the others.
+    """
+    path = solve_path(objective, basis, tol, max_iter, preconditioner)
+    return path.progress.solution(path.theta[:, 0], tol)
+
+
+def solve_path(
+    objective: GraphObjective,
+    basis: Basis,
+    tol: float,
+    max_iter: int,
+    preconditioner: str = "auto",
+) -> PathSolution:
+    """Solve all candidates of an objective at once, in the precision of its moments.
+
+    The basis must be in the same precision. The iteration starts from the preconditioner's own
+    answer, so `n_iter` counts what comes after it.
+    """
+    check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
+    first = None
+    if preconditioner == "auto":
+        first = "kronecker"
+        preconditioner = "mixed" if isinstance(basis, SpectralBasis) else "multigrid"
+    mean_degree = objective.laplacian.diagonal().mean()
+    coupling = float(objective.lam.min() * mean_degree * objective.shape[0])
+    dtype = objective.moments.second.dtype
+    n_candidates = len(objective.lam)
+    one = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
+    rhs = np.repeat(one[:, np.newaxis], n_candidates, axis=1)
+    x: FloatArray = np.zeros_like(rhs)
+    total = Progress.start(n_candidates)
+    for name, limit in stages(
+        total, tol, max_iter, preconditioner, first=first, coupling=coupling, patience=PATIENCE
+    ):
+        going = np.flatnonzero(total.residual > tol)
+        part = replace(objective, lam=objective.lam[going], gam=objective.gam[going])
+        inverse = _build(name, part, basis)
+        if np.isinf(total.residual).all():
+            # The mean-field solution is close already, and the preconditioner gives it at once.
+            x = inverse.apply(rhs)
+        system = _System(part, basis)
+        iterates = StackIterates(system, inverse, pick(rhs, going), pick(x, going))
+        progress = Progress.start(len(going))
+        iterate(iterates, progress, tol, limit)
+        current = iterates.solution()
+        x[:, going] = current
+        total.n_iter[going] += progress.n_iter
+        for step in progress.history:
+            total.history.append(total.residual.copy())
+            total.history[-1][going] = step
+        # In single precision a residual from scratch says no more than the recursive one.
+        exact = dtype == np.float64
+        total.residual[going] = (
+            part.residual(basis.to_nodes(current)) if exact else progress.residual
+        )
+    return PathSolution(basis.to_nodes(x), total)
+
+
+def solve_many(
+    objective: GraphObjective, basis: Basis | None, first: FloatArray, tol: float, max_iter: int
+) -> FloatArray:
+    """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
+
+    Parameters
+    ----------
+    objective : GraphObjective
+        With one candidate; its own first moment is not used.
+    basis : Basis or None
+        None for a graph without edges, where every node has its closed form.
+    first : ndarray of shape (n_nodes, n_sets, m)
+    tol : float
+        Bound on the relative residual of each solution.
+    max_iter : int
+    """
+    if basis is None:
+        n_nodes, _, m = objective.shape
+        ridge = objective.lam[0] * objective.gam[0] * n_nodes
+        blocks = objective.moments.second.dense() + ridge * np.eye(m)
+        return np.linalg.solve(blocks, first.transpose(0, 2, 1)).transpose(0, 2, 1)
+    n_sets = first.shape[1]
+    repeated = replace(
+        objective, lam=np.repeat(objective.lam, n_sets), gam=np.repeat(objective.gam, n_sets)
+    )
+    rhs = basis.from_nodes(first)
+    inverse = _build("kronecker", repeated, basis)
+    iterates = StackIterates(_System(repeated, basis), inverse, rhs, inverse.apply(rhs))
+    iterate(iterates, Progress.start(n_sets), tol, max_iter)
+    return basis.to_nodes(iterates.solution())
+
+
+def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
+    if name == "multigrid":
+        return BlockMultigrid.of(objective, basis, basis.hierarchy)
+    field = with_own_means(mean_field(objective, basis), objective, basis)
+    if name == "kronecker":
+        return field
+    return HalfSum(field, InCoordinates(node_blocks(objective), basis))
+
+
+class _System:
+    """Hessian of some of the candidates in the coordinates of the basis, times N."""
+
+    def __init__(self, objective: GraphObjective, basis: Basis) -> None:
+        self.second = objective.moments.second
+        self.basis = basis
+        self.penalty: Linear = basis.penalty(objective.shape[0] * objective.lam, objective.gam)
+
+    def restrict(self, candidates: Selection) -> _System:
+        smaller = copy(self)
+        smaller.penalty = self.penalty.restrict(candidates)
+        return smaller
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        product = self.basis.from_nodes(self.second.apply(self.basis.to_nodes(x)))
+        product += self.penalty.apply(x)
+        return product
