@@ -127,10 +127,7 @@ class GraphComparison:
     def against_alone(self, name: str) -> tuple[float, float]:
         """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
         apart = self.between(name, ALONE)
-        if name == ALONE:
-            return 0.0, 0.0
-        quantile = stats.t.ppf(1 - self._level / 2, max(len(self.nodes) - 1, 1))
-        return apart.mean, float(quantile * apart.error)
+        return apart.mean, apart.half_width(self.confidence)
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:

@@ -26,11 +26,14 @@ class Difference:
         And its standard error, with the dependence of nodes allowed for.
     p_value : float
         Two-sided.
+    freedom : int
+        Degrees of freedom of the error, at least 1.
     """
 
     mean: float
     error: float
     p_value: float
+    freedom: int
 
     @classmethod
     def of(cls, first: FloatArray, second: FloatArray) -> Difference:
@@ -43,12 +46,17 @@ class Difference:
         """
         each = (first - second)[np.isfinite(first - second)]
         if len(each) < 2:
-            return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0)
+            return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0, 1)
+        freedom = len(each) - 1
         error = float(DISPERSION * each.std(ddof=1) / np.sqrt(len(each)))
         mean = float(each.mean())
         if error == 0:
-            return cls(mean, 0.0, 1.0 if mean == 0 else 0.0)
-        return cls(mean, error, float(2 * stats.t.sf(abs(mean) / error, len(each) - 1)))
+            return cls(mean, 0.0, 1.0 if mean == 0 else 0.0, freedom)
+        return cls(mean, error, float(2 * stats.t.sf(abs(mean) / error, freedom)), freedom)
+
+    def half_width(self, confidence: float) -> float:
+        """Half the width of the two-sided interval for the mean."""
+        return float(stats.t.ppf(0.5 + confidence / 2, self.freedom) * self.error)
 
 
 def node_gains(first: FloatArray, second: FloatArray, sizes: IntArray) -> tuple[FloatArray, ...]:
