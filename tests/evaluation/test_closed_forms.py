@@ -179,9 +179,7 @@ def test_a_learned_graph_joins_the_nearest_ratios():
     moments = MomentSums.of(psi, sizes).mixed(ALPHA)
     blocks = moments.second.dense()
     # A ridge of 0.1 on the scale of the second moments.
-    theta = np.stack(
-        [np.linalg.solve(a + 0.1 * np.eye(m), b) for a, b in zip(blocks, moments.first, strict=True)]
-    )
+    theta = np.linalg.solve(blocks + 0.1 * np.eye(m), moments.first[:, :, np.newaxis])[:, :, 0]
     apart = theta[:, np.newaxis] - theta
     distance = np.einsum("uvi,ij,uvj->uv", apart, blocks.mean(axis=0), apart)
     np.fill_diagonal(distance, np.inf)

@@ -76,9 +76,9 @@ def test_evidence_is_the_one_sided_test_of_welch(samples):
 def test_nodes_with_fewer_than_five_observations_are_not_tested():
     rng = np.random.default_rng(0)
     sizes = [(SMALLEST, 30), (SMALLEST - 1, 30), (30, SMALLEST - 1), (30, SMALLEST)]
-    data = gr.NodeSamples.from_arrays(*(
-        [rng.normal(size=(pair[side], 1)) for pair in sizes] for side in (0, 1)
-    ))
+    data = gr.NodeSamples.from_arrays(
+        *([rng.normal(size=(pair[side], 1)) for pair in sizes] for side in (0, 1))
+    )
     graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     model = joint_ratio().fit(data, graph)
     p_values = shift_p_values(model, data, graph, 5, rng)
@@ -130,10 +130,11 @@ def test_the_strength_is_judged_on_observations_left_out():
         fits.append(weights)
         return Remembers(points)
 
-    errors = target_errors(
-        fit, lambda truth, found: truth + 100 * found, (x, y, target), np.arange(1.0, 11), [1.0, 2.0],
-        5, np.random.default_rng(0),
-    )  # fmt: skip
+    def error(truth, found):
+        return truth + 100 * found
+
+    data, weights, rng = (x, y, target), np.arange(1.0, 11), np.random.default_rng(0)
+    errors = target_errors(fit, error, data, weights, [1.0, 2.0], 5, rng)
     assert_allclose(errors, (3 + 3 + 5 + 3) / 4)
     assert all(weights.mean() == pytest.approx(1) for weights in fits)
 
