@@ -107,10 +107,10 @@ def two_sample_test(
     Four statistics are computed on the same permutations: the divergence on the node's own
     samples, the norm of f - 1 in the kernel space, the ratio predicted by the neighbours
     evaluated at the node, and the distance of the two means in the kernel space (MMD). They
-    are combined by their smallest p-value, each relative to its share (0.1, 0.4, 0.4, 0.1),
+    are combined by their smallest p-value, each relative to its share (0.1, 0.2, 0.65, 0.05),
     and that is ranked among the same quantity of the permuted data sets.
 
-    With 20,000 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
+    With 19,999 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
     settled as soon as 100 data sets are as extreme as the observed one. Such p-values are
     rounded up to multiples of 1 / (n_permutations + 1), and as valid as the others.
 
