@@ -47,10 +47,18 @@ def test_table(result):
 
 
 def test_p_values_are_counts_and_never_zero(result):
-    counts = result.p_value * (result.n_permutations + 1)
-    np.testing.assert_allclose(counts, np.round(counts), atol=1e-6)
-    assert counts.min() >= 1
-    assert (result.p_value <= 1).all()
+    for p_value in (result.p_value, *result.p_values.values()):
+        counts = p_value * (result.n_permutations + 1)
+        np.testing.assert_allclose(counts, np.round(counts), atol=1e-6)
+        assert counts.min() >= 1
+        assert (p_value <= 1).all()
+
+
+def test_global_p_value_of_single_tests_is_that_of_bonferroni(result, graph):
+    assert result.global_p_value == pytest.approx(10 * result.p_value.min())
+    same = gr.two_sample_test(draw(shift=0.0), graph, n_permutations=199, random_state=0)
+    assert same.global_p_value == pytest.approx(min(1, 10 * same.p_value.min()))
+    assert same.global_p_value > same.p_value.min()
 
 
 def test_result_is_frozen(result):
