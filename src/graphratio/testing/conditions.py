@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.exceptions import Argument, InputError, listing
 from graphratio._utils.parameters import check_integer
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -32,8 +32,11 @@ def enough_permutations(
         raise InputError(
             f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
             f"rejected ({where}level {level:g}, correction {correction!r})",
-            f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave "
-            "n_permutations to be chosen",
+            (
+                f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave",
+                " out ",
+                Argument("n_permutations"),
+            ),
         )
     return count
 
