@@ -113,7 +113,7 @@ def test_nodes_without_a_sample_keep_their_row(graph):
     target[2] = np.empty(0)
     found = gr.two_sample_test((reference, target), graph, random_state=0)
     assert found.p_value[2] == found.adjusted_p_value[2] == 1.0
-    assert not found.tested[2]
+    assert np.flatnonzero(~found.tested).tolist() == [2]
     assert any("cannot be tested" in note and "2" in note for note in found.notes)
     assert found.rejected[7:].all()
 
@@ -137,7 +137,8 @@ def test_tiny_samples_are_noted(graph):
     reference, target = draw()
     reference[9], target[9] = reference[9][:2], target[9][:2]
     found = gr.two_sample_test((reference, target), graph, random_state=0)
-    assert any("can hardly be rejected: 9" in note for note in found.notes)
+    assert np.flatnonzero(found.too_few).tolist() == [9]
+    assert any("to become significant at this level: 9" in note for note in found.notes)
     assert found.p_value[9] >= 1 / 6 - 0.02
 
 
@@ -240,6 +241,9 @@ def correlated(rho, seed=0):
 def test_correlated_nodes_raise_a_warning(graph):
     with pytest.warns(DataWarning, match="move together"):
         found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, random_state=0)
+    assert found.correlation.is_high
+    assert found.correlation.value == pytest.approx(0.6, abs=0.15)
+    assert not found.correlation.by_stamp
     assert any("move together" in note for note in found.notes)
     times = (range(30), range(30, 60))
     with pytest.warns(DataWarning, match="move together"):
@@ -250,6 +254,7 @@ def test_correlated_nodes_raise_a_warning(graph):
         [np.arange(50, 80) + 100 * v for v in range(10)],
     )
     found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, index=apart)
+    assert found.correlation is None
     assert any("could not be checked" in note for note in found.notes)
 
 
@@ -264,6 +269,7 @@ def test_index_is_read_by_label(graph):
         (reference, target), graph, null="global", index=times, random_state=0, block_length=3
     )
     assert found.global_p_value < 0.01
+    assert (found.joint, found.block_length) == (True, 3)
     assert "blocks of 3 time stamps" in found.assumptions[0]
 
 

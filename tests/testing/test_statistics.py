@@ -125,15 +125,16 @@ def test_correlation_between_nodes_is_free_of_bias():
     above, squares = 0, []
     for _ in range(300):
         values = rng.normal(size=(10, 16))
-        correlation, noise = cross_correlation(samples_of(values, 8), None, PATH, rng)
-        above += correlation > noise
-        squares.append(correlation**2)
+        found = cross_correlation(samples_of(values, 8), None, PATH, rng)
+        above += found.value > found.noise
+        squares.append(found.value**2)
     # Three standard deviations of a skewed law: about 1 %.
     assert above <= 9
     assert np.mean(squares) < 0.03
     same = np.tile(rng.normal(size=16), (10, 1))
     # Perfect correlation less the 1 / 14 that 16 independent pairs would show.
-    assert cross_correlation(samples_of(same, 8), None, PATH, rng)[0] ** 2 == pytest.approx(13 / 14)
+    found = cross_correlation(samples_of(same, 8), None, PATH, rng)
+    assert found.value**2 == pytest.approx(13 / 14)
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])
