@@ -14,11 +14,12 @@ from scipy import stats
 import graphratio as gr
 from graphratio.evaluation import paired
 from graphratio.evaluation.bounds import bounds_from
-from graphratio.evaluation.comparison import ALONE, GraphComparison, Losses
+from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.held_out import HeldOut
 from graphratio.evaluation.neighbours import learned_graph
 from graphratio.evaluation.paired import Difference
 from graphratio.evaluation.refit_noise import RefitNoise
+from graphratio.evaluation.verdict import ALONE
 from graphratio.moments.node_moments import MomentSums
 
 ALPHA = 0.1

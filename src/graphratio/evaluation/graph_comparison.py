@@ -21,12 +21,13 @@ from graphratio._utils.typing import RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples, align
 from graphratio.estimators import GRULSIF, Pool
-from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
+from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.couplings import Fit
 from graphratio.evaluation.folded import MANY_NODES, Folded, Setting
 from graphratio.evaluation.held_out import HeldOut
 from graphratio.evaluation.neighbours import LearnedFit, learned_graph
 from graphratio.evaluation.plan import Plan, in_scale_of, loss_terms
+from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.selection.cross_validation import GRAPH_PENALTIES, Candidates
 
 _RESERVED = (ALONE, SHARED, LEARNED)
@@ -139,7 +140,7 @@ def node_losses(plan: Plan, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
 def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
     """Every candidate as a graph on the same nodes, in the order of the first."""
     if graphs is None or isinstance(graphs, Graph):
-        graphs = {"graph": graphs}
+        graphs = {UNNAMED: graphs}
     if not isinstance(graphs, Mapping) or not graphs:
         what = "an empty mapping" if isinstance(graphs, Mapping) else f"a {type(graphs).__name__}"
         raise InputError(

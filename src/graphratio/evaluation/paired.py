@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -14,6 +15,9 @@ from graphratio.evaluation.plan import NodeMeans
 # node suits its neighbours, and all share the hyperparameters. With two graphs of equal quality
 # the ratio of a difference to this error has a standard deviation of 1.2 to 1.6 instead of 1.
 DISPERSION = 1.8
+
+
+Judgement = Literal["better", "worse", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,12 @@ class Difference:
         if error == 0:
             return cls(mean, 0.0, 1.0 if mean == 0 else 0.0, freedom)
         return cls(mean, error, float(2 * stats.t.sf(abs(mean) / error, freedom)), freedom)
+
+    def judged(self, level: float) -> Judgement:
+        """Whether the first fit is better or worse than the second, at a chance of error."""
+        if self.p_value > level:
+            return "unclear"
+        return "better" if self.mean < 0 else "worse"
 
     def half_width(self, confidence: float) -> float:
         """Half the width of the two-sided interval for the mean."""
