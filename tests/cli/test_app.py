@@ -3,11 +3,13 @@ import subprocess
 import sys
 
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 import graphratio
 from graphratio import cli
 from graphratio.cli.app import app
+from graphratio.cli.console import _OPTIONS
 
 runner = CliRunner()
 
@@ -16,6 +18,12 @@ def test_version():
     result = runner.invoke(app, ["--version"])
     assert result.exit_code == 0
     assert result.stdout.strip() == f"graphratio {graphratio.__version__}"
+
+
+def test_what_messages_call_an_option_is_one():
+    commands = typer.main.get_command(app).commands.values()
+    options = {name for command in commands for part in command.params for name in part.opts}
+    assert set(_OPTIONS.values()) <= options
 
 
 def test_unknown_command_is_a_usage_error():

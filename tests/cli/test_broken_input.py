@@ -132,6 +132,27 @@ def test_options(kind, write, run):
     assert_helpful(result, words)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["test", *COLUMNS, "--permutations", "5"], ["Use at least", "leave out --permutations"]),
+        (["test", *COLUMNS, "--block-length", "99"], ["error: --block-length 99 leaves no"]),
+        (
+            ["changes", "--node", "station", "--time", "date", "--window", "4", "--false-alarm",
+             "0.001"],
+            ["error: --surrogates 99 cannot tell"],
+        ),
+    ],
+)  # fmt: skip
+def test_messages_of_the_library_speak_of_options(options, words, table, write, run, tmp_path):
+    days = table.groupby("station").cumcount()
+    content = write(table.assign(date=days))
+    command, *rest = options
+    output = ["--output", tmp_path / "out"]
+    result = run(command, content, *rest, "--features", "no2", "--no-graph", *output)
+    assert_helpful(result, words)
+
+
 TIMES = {
     "not dates": ("period", ["--split", "2020-03-01"], ["not dates", "'before'", "2020-03-01"]),
     "split is no date": ("date", ["--split", "March"], ["'March' is not a date"]),

@@ -5,8 +5,11 @@ import pytest
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED
+from graphratio.evaluation import graph_comparison
+from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.paired import DISPERSION, Difference
+from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
 from graphratio.exceptions import InputError
 
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0)
@@ -31,6 +34,7 @@ def found(scenario):
 def test_names_the_better_graph(found):
     assert found.best == "clusters"
     assert found.ranking == ["clusters", "ring"]
+    assert (found.tied, found.effect) == ([], "helped")
     assert "'clusters' fits the data best" in found.verdict
     assert found.between("clusters", "ring").mean < 0
 
@@ -39,6 +43,7 @@ def test_says_no_clear_difference_when_there_is_none(scenario):
     graphs = {"one": ring(step=17), "other": ring(step=13)}
     result = gr.compare_graphs(scenario.samples, graphs, model=MODEL, n_repeats=1, random_state=0)
     assert result.best is None
+    assert result.tied == result.ranking[1:]
     assert "No clear difference between" in result.verdict
 
 
@@ -61,7 +66,6 @@ def test_every_fit_has_losses_with_intervals(found):
 def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     """With hyperparameters fixed, against the estimator on the same folds."""
     from graphratio.evaluation.node_means import loss_terms
-    from graphratio.evaluation.recipe import Recipe
     from graphratio.moments.losses import ratio_losses
 
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
@@ -96,6 +100,7 @@ def test_offers_a_learned_graph_when_there_is_none(scenario):
     assert set(result.losses) == {ALONE, SHARED, LEARNED}
     assert result.losses[LEARNED].mean < result.losses[ALONE].mean
     graph = result.learned_graph
+    assert graph.n_neighbors.min() >= 10
     # Most of its edges join nodes of the same kind of change.
     rows, columns = graph.adjacency.nonzero()
     kinds = np.where(scenario.changed, scenario.groups, "unchanged")
@@ -104,6 +109,43 @@ def test_offers_a_learned_graph_when_there_is_none(scenario):
     )
     assert "learned from the data" in result.verdict
     gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1).fit(scenario.samples, graph)
+
+
+@pytest.mark.parametrize(("shift", "effect"), [(-1.0, "helped"), (1.0, "hurt"), (0.0, "unclear")])
+def test_the_verdict_follows_from_the_losses(shift, effect):
+    """A learned graph whose losses are shifted against those of both other fits."""
+    samples = gr.NodeSamples.from_arrays(np.zeros((9, 5, 1)), np.zeros((9, 5, 1)))
+    terms = {name: np.random.default_rng(i).normal(size=90) for i, name in enumerate("abc")}
+    losses = {
+        name: Losses.of(0.1 * part + (shift if name == LEARNED else 0), samples)
+        for name, part in zip((ALONE, SHARED, LEARNED), terms.values(), strict=True)
+    }
+    found = GraphComparison(samples.nodes, losses, {}, 0.95, (), gr.Graph.empty(9))
+    judged = {"helped": "better", "hurt": "worse", "unclear": "unclear"}[effect]
+    assert (found.effect, found.judged(LEARNED, SHARED)) == (effect, judged)
+    assert ("Use it: fit(samples, comparison.learned_graph)." in found.verdict) == (shift < 0)
+    assert ("One ratio for all nodes does better." in found.verdict) == (shift > 0)
+    assert ("made no clear difference" in found.verdict) == (shift == 0)
+    nodes = f"helped at {9 * (shift < 0)} of 9 nodes and hurt at {9 * (shift > 0)}"
+    assert f"Neighbours clearly {nodes}" in found.verdict
+    short = in_words(found, offer="Ask for it.", where=False)
+    assert "Neighbours" not in short
+    assert short.endswith(" Ask for it.") == (shift < 0)
+
+
+@pytest.mark.parametrize(("many", "repeats"), [(1000, 2), (40, 1)])
+def test_small_graphs_are_split_twice(scenario, monkeypatch, many, repeats):
+    asked = []
+
+    def run(self, fits, n_folds, n_repeats, *_, **__):
+        asked.append(n_repeats)
+        raise InterruptedError
+
+    monkeypatch.setattr(Recipe, "run", run)
+    monkeypatch.setattr(graph_comparison, "MANY_NODES", many)
+    with pytest.raises(InterruptedError):
+        gr.compare_graphs(scenario.samples, scenario.graph, model=MODEL)
+    assert asked == [repeats]
 
 
 def test_difference_allows_for_dependence():
@@ -214,7 +256,8 @@ def test_a_graph_that_hurts_is_not_the_best(opposed):
     fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.01)
     options = {"model": fixed, "n_repeats": 1, "random_state": 0}
     result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
-    assert result.best == "none"
+    assert (result.best, result.effect) == ("none", "hurt")
+    assert result.judged(LEARNED, "bad") == "better"
     assert "'bad' hurt" in result.verdict
     assert "'none' is the better choice" in result.verdict
     assert "better still" not in result.verdict
@@ -225,6 +268,7 @@ def test_a_graph_that_hurts_is_not_the_best(opposed):
 def test_without_a_graph_there_are_no_gains(opposed):
     data, _ = opposed
     result = gr.compare_graphs(data, learn=False, model=MODEL, n_repeats=1, random_state=0)
+    assert (result.best, result.tied, result.effect) == (None, [], "not assessed")
     assert result.verdict == "There is no graph to compare."
     assert set(result.neighbors) == {"not assessed"}
     with pytest.raises(InputError, match="no graph was compared"):

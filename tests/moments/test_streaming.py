@@ -149,6 +149,7 @@ def test_the_cap_is_checked_before_the_work_starts():
     model = gr.GRULSIF(**FIXED, max_atoms=5, max_memory="1GB").fit(samples, graph)
     assert model.solution_.converged
     folds = assign_folds(samples, 2, np.random.default_rng(0))
+    folds = assign_folds(samples, 2, np.random.default_rng(0))
     with pytest.raises(InputError, match="the selection is predicted to take"):
         select(
             Split(samples, folds, 2, get_kernel("gaussian"), samples.values[:10], 0.1, 0.0),

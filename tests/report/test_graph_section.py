@@ -43,6 +43,7 @@ def test_offer_without_edges(scenario):
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, node_penalty=0.01).fit(scenario.samples)
     section = graph_help(model, scenario.samples, [str(v) for v in model.nodes_])
     assert section.heading == "Would a graph help?"
+    assert "Neighbours clearly" not in section.verdict
     assert [name for name, _, _ in section.rows if "learned" in name]
     assert contributions(model) is None
 

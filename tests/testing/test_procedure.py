@@ -47,10 +47,18 @@ def test_table(result):
 
 
 def test_p_values_are_counts_and_never_zero(result):
-    counts = result.p_value * (result.n_permutations + 1)
-    np.testing.assert_allclose(counts, np.round(counts), atol=1e-6)
-    assert counts.min() >= 1
-    assert (result.p_value <= 1).all()
+    for p_value in (result.p_value, *result.p_values.values()):
+        counts = p_value * (result.n_permutations + 1)
+        np.testing.assert_allclose(counts, np.round(counts), atol=1e-6)
+        assert counts.min() >= 1
+        assert (p_value <= 1).all()
+
+
+def test_global_p_value_of_single_tests_is_that_of_bonferroni(result, graph):
+    assert result.global_p_value == pytest.approx(10 * result.p_value.min())
+    same = gr.two_sample_test(draw(shift=0.0), graph, n_permutations=199, random_state=0)
+    assert same.global_p_value == pytest.approx(min(1, 10 * same.p_value.min()))
+    assert same.global_p_value > same.p_value.min()
 
 
 def test_result_is_frozen(result):
@@ -105,7 +113,7 @@ def test_nodes_without_a_sample_keep_their_row(graph):
     target[2] = np.empty(0)
     found = gr.two_sample_test((reference, target), graph, random_state=0)
     assert found.p_value[2] == found.adjusted_p_value[2] == 1.0
-    assert not found.tested[2]
+    assert np.flatnonzero(~found.tested).tolist() == [2]
     assert any("cannot be tested" in note and "2" in note for note in found.notes)
     assert found.rejected[7:].all()
 
@@ -129,7 +137,8 @@ def test_tiny_samples_are_noted(graph):
     reference, target = draw()
     reference[9], target[9] = reference[9][:2], target[9][:2]
     found = gr.two_sample_test((reference, target), graph, random_state=0)
-    assert any("can hardly be rejected: 9" in note for note in found.notes)
+    assert np.flatnonzero(found.too_few).tolist() == [9]
+    assert any("to become significant at this level: 9" in note for note in found.notes)
     assert found.p_value[9] >= 1 / 6 - 0.02
 
 
@@ -232,6 +241,9 @@ def correlated(rho, seed=0):
 def test_correlated_nodes_raise_a_warning(graph):
     with pytest.warns(DataWarning, match="move together"):
         found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, random_state=0)
+    assert found.correlation.is_high
+    assert found.correlation.value == pytest.approx(0.6, abs=0.15)
+    assert not found.correlation.by_stamp
     assert any("move together" in note for note in found.notes)
     times = (range(30), range(30, 60))
     with pytest.warns(DataWarning, match="move together"):
@@ -242,6 +254,7 @@ def test_correlated_nodes_raise_a_warning(graph):
         [np.arange(50, 80) + 100 * v for v in range(10)],
     )
     found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, index=apart)
+    assert found.correlation is None
     assert any("could not be checked" in note for note in found.notes)
 
 
@@ -256,6 +269,7 @@ def test_index_is_read_by_label(graph):
         (reference, target), graph, null="global", index=times, random_state=0, block_length=3
     )
     assert found.global_p_value < 0.01
+    assert (found.joint, found.block_length) == (True, 3)
     assert "blocks of 3 time stamps" in found.assumptions[0]
 
 

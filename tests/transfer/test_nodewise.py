@@ -97,20 +97,6 @@ class TestFit:
         raw = model.ratio_.importance_weights((reference, target))
         assert_allclose(model.weights_["n0"], raw["n0"], rtol=2e-3, atol=2e-3)
 
-    def test_weights_blend_the_joint_ratio_and_the_own_one(self):
-        joint, half, own = (
-            fitted(false_discovery=1, sharpness=1, own_share=share) for share in (0, 0.5, 1)
-        )
-        for node in NODES:
-            mean = np.sqrt(joint.weights_[node] * own.weights_[node])
-            # Not exactly: weights of almost zero are lifted before and after.
-            assert_allclose(half.weights_[node], mean / mean.mean(), rtol=1e-3)
-        reference, target, _, _, graph = problem()
-        alone = gr.RULSIF(random_state=0).fit((reference, target), graph)
-        raw = alone.importance_weights((reference, target))
-        correlation = [np.corrcoef(own.weights_[v], raw[v])[0, 1] for v in NODES[6:]]
-        assert min(correlation) > 0.9
-
     def test_a_ratio_of_single_nodes_is_not_blended(self):
         params = {"ratio": gr.RULSIF(n_centers=10, random_state=0), "sharpness": 1}
         one, other = (fitted(own_share=share, **params) for share in (0, 0.5))

@@ -2,10 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument in a message; Python and the command line spell it differently.
+
+    Examples
+    --------
+    >>> str(Argument("missing", "drop")), str(Argument("window"))
+    ('missing="drop"', 'window')
+    """
+
+    name: str
+    value: object = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return (
+            f'{self.name}="{self.value}"'
+            if isinstance(self.value, str)
+            else (f"{self.name}={self.value}")
+        )
+
+
+# A message, in one piece or with arguments in it, and how an interface spells these.
+Words = str | tuple[str | Argument, ...]
+Spelling = Callable[[Argument], str]
+
+
+def spelled(words: Words, spelling: Spelling = str) -> str:
+    """Write out a message.
+
+    Examples
+    --------
+    >>> spelled(("Pass ", Argument("missing", "drop"), " to leave them out"))
+    'Pass missing="drop" to leave them out'
+    """
+    if isinstance(words, str):
+        return words
+    return "".join(part if isinstance(part, str) else spelling(part) for part in words)
 
 
 class GraphRatioError(Exception):
@@ -13,9 +55,9 @@ class GraphRatioError(Exception):
 
     Parameters
     ----------
-    problem : str
+    problem : str or tuple of str and Argument
         What is wrong, naming the offending thing.
-    remedy : str, optional
+    remedy : str or tuple of str and Argument, optional
         What to do about it.
 
     Examples
@@ -24,13 +66,19 @@ class GraphRatioError(Exception):
     the graph has no nodes. Pass at least one node.
     """
 
-    def __init__(self, problem: str, remedy: str | None = None) -> None:
-        self.problem = problem.rstrip(".")
-        self.remedy = remedy.rstrip(".") if remedy else None
+    def __init__(self, problem: Words, remedy: Words | None = None) -> None:
+        self.words = (problem, remedy)
+        self.problem, self.remedy = self.spelled(str)
         super().__init__(" ".join(_sentence(part) for part in (self.problem, self.remedy) if part))
 
+    def spelled(self, spelling: Spelling) -> tuple[str, str | None]:
+        """Problem and remedy, with arguments as an interface spells them."""
+        problem, remedy = self.words
+        told = spelled(problem, spelling).rstrip(".")
+        return told, spelled(remedy, spelling).rstrip(".") if remedy else None
+
     def __reduce__(self) -> tuple[type[GraphRatioError], tuple[Any, ...]]:
-        return type(self), (self.problem, self.remedy)
+        return type(self), self.words
 
 
 class InputError(GraphRatioError, ValueError):
@@ -54,12 +102,12 @@ class EngineError(GraphRatioError, RuntimeError):
         The last copy of the coefficients of the solve that was under way.
     """
 
-    def __init__(self, problem: str, remedy: str | None = None, checkpoint: Any = None) -> None:
+    def __init__(self, problem: Words, remedy: Words | None = None, checkpoint: Any = None) -> None:
         super().__init__(problem, remedy)
         self.checkpoint = checkpoint
 
     def __reduce__(self) -> tuple[type[EngineError], tuple[Any, ...]]:
-        return type(self), (self.problem, self.remedy, self.checkpoint)
+        return type(self), (*self.words, self.checkpoint)
 
 
 class GraphRatioWarning(UserWarning):

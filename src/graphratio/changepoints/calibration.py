@@ -316,7 +316,7 @@ def _levels(maxima: FloatArray, false_alarm: float) -> tuple[FloatArray, FloatAr
     n = maxima.shape[1]
     each = np.quantile(maxima, 1 - false_alarm / N_CURVES, axis=1)
     largest = np.sort((maxima / each[:, np.newaxis]).max(axis=0))
-    # With the real panel counted among the surrogates.
-    rank = math.ceil((1 - false_alarm) * (n + 1))
+    # With the real panel counted among the surrogates; 0.58 * 100 is not 58 in floating point.
+    rank = math.ceil(round((1 - false_alarm) * (n + 1), 6))
     threshold = largest[rank - 1]
     return each * threshold, largest / threshold

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.exceptions import Argument, InputError
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, Label, RandomState
@@ -337,7 +337,10 @@ class GraphChangePointDetector(BaseEstimator):
         least = math.ceil(1 / self.false_alarm) - 1
         if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
             raise InputError(
-                f"n_surrogates={self.n_surrogates} cannot tell a chance of {self.false_alarm}",
+                (
+                    Argument("n_surrogates", self.n_surrogates),
+                    f" cannot tell a chance of {self.false_alarm}",
+                ),
                 f"Use at least {least}",
             )
         if self.block is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import DataWarning, InputError, listing
+from graphratio._utils.exceptions import Argument, DataWarning, InputError, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -18,7 +18,11 @@ from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.validation import as_numeric, check_magnitude, nearest_name, plain_label
 
-_FILL = 'Fill it, or pass missing="drop" to leave out the times at which a node lacks a value'
+_FILL = (
+    "Fill it, or pass ",
+    Argument("missing", "drop"),
+    " to leave out the times at which a node lacks a value",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,8 +124,7 @@ def _analyse(
     tested = None
     if tests is not None:
         scaled, _ = prepared(problem.samples, fit)
-        tested = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
-        screen.notes(tested.notes)
+        tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
         table = tested.to_frame()
         summary |= {name: table[name].tolist() for name in _TESTED}
     with screen.working("Writing the results"), staged(output.output, REPLACED) as rough:

@@ -13,14 +13,8 @@ from typer.core import TyperGroup
 from graphratio._utils.exceptions import GraphRatioError
 from graphratio._version import __version__
 from graphratio.cli import analyse, changes, demo, saved, two_sample
-from graphratio.cli.console import visible
+from graphratio.cli.console import as_option, visible
 from graphratio.cli.expand import expand
-
-# Remedies of the library in the words of the command line.
-_SPELLINGS = {
-    'Pass missing="drop"': "Pass --missing drop",
-    "leave them out of samples and graph": "remove their rows and edges",
-}
 
 # A cell or a name of a column can be of any length; a screen is not.
 _LONGEST_MESSAGE = 1500
@@ -37,7 +31,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except GraphRatioError as error:
-            problem, remedy = error.problem, error.remedy
+            problem, remedy = error.spelled(as_option)
         except BrokenPipeError:
             # The reader of our output has seen enough.
             raise typer.Exit(0) from None
@@ -47,8 +41,6 @@ class Commands(TyperGroup):
         except OSError as error:
             problem = f"{error.filename or 'a file'}: {error.strerror or error}"
             remedy = "Check the path, its permissions and the space on the disk"
-        for library, here in _SPELLINGS.items():
-            remedy = remedy.replace(library, here) if remedy else None
         typer.echo(f"error: {_line(problem)}", err=True)
         if remedy:
             typer.echo(f"hint: {_line(remedy)}", err=True)
@@ -60,7 +52,7 @@ def _line(text: str) -> str:
     line = visible(" ".join(text.split()).rstrip("."))
     if len(line) > _LONGEST_MESSAGE:
         line = f"{line[: _LONGEST_MESSAGE // 2]} ... {line[-_LONGEST_MESSAGE // 2 :]}"
-    return f"{line}?" if line.startswith("Did you mean") and not line.endswith("?") else line
+    return line
 
 
 app = typer.Typer(

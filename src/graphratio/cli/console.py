@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphratio._utils.exceptions import Argument
+
 
 class Screen:
     """Prints for people, for machines, or nothing.
@@ -96,6 +98,31 @@ def visible(text: str) -> str:
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }
+
+
+# Arguments of the library that are options here.
+_OPTIONS = {
+    "block_length": "--block-length",
+    "index": "--index",
+    "missing": "--missing",
+    "n_permutations": "--permutations",
+    "n_surrogates": "--surrogates",
+    "null": "--null",
+}
+
+
+def as_option(argument: Argument) -> str:
+    """An argument of the library as an option, or as what only Python has.
+
+    Examples
+    --------
+    >>> as_option(Argument("missing", "drop")), as_option(Argument("max_atoms"))
+    ('--missing drop', 'max_atoms in Python')
+    """
+    if argument.name not in _OPTIONS:
+        return f"{argument} in Python"
+    option = _OPTIONS[argument.name]
+    return option if argument.value is None else f"{option} {argument.value}"
 
 
 def _shown(value: Any) -> str:

@@ -243,10 +243,9 @@ def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
         if name not in counts.index:
             shown = ", ".join(f"{value!r} ({n} rows)" for value, n in counts.head(8).items())
             more = f" and {len(counts) - 8} more" if len(counts) > 8 else ""
-            remedy = nearest_name(name, counts.index)
             raise InputError(
                 f"column {column!r} has no value {name!r}; it has {shown}{more}",
-                remedy if remedy.startswith("Did") else "Pass two of these values",
+                nearest_name(name, counts.index, "Pass two of these values"),
             )
 
 

@@ -12,6 +12,7 @@ from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
 from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import nearest_name
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, recommended
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -55,12 +56,15 @@ def fit_problem(
 
 def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples, str]:
     """Samples with their features transformed as asked, and a sentence about it."""
-    logged = split_names(options.log, list(samples.feature_names))
+    features = list(samples.feature_names)
+    logged = split_names(options.log, features)
+    for name in logged:
+        if name not in features:
+            raise InputError(f"--log: there is no feature {name!r}", nearest_name(name, features))
     try:
         scaled = samples.standardized(log=logged, standardize=not options.no_standardize)
     except InputError as error:
-        remedy = error.remedy if "there is no" in error.problem else "Leave it out of --log"
-        raise InputError(f"--log: {error.problem}", remedy) from error
+        raise InputError(f"--log: {error.problem}", "Leave it out of --log") from error
     return scaled, _transform_note(logged, options)
 
 

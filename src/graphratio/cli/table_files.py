@@ -163,9 +163,8 @@ class TableFile:
         )
 
     def _not_a_table(self, error: Exception) -> InputError:
-        reason = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
         return InputError(
-            f"{self.path} cannot be read as a table: {reason}",
+            f"{self.path} cannot be read as a table: {' '.join(str(error).split())}",
             "Give every row as many fields as the header, and close every quote",
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from graphratio._utils.files import staged
-from graphratio.cli.console import Screen
+from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import Problem, read_problem, warnings_as
 from graphratio.cli.models import prepared
 from graphratio.cli.options import (
@@ -106,12 +106,14 @@ def run_test(
     null: Null,
     seed: int,
     screen: Screen,
-) -> TwoSampleResult:
-    """Test the nodes; the warnings are in the result's notes already."""
+) -> tuple[TwoSampleResult, tuple[str, ...]]:
+    """Test the nodes, and tell what deserves a look: the result, and these notes."""
     from graphratio.testing import two_sample_test
+    from graphratio.testing.wording import notes
 
+    # The warnings are among the notes.
     with warnings_as([]):
-        return two_sample_test(
+        result = two_sample_test(
             samples,
             problem.graph,
             null=null.value,
@@ -123,6 +125,9 @@ def run_test(
             random_state=seed,
             progress=screen.live,
         )
+    found = notes(result, as_option)
+    screen.notes(found)
+    return result, found
 
 
 def node_tests(
@@ -170,8 +175,7 @@ def node_tests(
         problem = read_problem(data, samples, graph, prepare.seed, tests.index)
     scaled, note = prepared(problem.samples, prepare)
     screen.notes([*problem.notes, note])
-    result = run_test(problem, scaled, tests, null, prepare.seed, screen)
-    screen.notes(result.notes)
+    result, found = run_test(problem, scaled, tests, null, prepare.seed, screen)
     with staged(output) as rough:
         files = _write(rough, result)
     files = moved(files, output)
@@ -182,7 +186,7 @@ def node_tests(
         {
             "command": "test",
             **outcome_object(result),
-            "notes": [*problem.notes, note, *result.notes],
+            "notes": [*problem.notes, note, *found],
             "files": {name: str(path) for name, path in files.items()},
         }
     )

@@ -48,7 +48,7 @@ def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSam
             raise InputError(
                 f"nodes without reference or target observations: {listing(lacking)}",
                 "This estimator needs both at every node: add observations, leave these nodes "
-                "out of samples and graph, or use GRULSIF, which lets them borrow from neighbours",
+                "out, or use GRULSIF, which lets them borrow from neighbours",
             )
         return aligned
     check_borrowing(aligned.complete, graph)
@@ -67,7 +67,7 @@ def check_borrowing(complete: BoolArray, graph: Graph) -> None:
         raise InputError(
             "nodes without reference or target observations, and with no connection to a node "
             f"that has both: {listing([graph.nodes[i] for i in np.flatnonzero(alone)])}",
-            "Connect them in the graph, add observations, or leave them out of samples and graph",
+            "Connect them in the graph, add observations, or leave these nodes out",
         )
 
 

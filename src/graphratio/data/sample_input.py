@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import DataWarning, InputError, listing
+from graphratio._utils.exceptions import Argument, DataWarning, InputError, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -262,7 +262,7 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
         if missing == "error":
             raise InputError(
                 f"missing values in {_places(pieces, gone, names)}",
-                'Pass missing="drop" to leave these rows out, or fill them',
+                ("Pass ", Argument("missing", "drop"), " to leave these rows out, or fill them"),
             )
         warnings.warn(
             f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values "

@@ -211,12 +211,12 @@ def as_points(x: Any, n_features: int, what: str = "x") -> FloatArray:
     return points
 
 
-def nearest_name(name: object, available: Iterable[object]) -> str:
-    """Remedy for an unknown name: the nearest known one, or all of them."""
+def nearest_name(name: object, available: Iterable[object], otherwise: str | None = None) -> str:
+    """Remedy for an unknown name: the nearest known one, or all of them, or `otherwise`."""
     known = {str(other): other for other in available}
     near = get_close_matches(str(name), known, n=1)
     if not near:
-        return f"Available: {listing(known.values(), limit=12) or 'none'}"
+        return otherwise or f"Available: {listing(known.values(), limit=12) or 'none'}"
     other = known[near[0]]
     if str(name) == near[0]:
         return f"Did you mean {other!r}, of type {type(other).__name__}?"

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.exceptions import InputError
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import NodeMeans
 from graphratio.evaluation.notebook_tables import comparison_html
-from graphratio.evaluation.paired import Difference, node_gains
+from graphratio.evaluation.paired import Difference, Judgement, node_gains
+from graphratio.evaluation.verdict import ALONE, LEARNED, in_words
 
-ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
+# What a graph, or the neighbours of a node, did to the held-out loss.
+Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +106,26 @@ class GraphComparison:
         """
         if not self.ranking:
             return None
-        alone = self.between(self.ranking[0], ALONE)
-        if alone.p_value <= self._level and alone.mean > 0:
+        if self.effect == "hurt":
             return self.without_graph
-        first, rest = self.ranking[0], self.ranking[1:]
-        clear = [self.between(first, other).p_value <= self._level / len(rest) for other in rest]
-        return first if all(clear) else None
+        return None if self.tied else self.ranking[0]
+
+    @property
+    def tied(self) -> list[str]:
+        """Graphs that are not clearly worse than the best-ranked one."""
+        rest = self.ranking[1:]
+        level = self._level / max(len(rest), 1)
+        return [
+            name for name in rest if self.between(self.ranking[0], name).judged(level) == "unclear"
+        ]
+
+    @property
+    def effect(self) -> Effect:
+        """What the best-ranked graph did against each node alone."""
+        if not self.ranking:
+            return "not assessed"
+        words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
+        return words[self.judged(self.ranking[0], ALONE)]
 
     @property
     def _level(self) -> float:
@@ -124,13 +140,14 @@ class GraphComparison:
         table = self.unseen if both else self.losses
         return Difference.of(table[first].means.mean, table[second].means.mean)
 
+    def judged(self, first: str, second: str) -> Judgement:
+        """Whether the first of two fits is clearly better or worse than the second."""
+        return self.between(first, second).judged(self._level)
+
     def against_alone(self, name: str) -> tuple[float, float]:
         """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
         apart = self.between(name, ALONE)
-        if name == ALONE:
-            return 0.0, 0.0
-        quantile = stats.t.ppf(1 - self._level / 2, max(len(self.nodes) - 1, 1))
-        return apart.mean, float(quantile * apart.error)
+        return apart.mean, apart.half_width(self.confidence)
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
@@ -149,13 +166,13 @@ class GraphComparison:
         return means.mean, stats.t.ppf(1 - self._level / 2, means.freedom) * means.error
 
     @property
-    def neighbors(self) -> list[str]:
+    def neighbors(self) -> list[Effect]:
         """What neighbours did at every node: "helped", "hurt", "unclear" or "not assessed"."""
         if not self.ranking:
             return ["not assessed"] * len(self.nodes)
         gain, half = self.gains
         words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
-        return [str(word) for word in np.where(np.isnan(gain), "not assessed", words)]
+        return cast(list[Effect], np.where(np.isnan(gain), "not assessed", words).tolist())
 
     def helped(self) -> list[Label]:
         """Nodes whose loss is lower with the graph, beyond chance at the given confidence."""
@@ -172,68 +189,7 @@ class GraphComparison:
     @property
     def verdict(self) -> str:
         """The outcome in plain language."""
-        if not self.ranking:
-            return "There is no graph to compare."
-        parts = [*self._which(), self._whether(), *self._learned(), self._where_in_words()]
-        return " ".join(parts)
-
-    def _which(self) -> list[str]:
-        if len(self.graphs) < 2:
-            return []
-        if self.best is not None and self.best in self.graphs:
-            others = listing(self.ranking[1:])
-            return [f"{self.best!r} fits the data best, clearly better than {others}."]
-        first = self.ranking[0]
-        tied = [
-            name
-            for name in self.ranking[1:]
-            if self.between(first, name).p_value > self._level / (len(self.ranking) - 1)
-        ]
-        if not tied:
-            return [f"{first!r} fits the data better than {listing(self.ranking[1:])}."]
-        return [f"No clear difference between {first!r} and {listing(tied)}."]
-
-    def _whether(self) -> str:
-        name = self.ranking[0]
-        what = "A graph learned from the data" if name == LEARNED else f"The graph {name!r}"
-        if name == "graph":
-            what = "The graph"
-        alone, shared = self.between(name, ALONE), self.between(name, SHARED)
-        if alone.p_value <= self._level:
-            text = f"{what} {'helped' if alone.mean < 0 else 'hurt'}: held-out losses are "
-            text += f"{abs(alone.mean):.2g} {'lower' if alone.mean < 0 else 'higher'} on average "
-            p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
-            text += f"than with each node alone ({p_value})."
-        else:
-            text = f"{what} made no clear difference against each node alone."
-        helped = alone.p_value <= self._level and alone.mean < 0
-        if alone.p_value <= self._level and not helped and self.without_graph is not None:
-            text += f" {self.without_graph!r} is the better choice."
-        if shared.p_value > self._level:
-            text += " Against one ratio for all nodes there is no clear difference."
-        elif shared.mean > 0:
-            text += f" One ratio for all nodes does better{' still' if helped else ''}."
-        if name == LEARNED and helped:
-            text += " Use it: fit(samples, comparison.learned_graph)."
-        return text
-
-    def _learned(self) -> list[str]:
-        """How a learned graph does beside those that were given."""
-        if not self.graphs or LEARNED not in self.losses:
-            return []
-        given = self.ranking[0]
-        apart = self.between(LEARNED, given)
-        if apart.p_value > self._level:
-            how = "does neither clearly better nor worse than"
-        else:
-            how = "does clearly better than" if apart.mean < 0 else "does worse than"
-        return [f"A graph learned from the data (learned_graph) {how} {given!r}."]
-
-    def _where_in_words(self) -> str:
-        helped, hurt = self.helped(), self.hurt()
-        count = int(np.isfinite(self.gains[0]).sum())
-        text = f"Neighbours clearly helped at {len(helped)} of {count} nodes"
-        return f"{text} and hurt at {len(hurt)}{': ' + listing(hurt) if hurt else ''}."
+        return in_words(self)
 
     def summary(self) -> Any:
         """One row per fit: mean loss, its difference to each node alone, and their errors."""

@@ -22,10 +22,11 @@ from graphratio.data.alignment import align
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, Pool
-from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison, Losses
+from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import LearnedFit, learned_graph
 from graphratio.evaluation.node_means import loss_terms
 from graphratio.evaluation.recipe import Recipe, in_scale_of
+from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.selection.fold_fits import Fit
 from graphratio.selection.grids import GRAPH_PENALTIES, Candidates
 from graphratio.selection.nested import MANY_NODES, Contender, HeldOut
@@ -142,7 +143,7 @@ def node_losses(recipe: Recipe, found: Mapping[str, HeldOut]) -> dict[str, Losse
 def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
     """Every candidate as a graph on the same nodes, in the order of the first."""
     if graphs is None or isinstance(graphs, Graph):
-        graphs = {"graph": graphs}
+        graphs = {UNNAMED: graphs}
     if not isinstance(graphs, Mapping) or not graphs:
         what = "an empty mapping" if isinstance(graphs, Mapping) else f"a {type(graphs).__name__}"
         raise InputError(

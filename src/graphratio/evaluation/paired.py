@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -16,6 +17,9 @@ from graphratio.evaluation.node_means import NodeMeans
 DISPERSION = 1.8
 
 
+Judgement = Literal["better", "worse", "unclear"]
+
+
 @dataclass(frozen=True)
 class Difference:
     """Mean over nodes of the loss of one fit minus that of another.
@@ -26,11 +30,14 @@ class Difference:
         And its standard error, with the dependence of nodes allowed for.
     p_value : float
         Two-sided.
+    freedom : int
+        Degrees of freedom of the error, at least 1.
     """
 
     mean: float
     error: float
     p_value: float
+    freedom: int
 
     @classmethod
     def of(cls, first: FloatArray, second: FloatArray) -> Difference:
@@ -43,12 +50,23 @@ class Difference:
         """
         each = (first - second)[np.isfinite(first - second)]
         if len(each) < 2:
-            return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0)
+            return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0, 1)
+        freedom = len(each) - 1
         error = float(DISPERSION * each.std(ddof=1) / np.sqrt(len(each)))
         mean = float(each.mean())
         if error == 0:
-            return cls(mean, 0.0, 1.0 if mean == 0 else 0.0)
-        return cls(mean, error, float(2 * stats.t.sf(abs(mean) / error, len(each) - 1)))
+            return cls(mean, 0.0, 1.0 if mean == 0 else 0.0, freedom)
+        return cls(mean, error, float(2 * stats.t.sf(abs(mean) / error, freedom)), freedom)
+
+    def judged(self, level: float) -> Judgement:
+        """Whether the first fit is better or worse than the second, at a chance of error."""
+        if self.p_value > level:
+            return "unclear"
+        return "better" if self.mean < 0 else "worse"
+
+    def half_width(self, confidence: float) -> float:
+        """Half the width of the two-sided interval for the mean."""
+        return float(stats.t.ppf(0.5 + confidence / 2, self.freedom) * self.error)
 
 
 def node_gains(first: FloatArray, second: FloatArray, sizes: IntArray) -> tuple[FloatArray, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.exceptions import Argument, InputError
 from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio._utils.ragged import node_ranges
 from graphratio._utils.threads import in_parallel, n_threads
@@ -159,7 +159,7 @@ def limited(
     if len(atoms) > LARGEST_DICTIONARY:
         raise InputError(
             f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",
-            "Set max_atoms, or choose another dictionary",
+            ("Set ", Argument("max_atoms"), ", or choose another dictionary"),
         )
     return atoms
 

@@ -13,8 +13,9 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF, ProfileGRULSIF
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.dictionary_based import NystromEstimator
-from graphratio.evaluation.comparison import ALONE, LEARNED, SHARED, GraphComparison
+from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
+from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.words import enumeration
 
 # Beyond this many nodes the comparison takes longer than a report should.
@@ -78,7 +79,7 @@ def graph_help(
         return None
     found = compare_graphs(
         model._align(samples),
-        {"graph": model.graph_},
+        model.graph_,
         model=_template(model, edges),
         n_repeats=1,
         random_state=0,
@@ -102,7 +103,7 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> Gra
     words = {
         ALONE: "each node by itself",
         SHARED: "one ratio for all nodes",
-        "graph": "with the graph",
+        UNNAMED: "with the graph",
         LEARNED: "with a graph learned from the data",
     }
     rows = []
@@ -113,10 +114,7 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> Gra
     helped, hurt = ([names[v] for v in part] for part in (found.helped(), found.hurt()))
     return GraphHelp(
         heading="Did the graph help?" if edges else "Would a graph help?",
-        verdict=found.verdict.partition(" Neighbours clearly")[0].replace(
-            " Use it: fit(samples, comparison.learned_graph).",
-            " compare_graphs in Python gives it.",
-        ),
+        verdict=in_words(found, offer="compare_graphs in Python gives it.", where=False),
         rows=rows,
         helped=enumeration(helped, MOST_NAMED),
         hurt=enumeration(hurt, MOST_NAMED),

@@ -1,4 +1,4 @@
-"""What a test needs and assumes, said before and after it."""
+"""What a test needs: enough permutations, and nodes with enough distinct splits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.exceptions import Argument, InputError
 from graphratio._utils.parameters import check_integer
-from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples
+from graphratio._utils.typing import BoolArray
 from graphratio.testing.multiplicity import strictest_threshold
 from graphratio.testing.permutations import Units
 
@@ -32,52 +31,19 @@ def enough_permutations(
         raise InputError(
             f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
             f"rejected ({where}level {level:g}, correction {correction!r})",
-            f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave "
-            "n_permutations to be chosen",
+            (
+                f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave",
+                " out ",
+                Argument("n_permutations"),
+            ),
         )
     return count
 
 
-def data_notes(
-    samples: NodeSamples,
-    graph: Graph,
-    units: Units,
-    level: float,
-    correction: str | None,
-    null: str,
-) -> list[str]:
-    """What a reader of the result should know about the data."""
-    notes = []
-    lacking = [samples.nodes[v] for v in np.flatnonzero(~samples.complete)]
-    if lacking:
-        notes.append(
-            f"nodes without reference or target observations cannot be tested, their p-value "
-            f"is 1: {listing(lacking)}"
-        )
-    if not graph.n_edges and graph.n_nodes > 1:
-        notes.append("the graph has no edges: every node is tested by itself")
-    n_tests = max(int(samples.complete.sum()), 1)
+def too_few_splits(
+    units: Units, complete: BoolArray, level: float, correction: str | None, null: str
+) -> BoolArray:
+    """Nodes with so few distinct splits that they can hardly be rejected, shape (n_nodes,)."""
+    n_tests = max(int(complete.sum()), 1)
     threshold = strictest_threshold(n_tests, level, correction if null == "node" else None)
-    floor = units.smallest_p_values(graph.n_nodes)
-    coarse = [samples.nodes[v] for v in np.flatnonzero((floor > threshold) & samples.complete)]
-    if coarse:
-        notes.append(
-            "too few observations or blocks for the level: the splits of these nodes are so few "
-            f"that they can hardly be rejected: {listing(coarse)}"
-        )
-    return notes
-
-
-def assumptions(null: str, joint: bool, block_length: int | None) -> tuple[str, ...]:
-    """What the p-values rely on, in plain language."""
-    single = (
-        "within a node the observations are independent of each other"
-        if block_length is None
-        else f"within a node blocks of {block_length} observations are independent of each other"
-    )
-    if null == "node":
-        return single, "nodes are independent of each other, changed or not"
-    if joint:
-        what = "time stamps" if block_length is None else f"blocks of {block_length} time stamps"
-        return (f"{what} are independent of each other; nodes may depend on each other",)
-    return single, "nodes are independent of each other"
+    return np.asarray((units.smallest_p_values(len(complete)) > threshold) & complete)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,22 +102,41 @@ def check_stamps(stamps: IntArray, samples: NodeSamples) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Correlation:
+    """Typical correlation between neighbouring nodes.
+
+    Attributes
+    ----------
+    value : float
+    noise : float
+        How much of it chance explains.
+    by_stamp : bool
+        Whether observations were matched by time stamp, or by position.
+    """
+
+    value: float
+    noise: float
+    by_stamp: bool
+
+    @property
+    def is_high(self) -> bool:
+        """Whether it is more than chance and more than tests of single nodes tolerate."""
+        return self.value > max(CORRELATION_BOUND, self.noise)
+
+
 def cross_correlation(
     samples: NodeSamples, stamps: IntArray | None, graph: Graph, rng: np.random.Generator
-) -> tuple[float, float] | None:
-    """Typical correlation between neighbouring nodes, and how much of it chance explains.
+) -> Correlation | None:
+    """Estimate the correlation between neighbouring nodes; None if no two can be matched.
 
     Observations are matched by time stamps, or by position where all nodes have samples of the
     same sizes. Each sample is centred and scaled by itself, so that a change does not count as
     correlation. Of every pair the squared correlation is averaged over features, corrected for
-    its expectation under independence, and averaged over pairs.
-
-    Returns
-    -------
-    correlation, noise : float
-        The root of that average and of three of its standard deviations under independence;
-        None if no two nodes can be matched.
+    its expectation under independence, and averaged over pairs. The correlation is the root of
+    that average, the noise that of three of its standard deviations under independence.
     """
+    by_stamp = stamps is not None
     if stamps is None:
         sizes = samples.sizes
         if samples.n_nodes < 2 or (sizes != sizes[0]).any():
@@ -141,7 +161,7 @@ def cross_correlation(
         return None
     average = float(np.mean(squares))
     noise = 3 * np.sqrt(2.0) / float(np.mean(weights)) / np.sqrt(len(squares))
-    return float(np.sqrt(max(average, 0.0))), float(np.sqrt(noise))
+    return Correlation(float(np.sqrt(max(average, 0.0))), float(np.sqrt(noise)), by_stamp)
 
 
 def _standard_scores(samples: NodeSamples) -> FloatArray:
@@ -168,30 +188,3 @@ def _pairs(graph: Graph, rng: np.random.Generator) -> IntArray:
     if len(pairs) > _MOST_PAIRS:
         pairs = pairs[rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
     return np.asarray(pairs)
-
-
-def correlation_warning(
-    samples: NodeSamples, stamps: IntArray | None, graph: Graph, rng: np.random.Generator
-) -> tuple[str | None, str | None]:
-    """Warning about correlated nodes, or a note that it could not be checked."""
-    found = cross_correlation(samples, stamps, graph, rng)
-    if found is None:
-        if samples.n_nodes < 2:
-            return None, None
-        return None, (
-            "whether nodes move together could not be checked, since their observations cannot "
-            "be matched: the test assumes that they are independent; pass index= to have it checked"
-        )
-    correlation, noise = found
-    if correlation <= max(CORRELATION_BOUND, noise):
-        return None, None
-    matched = "time stamp" if stamps is not None else "position, if the order has a meaning"
-    return (
-        f"neighbouring nodes move together: their correlation is about {correlation:.2f} "
-        f"(observations matched by {matched}), above {CORRELATION_BOUND}. The test of a single "
-        "node assumes that nodes are independent of each other; here it rejects unchanged nodes "
-        "more often than the level says, since a fluctuation shared with its neighbours looks "
-        "like a change that they confirm. For one valid answer about the whole graph use "
-        'null="global" with index=',
-        None,
-    )

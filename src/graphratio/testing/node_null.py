@@ -139,9 +139,9 @@ def _looks(n_permutations: int) -> list[int]:
     ([9999], [1999, 19999, 200000])
     """
     looks, look = [], FIRST_LOOK
-    while 10 * look < n_permutations:
+    while (following := 10 * (look + 1) - 1) <= n_permutations:
         looks.append(look)
-        look = 10 * (look + 1) - 1
+        look = following
     return [*looks, n_permutations]
 
 

@@ -1,4 +1,4 @@
-"""The outcome of a test as a sentence, and as a small table for notebooks."""
+"""The outcome of a test as a small table for notebooks."""
 
 from __future__ import annotations
 
@@ -12,26 +12,10 @@ from graphratio._utils.html import facts_table, rows_table
 _SHOWN = 8
 
 
-def headline(result: Any) -> str:
-    """The outcome in a sentence."""
-    tested = int(result.tested.sum())
-    nodes = f"{tested:,} node{'' if tested == 1 else 's'}"
-    control = {
-        "fwer": f"at a family-wise error rate of {result.level:.0%}",
-        "fdr": f"at a false discovery rate of {result.level:.0%}",
-        "fdr-by": f"at a false discovery rate of {result.level:.0%} (Benjamini-Yekutieli)",
-        None: f"at a level of {result.level:.0%} each, without correction",
-    }[result.correction]
-    overall = f"p-value of no change anywhere: {result.global_p_value:.3g}"
-    if result.null == "node":
-        return f"{result.n_rejected:,} of {nodes} changed {control}; {overall}"
-    return f"{overall}; {result.n_rejected:,} of {nodes} stand out (exploratory)"
-
-
 def result_html(result: Any) -> str:
     """Summary of a test; everything that comes from the user is escaped."""
     facts = [
-        ("outcome", headline(result)),
+        ("outcome", result.summary),
         ("permutations", f"{result.n_permutations:,}"),
         *(("assumes", text) for text in result.assumptions),
         *(("note", note) for note in result.notes),

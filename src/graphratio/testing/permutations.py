@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.exceptions import Argument, InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.testing.pooled import PooledSamples
 
@@ -139,8 +139,10 @@ def _check_enough(
         if lacking.size:
             labels = [pooled.samples.nodes[v] for v in lacking]
             raise InputError(
-                f"block_length={length} leaves no complete block in the {name} sample of "
-                f"{listing(labels)}",
+                (
+                    Argument("block_length", length),
+                    f" leaves no complete block in the {name} sample of {listing(labels)}",
+                ),
                 "Use shorter blocks",
             )
 

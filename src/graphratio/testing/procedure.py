@@ -11,12 +11,19 @@ from graphratio._utils.exceptions import DataWarning
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
-from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomState
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.testing.conditions import assumptions, data_notes, enough_permutations
-from graphratio.testing.dependence import check_stamps, correlation_warning, read_stamps
+from graphratio.testing.conditions import (
+    enough_permutations,
+    too_few_splits,
+)
+from graphratio.testing.dependence import (
+    check_stamps,
+    cross_correlation,
+    read_stamps,
+)
 from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.groups import node_groups
 from graphratio.testing.masked_selection import selected_penalties
@@ -27,6 +34,7 @@ from graphratio.testing.pooled import PooledFeatures, PooledSamples
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.settings import RatioSettings, read_settings
 from graphratio.testing.statistics import NAMES
+from graphratio.testing.wording import correlation_note
 
 NULLS = ("node", "global")
 
@@ -108,10 +116,10 @@ def two_sample_test(
     Four statistics are computed on the same permutations: the divergence on the node's own
     samples, the norm of f - 1 in the kernel space, the ratio predicted by the neighbours
     evaluated at the node, and the distance of the two means in the kernel space (MMD). They
-    are combined by their smallest p-value, each relative to its share (0.1, 0.4, 0.4, 0.1),
+    are combined by their smallest p-value, each relative to its share (0.1, 0.2, 0.65, 0.05),
     and that is ranked among the same quantity of the permuted data sets.
 
-    With 20,000 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
+    With 19,999 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
     settled as soon as 100 data sets are as extreme as the observed one. Such p-values are
     rounded up to multiples of 1 / (n_permutations + 1), and as valid as the others.
 
@@ -156,37 +164,47 @@ def two_sample_test(
         stamps=None if stamps is None else stamps[pooled.rows],
         joint=joint,
     )
-    notes = data_notes(aligned, graph, units, level, correction, null)
     dictionary = settings.atoms(pooled, rng)
     with suitable_threads(aligned.n_observations, len(dictionary)):
         if null == "node":
-            warning, note = correlation_warning(aligned, stamps, graph, rng)
-            if warning is not None:
-                warnings.warn(warning, DataWarning, stacklevel=2)
-            notes += [text for text in (warning, note) if text is not None]
+            correlation = cross_correlation(aligned, stamps, graph, rng)
+            if correlation is not None and correlation.is_high:
+                warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
             outcome, penalties = _each_node(
                 aligned, pooled, graph, settings, dictionary, units, count, rng, progress
             )
             against = None
         else:
-            penalties = [settings.middle]
+            correlation, penalties = None, [settings.middle]
             features = PooledFeatures.of(pooled, settings.kernel, dictionary, penalties[0][0])
             with ProgressBar(count, "permutations", enabled=progress) as bar:
                 outcome, against = permute_all_nodes(
                     features, pooled, graph, penalties[0][1:], units, joint, count, rng, bar
                 )
-    return _result(
-        outcome,
-        against,
-        aligned,
-        graph,
-        penalties,
-        null,
-        correction,
-        level,
-        count,
-        assumptions(null, joint, block_length),
-        notes,
+    tested = aligned.complete
+    p_value = outcome.combined / (count + 1)
+    adjusted, overall = _over_nodes(p_value, against, tested, correction, count)
+    return TwoSampleResult(
+        nodes=aligned.nodes,
+        graph=graph,
+        statistic=outcome.statistics[0],
+        p_value=p_value,
+        adjusted_p_value=adjusted,
+        rejected=tested & (adjusted <= level),
+        global_p_value=overall,
+        statistics=dict(zip(NAMES, outcome.statistics, strict=True)),
+        p_values=dict(zip(NAMES, outcome.counts / (count + 1), strict=True)),
+        tested=tested,
+        null=null,
+        correction=correction,
+        level=level,
+        n_permutations=count,
+        penalties=tuple(penalties),
+        block_length=block_length,
+        joint=joint,
+        too_few=too_few_splits(units, tested, level, correction, null),
+        correlation=correlation,
+        backend=aligned.backend,
     )
 
 
@@ -228,47 +246,22 @@ def _each_node(
     return outcome, chosen
 
 
-def _result(
-    outcome: NodeTests,
+def _over_nodes(
+    p_value: FloatArray,
     against: IntArray | None,
-    samples: NodeSamples,
-    graph: Graph,
-    penalties: list[tuple[float, float, float]],
-    null: str,
+    tested: BoolArray,
     correction: str | None,
-    level: float,
     n_permutations: int,
-    assumed: tuple[str, ...],
-    notes: list[str],
-) -> TwoSampleResult:
-    tested = samples.complete
-    p_value = outcome.combined / (n_permutations + 1)
+) -> tuple[FloatArray, float]:
+    """Adjusted p-values, and the one for "nothing changed anywhere".
+
+    `against` counts the data sets with a value as extreme as a node's, for the global null.
+    """
     adjusted = np.ones_like(p_value)
     if against is not None and correction == "fwer":
         adjusted[tested] = against[tested] / (n_permutations + 1)
     else:
         adjusted[tested] = adjust(p_value[tested], correction)
     if against is not None:
-        overall = float(against[tested].min()) / (n_permutations + 1)
-    else:
-        overall = min(1.0, float(p_value[tested].min()) * int(tested.sum()))
-    return TwoSampleResult(
-        nodes=samples.nodes,
-        graph=graph,
-        statistic=outcome.statistics[0],
-        p_value=p_value,
-        adjusted_p_value=adjusted,
-        rejected=tested & (adjusted <= level),
-        global_p_value=overall,
-        statistics=dict(zip(NAMES, outcome.statistics, strict=True)),
-        p_values=dict(zip(NAMES, outcome.counts / (n_permutations + 1), strict=True)),
-        tested=tested,
-        null=null,
-        correction=correction,
-        level=level,
-        n_permutations=n_permutations,
-        penalties=tuple(penalties),
-        assumptions=assumed,
-        notes=tuple(notes),
-        backend=samples.backend,
-    )
+        return adjusted, float(against[tested].min()) / (n_permutations + 1)
+    return adjusted, min(1.0, float(p_value[tested].min()) * int(tested.sum()))

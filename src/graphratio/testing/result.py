@@ -13,13 +13,14 @@ from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
-from graphratio.testing import notebook_table
+from graphratio.testing import notebook_table, wording
+from graphratio.testing.dependence import Correlation
 from graphratio.testing.multiplicity import changed_at_least
 
 
 @dataclass(frozen=True)
 class Region:
-    """Rejected nodes that hang together.
+    """Connected nodes that are all rejected.
 
     Attributes
     ----------
@@ -87,10 +88,15 @@ class TwoSampleResult:
     n_permutations : int
     penalties : tuple of (bandwidth, graph_penalty, node_penalty)
         Of every group of nodes that was tested together; one with null="global".
-    assumptions : tuple of str
-        What the p-values rely on, in plain language.
-    notes : tuple of str
-        What deserves a look.
+    block_length : int or None
+        Observations or time stamps that were permuted together.
+    joint : bool
+        Whether all that was observed at one time stamp was permuted together.
+    too_few : ndarray of bool, shape (n_nodes,)
+        True at nodes with too few observations or blocks to become significant.
+    correlation : Correlation or None
+        Between neighbouring nodes: value, noise, by_stamp, is_high. None with null="global",
+        and where observations of different nodes cannot be matched.
     backend : {"pandas", "polars"}
 
     Examples
@@ -121,8 +127,10 @@ class TwoSampleResult:
     level: float
     n_permutations: int
     penalties: tuple[tuple[float, float, float], ...]
-    assumptions: tuple[str, ...]
-    notes: tuple[str, ...]
+    block_length: int | None
+    joint: bool
+    too_few: BoolArray
+    correlation: Correlation | None
     backend: frames.Backend = "pandas"
 
     @property
@@ -208,7 +216,17 @@ class TwoSampleResult:
     @property
     def summary(self) -> str:
         """The outcome in a sentence."""
-        return notebook_table.headline(self)
+        return wording.headline(self)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the p-values assume, in plain language."""
+        return wording.assumptions(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What deserves a look, in plain language."""
+        return wording.notes(self)
 
     def __repr__(self) -> str:
         correction = repr(self.correction)

@@ -1,0 +1,100 @@
+"""The outcome of comparing graphs in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.exceptions import listing
+
+if TYPE_CHECKING:
+    from graphratio.evaluation.comparison import GraphComparison
+
+# Names of the fits besides those of the user's graphs, and of a graph that came without a name.
+ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
+UNNAMED = "graph"
+
+
+def in_words(
+    found: GraphComparison,
+    *,
+    offer: str = "Use it: fit(samples, comparison.learned_graph).",
+    where: bool = True,
+) -> str:
+    """Which graph fits best, whether it helped and, unless told otherwise, where.
+
+    Parameters
+    ----------
+    found : GraphComparison
+    offer : str
+        How to get a learned graph that helped.
+    where : bool, default True
+        Whether to count the nodes at which neighbours helped and hurt.
+    """
+    if not found.ranking:
+        return "There is no graph to compare."
+    parts = [_which(found), _whether(found), _beside_all(found, offer), _learned(found)]
+    parts += [_where(found)] if where else []
+    return " ".join(part for part in parts if part)
+
+
+def _which(found: GraphComparison) -> str:
+    if len(found.graphs) < 2:
+        return ""
+    first, *rest = found.ranking
+    if found.tied:
+        return f"No clear difference between {first!r} and {listing(found.tied)}."
+    if found.effect == "hurt":
+        return f"{first!r} fits the data better than {listing(rest)}."
+    return f"{first!r} fits the data best, clearly better than {listing(rest)}."
+
+
+def _whether(found: GraphComparison) -> str:
+    name = found.ranking[0]
+    what = {LEARNED: "A graph learned from the data", UNNAMED: "The graph"}.get(
+        name, f"The graph {name!r}"
+    )
+    if found.effect == "unclear":
+        return f"{what} made no clear difference against each node alone."
+    alone = found.between(name, ALONE)
+    lower = "lower" if found.effect == "helped" else "higher"
+    p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
+    text = (
+        f"{what} {found.effect}: held-out losses are {abs(alone.mean):.2g} {lower} on average "
+        f"than with each node alone ({p_value})."
+    )
+    if found.effect == "hurt" and found.without_graph is not None:
+        text += f" {found.without_graph!r} is the better choice."
+    return text
+
+
+def _beside_all(found: GraphComparison, offer: str) -> str:
+    """How the graph does beside one ratio for all nodes, and how to get a learned one."""
+    name, helped = found.ranking[0], found.effect == "helped"
+    text = {
+        "better": "",
+        "worse": f"One ratio for all nodes does better{' still' if helped else ''}.",
+        "unclear": "Against one ratio for all nodes there is no clear difference.",
+    }[found.judged(name, SHARED)]
+    return f"{text} {offer}".strip() if name == LEARNED and helped else text
+
+
+def _learned(found: GraphComparison) -> str:
+    """How a learned graph does beside those that were given."""
+    if not found.graphs or LEARNED not in found.losses:
+        return ""
+    given = found.ranking[0]
+    how = {
+        "better": "does clearly better than",
+        "worse": "does worse than",
+        "unclear": "does neither clearly better nor worse than",
+    }[found.judged(LEARNED, given)]
+    return f"A graph learned from the data (learned_graph) {how} {given!r}."
+
+
+def _where(found: GraphComparison) -> str:
+    hurt = found.hurt()
+    count = int(np.isfinite(found.gains[0]).sum())
+    text = f"Neighbours clearly helped at {len(found.helped())} of {count} nodes"
+    return f"{text} and hurt at {len(hurt)}{': ' + listing(hurt) if hurt else ''}."

@@ -1,0 +1,101 @@
+"""The outcome of a test in sentences: what was found, what it assumes, what deserves a look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.exceptions import Argument, Spelling, listing, spelled
+from graphratio._utils.typing import BoolArray
+from graphratio.testing.dependence import CORRELATION_BOUND, Correlation
+
+if TYPE_CHECKING:
+    from graphratio.testing.result import TwoSampleResult
+
+
+def headline(result: TwoSampleResult) -> str:
+    """The outcome in a sentence."""
+    tested = int(result.tested.sum())
+    nodes = f"{tested:,} node{'' if tested == 1 else 's'}"
+    control = {
+        "fwer": f"at a family-wise error rate of {result.level:.0%}",
+        "fdr": f"at a false discovery rate of {result.level:.0%}",
+        "fdr-by": f"at a false discovery rate of {result.level:.0%} (Benjamini-Yekutieli)",
+        None: f"at a level of {result.level:.0%} each, without correction",
+    }[result.correction]
+    overall = f"p-value of no change anywhere: {result.global_p_value:.3g}"
+    if result.null == "node":
+        return f"{result.n_rejected:,} of {nodes} changed {control}; {overall}"
+    return f"{overall}; {result.n_rejected:,} of {nodes} stand out (exploratory)"
+
+
+def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
+    """What the p-values assume."""
+    length = result.block_length
+    if result.joint:
+        what = "time stamps" if length is None else f"blocks of {length} time stamps"
+        return (f"{what} are independent of each other; nodes may depend on each other",)
+    what = "the observations" if length is None else f"blocks of {length} observations"
+    nodes = "nodes are independent of each other"
+    return (
+        f"within a node {what} are independent of each other",
+        f"{nodes}, changed or not" if result.null == "node" else nodes,
+    )
+
+
+def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
+    """What deserves a look, with arguments as an interface spells them."""
+
+    def named(mask: BoolArray) -> str:
+        return listing(result.nodes[v] for v in np.flatnonzero(mask))
+
+    several = len(result.nodes) > 1
+    found = []
+    if not result.tested.all():
+        found.append(
+            "nodes without reference or target observations cannot be tested, their p-value "
+            f"is 1: {named(~result.tested)}"
+        )
+    if several and not result.graph.n_edges:
+        found.append("the graph has no edges: every node is tested by itself")
+    if result.too_few.any():
+        found.append(
+            "these nodes have too few observations or blocks to become significant at this "
+            f"level: {named(result.too_few)}"
+        )
+    if result.null == "node" and several:
+        found += correlation_note(result.correlation, spelling)
+    return tuple(found)
+
+
+def correlation_note(correlation: Correlation | None, spelling: Spelling = str) -> list[str]:
+    """That nodes move together, or that it could not be checked; empty if all is well."""
+    index = Argument("index")
+    if correlation is None:
+        words = (
+            "whether nodes move together could not be checked, since their observations cannot "
+            "be matched: the test assumes that they are independent; pass ",
+            index,
+            " to have it checked",
+        )
+        return [spelled(words, spelling)]
+    if not correlation.is_high:
+        return []
+    how = "time stamp" if correlation.by_stamp else "position, if the order has a meaning"
+    return [
+        spelled(
+            (
+                "neighbouring nodes move together: their correlation is about "
+                f"{correlation.value:.2f} (observations matched by {how}), above "
+                f"{CORRELATION_BOUND}. The test of a single node assumes that nodes are "
+                "independent of each other; here it rejects unchanged nodes more often than the "
+                "level says, since a fluctuation shared with its neighbours looks like a change "
+                "that they confirm. For one valid answer about the whole graph use ",
+                Argument("null", "global"),
+                " with ",
+                index,
+            ),
+            spelling,
+        )
+    ]

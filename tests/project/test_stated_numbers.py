@@ -1,0 +1,254 @@
+"""Numbers that pages and docstrings state are those of the code."""
+
+import importlib.util
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fuzz import judge
+
+import graphratio as gr
+from graphratio.changepoints import calibration, dating, panel_features
+from graphratio.data import links, validation
+from graphratio.distributed import atoms, coarse
+from graphratio.estimators import borrowing, centred, node_choice, weights
+from graphratio.evaluation import bounds, graph_comparison, paired
+from graphratio.moments import directions, losses, memory, second_moments
+from graphratio.report import divergence_scale, graph_section
+from graphratio.selection import grids, held_out_data, nested, patches
+from graphratio.solvers import bases
+from graphratio.testing import conditions, dependence, groups, node_null, settings, statistics
+from graphratio.testing.multiplicity import strictest_threshold
+from graphratio.transfer import evidence, sharpness
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+FRACTIONS = {
+    "half": 1 / 2,
+    "a third": 1 / 3,
+    "a quarter": 1 / 4,
+    "a tenth": 1 / 10,
+    "an hour": 3600,
+}
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+def neighbourly_statistics():
+    """How many statistics of a node change with what its neighbours predict."""
+    rng = np.random.default_rng(0)
+    b, second = rng.normal(size=(5, 3)), np.eye(3)
+    one, other = (
+        statistics.node_statistics(b + w, b, second, w[:, np.newaxis])
+        for w in (np.zeros(3), np.ones(3))
+    )
+    return int(np.sum(np.abs(one - other).max(axis=1) > 0))
+
+
+NUMBER = r"(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|" + "|".join([*FRACTIONS, *WORDS]) + ")"
+DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.two_sample_test
+
+# Where it is said, the sentence with # for its numbers, and the numbers of the code.
+STATED = [
+    # Tests
+    (TEST, "a Gaussian kernel of # times the median", settings.BANDWIDTH_SHARE),
+    (TEST, r"at least # N / level .* otherwise # or # / level", 10,
+     conditions._FEWEST_BY_DEFAULT, 10),
+    (TEST, "correlated by more than #", dependence.CORRELATION_BOUND),
+    (TEST, "# statistics are computed", len(statistics.NAMES)),
+    (TEST, r"share \(#, #, #, #\)", *statistics.SHARES),
+    (TEST, "With # permutations or more, nodes are looked at after #, #",
+     10 * (node_null.FIRST_LOOK + 1) - 1, node_null.FIRST_LOOK,
+     10 * (node_null.FIRST_LOOK + 1) - 1),
+    (TEST, "as soon as # data sets", node_null.ENOUGH_EXTREME),
+    ("docs/testing.md", "# of the # statistics use the ratio",
+     neighbourly_statistics(), len(statistics.NAMES)),
+    ("docs/testing.md", "warning explains what happens above #", dependence.CORRELATION_BOUND),
+    ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
+     1 / strictest_threshold(100, 0.05, "fwer")),
+    ("docs/calibration.md", "split into # groups", groups.N_GROUPS),
+    ("docs/coming-from.md", "MMD as one of # statistics", len(statistics.NAMES)),
+    # Change-points
+    (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",
+     100 * panel_features.RIDGE_SHARE, 100 * panel_features.COUPLING_SHARE),
+    (DETECTOR, "visible, else # times as many lags", calibration.BLOCK_FACTOR),
+    (calibration.block_length, "else # times as long", calibration.BLOCK_FACTOR),
+    ("docs/change-points.md", "else # times as long", calibration.BLOCK_FACTOR),
+    ("docs/change-points.md", "its # % likelihood-ratio interval",
+     100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
+    (gr.changepoints.ChangeEvent, "with # % confidence",
+     100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
+    # Weights and transfer
+    (TRANSFER, r"reweighted nodes: #, since .* one of # \(no reweighting\), #, #, # and # if",
+     sharpness.USUAL, *(s for s in sharpness.CANDIDATES if s != sharpness.USUAL)),
+    (TRANSFER, "by # standard errors over nodes", sharpness.CLEAR),
+    (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
+    ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
+    (weights.ImportanceWeights, "at least # times that of the reference",
+     weights.UNCOVERED_RATIO),
+    ("docs/transfer.md", r"fewer than # observations \(or # of them\) are effective, or # of the",
+     weights.EFFECTIVE_SIZE, weights.EFFECTIVE_SHARE, weights.UNCOVERED_SHARE),
+    ("docs/transfer.md", "a false discovery rate of # %",
+     100 * default(TRANSFER, "false_discovery")),
+    ("docs/transfer.md", r"That power is # unless another one, from # \(no reweighting\) to #, is "
+     "better by # standard errors", sharpness.USUAL, min(sharpness.CANDIDATES),
+     max(sharpness.CANDIDATES), sharpness.CLEAR),
+    ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
+    # Bounds and comparisons
+    (gr.compare_graphs, "Default #, or # beyond # nodes", 2, 1, nested.MANY_NODES),
+    ("docs/uncertainty.md", "the upper end # of the opposite one", bounds.UPPER_SHARE),
+    ("docs/uncertainty.md", "with # of the degrees of freedom at the lower end",
+     1 / bounds.FAR_OUT),
+    ("docs/uncertainty.md", "the error is multiplied by #", paired.DISPERSION),
+    ("docs/uncertainty.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
+    ("docs/graphs.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
+    ("docs/uncertainty.md", "until they carry # % of the variance, # at the most",
+     100 * directions.CARRIED, directions.MOST_DIRECTIONS),
+    ("docs/uncertainty.md", r"a random part of the observations \(#\)", second_moments.ROUGH_ROWS),
+    ("docs/uncertainty.md", r"\(i, j up to #\), with a ridge of # of", directions.MOST_DIRECTIONS,
+     directions.RIDGE),
+    ("docs/uncertainty.md", "formed for up to # nodes. .* from # random projections",
+     borrowing.LARGEST_DENSE, borrowing.PROJECTIONS),
+    ("docs/graphs.md", r"that use a graph \(5 to # nodes that typically have # observations",
+     graph_section.MOST_NODES, graph_section.FEWEST),
+    ("docs/graphs.md", r"learned graph would help \(up to # nodes\)", graph_section.MOST_LEARNED),
+    ("docs/graphs.md", r"\(beyond # nodes: which of its neighbours\)", borrowing.LARGEST_DENSE),
+    # The report
+    ("docs/report.md", "moving a bell curve by # a standard deviation",
+     divergence_scale.CLEAR_SHIFT),
+    ("docs/report.md", "at the # % quantile", 100 * divergence_scale.COLOUR_QUANTILE),
+    ("docs/report.md", "Not for more than # nodes", graph_section.MOST_NODES),
+    # Estimators and selection
+    (gr.GRULSIF, "all up to # nodes and patches of # beyond", grids.SELECTION_NODES,
+     grids.SELECTION_NODES),
+    (gr.Pool, "Beyond # nodes the cross-validation looks at #", grids.SELECTION_NODES,
+     grids.SELECTION_NODES),
+    (gr.ProfileGRULSIF, "chooses on held-out data, up to # or 0", held_out_data.MOST_PROFILES),
+    (gr.RULSIF, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
+    (gr.RULSIF, r"candidates #, #, # and #\.", *centred.NODE_PENALTIES),
+    (gr.KLIEP, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
+    (gr.KLIEP, r"candidates #, #, # and #\.", *centred.NODE_PENALTIES),
+    (gr.RULSIF, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
+    (gr.KLIEP, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
+    (gr.RULSIF, "at most # standard errors worse", node_choice.WIDTH_STANDARD_ERRORS),
+    (gr.KLIEP, "ratios below # count as #", losses.SMALLEST_RATIO, losses.SMALLEST_RATIO),
+    ("docs/guide/selection.md", r"divided into # folds", default(gr.GRULSIF, "cv")),
+    ("docs/guide/selection.md", r"Graph penalties\*: #, #, #, # and # divided by the mean degree",
+     *grids.GRAPH_PENALTIES),
+    ("docs/guide/selection.md", r"Node penalties\*: #, #, # and #\.",
+     *grids.NODE_PENALTIES),
+    ("docs/guide/alpha.md", r"\| # \(default\) \|", default(gr.GRULSIF, "alpha")),
+    ("docs/method.md", "already kept is at most #; then over the graph, with #",
+     default(gr.GRULSIF, "node_coherence"), default(gr.GRULSIF, "graph_coherence")),
+    ("docs/beyond-the-paper.md", "less than # of the weight of a typical one", links.CUT),
+    # Size
+    ("docs/how-to/large-graphs.md", "Beyond # nodes the selection looks at connected patches of #",
+     grids.SELECTION_NODES, grids.SELECTION_NODES),
+    ("docs/scaling.md", "looks at # nodes by default, in # connected patches",
+     grids.SELECTION_NODES, patches.N_PATCHES),
+    ("docs/scaling.md", "when they exceed # GiB", memory.KEEP_DOUBLE / 2**30),
+    ("docs/scaling.md", "not diagonalised beyond # nodes", bases.LARGEST_SPECTRUM),
+    ("docs/scaling.md", "more than # neighbours per node", bases.CROWDED),
+    ("docs/scaling.md", "vectors # N m", 8 * memory.DOUBLE_VECTORS + 4 * memory.SINGLE_VECTORS),
+    ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
+    ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),
+    ("docs/dask.md", "k is at most #", coarse.MOST_MODES),
+    ("docs/dask.md", "at most # observations at a time", atoms.BLOCK),
+    # Promises
+    ("docs/reliability.md", "stops every input after # seconds", judge.LIMIT),
+    ("docs/reliability.md", "a feature beyond # needs another unit", validation.LARGEST_VALUE),
+]  # fmt: skip
+
+
+def text_of(place):
+    text = (ROOT / place).read_text("utf-8") if isinstance(place, str) else inspect.getdoc(place)
+    return " ".join(text.split())
+
+
+def value(text):
+    text = text.lower()
+    if text in FRACTIONS:
+        return FRACTIONS[text]
+    return WORDS.index(text) if text in WORDS else float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence", "numbers"),
+    [(place, sentence, numbers) for place, sentence, *numbers in STATED],
+    ids=[f"{getattr(row[0], '__name__', row[0])}-{row[1][:30]}" for row in STATED],
+)
+def test_the_number_is_that_of_the_code(place, sentence, numbers):
+    found = re.search(sentence.replace("#", NUMBER), text_of(place), re.IGNORECASE)
+    assert found, f"the sentence is gone: {sentence}"
+    assert [value(part) for part in found.groups()] == pytest.approx(numbers, rel=1e-9)
+
+
+def documented_defaults():
+    """Every "name : type, default value" of a public function or class."""
+    for module in ("graphratio", "graphratio.distributed", "graphratio.theory"):
+        for name in import_module(module).__all__:
+            thing = getattr(import_module(module), name)
+            members = vars(thing).values() if isinstance(thing, type) else ()
+            for function in (thing, *members):
+                function = getattr(function, "__func__", function)
+                if isinstance(function, type) or inspect.isfunction(function):
+                    stated = r"^ *([\w, ]+) : .*\bdefault (\S+)$"
+                    for found in re.finditer(stated, function.__doc__ or "", re.MULTILINE):
+                        yield from ((function, one, found[2]) for one in found[1].split(", "))
+
+
+def test_defaults_in_docstrings_are_those_of_the_signatures():
+    checked = 0
+    for function, argument, stated in documented_defaults():
+        actual = default(function, argument)
+        text = stated.strip('"')
+        same = str(actual) == text if isinstance(actual, bool | str) else float(text) == actual
+        assert same, (function, argument, stated, actual)
+        checked += 1
+    assert checked > 40
+
+
+def test_pages_and_makefile_agree_on_how_long_a_study_takes():
+    help_text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = 0
+    for page in (ROOT / "docs").glob("*.md"):
+        for target, time in re.findall(r"`make ([\w-]+)`[^`]*?\((about [^)]*?hour[^)]*)\)",
+                                       text_of(f"docs/{page.name}")):  # fmt: skip
+            line = re.search(rf'"make {target} +([^"]*)"', help_text)[1]
+            assert time.removesuffix(" on two cores") in line
+            found += 1
+    assert found
+
+
+def test_the_reliability_page_names_tests_that_exist_and_run():
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/.]+)`", page))
+    assert len(named) > 10
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
+    noxfile = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(noxfile)
+    row = next(line for line in page.splitlines() if "`make matrix`" in line)
+    left_out = set(re.findall(r"`(tests/\w+)`", row))
+    rooms = {f"tests/{path.parent.name}" for path in ROOT.glob("tests/*/test_*.py")}
+    assert left_out < rooms
+    assert set(noxfile.CORE_TESTS) == rooms - left_out | {"src/graphratio"}
