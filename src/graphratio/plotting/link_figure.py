@@ -1,4 +1,4 @@
-"""The learned graph: which links were trusted, and which were cut."""
+"""The learned graph: links drawn by learned weight, cut links dotted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.links import Links
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
-from graphratio.plotting.labels import place_labels
-from graphratio.plotting.style import FAINT, INK, KIND_COLOURS, TARGET_COLOUR, FittedModel
+from graphratio.plotting.labels import label_nodes
+from graphratio.plotting.style import (
+    FAINT,
+    INK,
+    KIND_COLOURS,
+    TARGET_COLOUR,
+    FittedModel,
+    set_heading,
+)
 
-# A typical link is drawn this thick, a stronger one up to three times as much.
+# Width of a link that kept its weight; a strengthened one is up to three times as wide.
 _WIDTH = 0.7
 
 
@@ -24,9 +31,8 @@ def plot_learned_graph(
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 
-    Links are the thicker the more of their weight they kept; those that were cut are dotted, and
-    their ends named where there is room. Nodes are coloured by kind of change if the model has
-    kinds.
+    A link is thicker if it kept more of its weight. Cut links are dotted, and their ends are
+    named where there is room. Nodes are coloured by kind of change if the model has kinds.
 
     Parameters
     ----------
@@ -35,7 +41,7 @@ def plot_learned_graph(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     names : mapping of label to str, optional
-        What to call nodes in the picture; default their labels.
+        Names of nodes in the figure; default their labels.
 
     Returns
     -------
@@ -59,13 +65,12 @@ def plot_learned_graph(
     cut = links.cut()
     ax, positions = begin_map(graph, ax, edges=False)
     _draw_links(ax, positions, links)
-    draw_kinds(ax, positions, model)
+    _draw_kinds(ax, positions, model)
     finish_map(ax, graph, positions)
-    said = f"{len(cut)} of {len(links.kept)} links were cut"
-    ax.set_title("The links as given" if links.as_given else said, loc="left", fontsize=11)
+    count = f"{len(cut)} of {len(links.kept)} links were cut"
+    set_heading(ax, "The links as given" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
-    called = [(i, str((names or {}).get(model.nodes_[i], model.nodes_[i]))) for i in ends]
-    place_labels(ax, positions, called)
+    label_nodes(ax, positions, ends, model.nodes_, names)
     return ax
 
 
@@ -87,8 +92,8 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
         ax.add_collection(lines)
 
 
-def draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
-    """Draw nodes coloured by kind of change, those that are unchanged white."""
+def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
+    """Draw nodes coloured by kind of change; unchanged nodes are white."""
     size = node_size(len(positions))
     kinds = np.asarray(getattr(model, "kinds_", np.full(len(positions), "")))
     found = sorted(set(kinds.tolist()), key=lambda kind: (kind == "unchanged", kind))
@@ -106,11 +111,5 @@ def draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
         )
     handles, labels = ax.get_legend_handles_labels()
     if labels:
-        ax.legend(
-            handles,
-            labels,
-            fontsize=8.5,
-            frameon=False,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.0),
-        )
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(handles, labels, fontsize=8.5, frameon=False, **place)

@@ -1,4 +1,4 @@
-"""One node: its two samples, and the ratio that was estimated from them."""
+"""One node: histograms of its two samples, and the estimated ratio."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from graphratio.plotting.style import (
     REFERENCE_COLOUR,
     TARGET_COLOUR,
     FittedModel,
-    new_axes,
+    axes_or_new,
+    set_heading,
     without_frame,
 )
 
 _GRID_POINTS = 240
 _MOST_BINS = 50
 
-# Share of the data outside which a ratio rests on next to nothing.
+# Quantiles of the data; outside them a ratio rests on very few observations.
 _USUAL = (0.005, 0.995)
 
-# The scale of ratios reaches at least this far, so that small waves look small.
+# The scale of ratios ends here or above, so that small waves look small.
 _LOWEST_TOP = 2.0
 
 
@@ -51,27 +52,27 @@ def plot_node(
     reference_name: str = "reference",
     target_name: str = "target",
 ) -> Any:
-    """Draw the two samples of a node, and above them the estimated ratio of a feature.
+    """Draw the two samples of a node, and above them the estimated ratio along a feature.
 
-    The ratio = target / reference is shown over the range of the node's data, with 1, no
-    change, marked. It is dotted over the outer 1% of the data, where it rests on very few
-    observations and may leave the picture. Thin lines are the ratios of the node's neighbours
-    in the graph. With several features the others are held at the node's medians, categories
-    at the most frequent level.
+    The ratio = target / reference covers the range of the node's data. A dashed line marks 1, no
+    change. The ratio is dotted over the outer 1% of the data, where it rests on very few
+    observations and may leave the figure. Thin lines are the ratios of the node's neighbours in
+    the graph. Other features are held at the node's medians, categories at the most frequent
+    level.
 
     Parameters
     ----------
     model : fitted estimator
     samples : NodeSamples, or a tuple (reference, target)
-        What the model was fitted on, before or after `standardized`.
+        The data of the fit, before or after `standardized`.
     node : label
     feature : str or int, optional
         Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
-        Its lower part gets the histograms, its upper part becomes axes for the ratio. Default:
+        The histograms take the lower part; the upper part becomes axes for the ratio. Default:
         those of a new figure.
     reference_name, target_name : str
-        What to call the samples.
+        Names of the samples in the legend.
 
     Returns
     -------
@@ -106,10 +107,10 @@ def plot_node(
     if levels[column]:
         bins, low, high = np.unique(grid), grid[0], grid[-1]
     else:
-        bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+        n_bins = int(np.clip(2 * np.cbrt(len(both)), 5, _MOST_BINS))
+        bins = evenly(both[:, column], n_bins + 1, logarithmic)
         low, high = np.quantile(both[:, column], _USUAL)
-    if ax is None:
-        ax = new_axes((7.0, 4.8))
+    ax = axes_or_new(ax, (7.0, 4.8))
     upper = _upper_part(ax)
     _draw_histograms(
         ax,
@@ -127,17 +128,13 @@ def plot_node(
     name, others = names[column], len(names) > 1
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
     divergence = model.divergence_[position]
-    said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
-    upper.set_title(f"{node}: {model.divergence_name_} divergence {said}", loc="left", fontsize=11)
+    shown = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
+    set_heading(upper, f"{node}: {model.divergence_name_} divergence {shown}")
     return ax
 
 
-def _n_bins(values: FloatArray) -> int:
-    return int(np.clip(2 * np.cbrt(len(values)), 5, _MOST_BINS))
-
-
 def _upper_part(ax: Any) -> Any:
-    """Cut off the upper half of axes as axes of their own with the same horizontal scale."""
+    """Turn the upper half of axes into axes with the same horizontal scale."""
     whole = ax.get_subplotspec()
     if whole is not None:
         above, below = whole.subgridspec(2, 1, height_ratios=(1.1, 1), hspace=0.1)
@@ -156,12 +153,10 @@ def _draw_histograms(ax: Any, bins: FloatArray, *samples: tuple[FloatArray, str,
     for values, name, colour in samples:
         if not len(values):
             continue
-        share = np.full(len(values), 100 / len(values))
+        how = {"weights": np.full(len(values), 100 / len(values)), "color": colour}
         label = f"{name} (n = {len(values)})"
-        ax.hist(values, bins, weights=share, color=colour, alpha=0.3)
-        ax.hist(
-            values, bins, weights=share, color=colour, histtype="step", linewidth=1.4, label=label
-        )
+        ax.hist(values, bins, alpha=0.3, **how)
+        ax.hist(values, bins, histtype="step", linewidth=1.4, label=label, **how)
     ax.set_ylabel("% of the sample")
     ax.legend(frameon=False, fontsize=8.5)
     without_frame(ax, "top", "right")
@@ -175,7 +170,7 @@ def _draw_ratios(
     usual: tuple[float, float],
     position: int,
 ) -> None:
-    """Ratios of the node and, thin, of its neighbours; dotted where data are few."""
+    """Draw the ratios of the node and, as thin lines, of its neighbours."""
     node, graph = model.nodes_[position], model.graph_
     start, end = graph.adjacency.indptr[position : position + 2]
     neighbours = [model.nodes_[i] for i in graph.adjacency.indices[start:end]]
@@ -184,14 +179,8 @@ def _draw_ratios(
     for number, other in enumerate(neighbours):
         ratio = model.predict(points, node=other)
         count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
-        ax.plot(
-            grid[inside],
-            ratio[inside],
-            color=FAINT,
-            linewidth=0.7,
-            alpha=0.7,
-            label=count if number == 0 else None,
-        )
+        label = count if number == 0 else None
+        ax.plot(grid[inside], ratio[inside], color=FAINT, linewidth=0.7, alpha=0.7, label=label)
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
     ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")

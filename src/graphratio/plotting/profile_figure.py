@@ -1,4 +1,4 @@
-"""The profiles that the ratios of all nodes are made of, and where they occur."""
+"""The profiles that the nodes share, each with a map of its coordinates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,23 @@ from graphratio.plotting.columns import (
     typical_values,
 )
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
-from graphratio.plotting.style import DIVERGING, FAINT, INK, FittedModel, without_frame
+from graphratio.plotting.style import (
+    DIVERGING,
+    FAINT,
+    INK,
+    FittedModel,
+    colour_bar,
+    set_heading,
+    without_frame,
+)
 
 _POINTS = 200
 _POINTS_IN_PLANE = 60
 
-# Curves cover the data but for this share at either end.
-_OUTER = 0.005
+# Curves cover the data between these quantiles.
+_USUAL = (0.005, 0.995)
 
-# Ratios in a plane are coloured from 1 / this to this.
+# In a plane the colours run from 1 / this ratio to this ratio.
 _LARGEST = 4.0
 
 
@@ -41,20 +49,20 @@ def plot_profiles(
 ) -> np.ndarray:
     """Draw the profiles of a model, each with a map of where it occurs.
 
-    On the left the ratio of a node that has this profile alone, as strongly as the nodes that
-    use it do on average; with two features over their plane, otherwise along one of them. On
-    the right the coordinates of the nodes: how much of the profile each has, 0 being no change.
+    The left column shows the ratio of a node that has only this profile, with the mean
+    coordinate of the nodes that use it: over the plane of two features, and otherwise along one
+    feature. The right column shows the coordinate of every node; 0 is no change.
 
     Parameters
     ----------
     model : fitted ProfileGRULSIF
     samples : NodeSamples, or a tuple (reference, target)
-        What the model was fitted on, before or after `standardized`.
+        The data of the fit, before or after `standardized`.
     feature : str or int, optional
-        Along which feature, the others at their medians; default both of two, and otherwise the
-        first.
+        Feature to draw along, with the others at their medians. Default: the plane if there are
+        two features, and otherwise the first.
     most : int, default 3
-        How many profiles to draw, the most used first.
+        Largest number of profiles to draw, the most used first.
 
     Returns
     -------
@@ -86,29 +94,25 @@ def plot_profiles(
             _draw_plane(left, fitted, data, k)
         else:
             _draw_curve(left, fitted, data, k, column)
-        left.set_title(f"Profile {k + 1}", loc="left", fontsize=11)
+        set_heading(left, f"Profile {k + 1}")
         _draw_coordinates(right, fitted, k)
     return np.asarray(axes)
 
 
 def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
-    """Ratio of a node with one profile, at the mean coordinate of those who use it."""
+    """Ratio of a node that has one profile only, with the mean coordinate of its users."""
     used = model.coordinates_[:, k]
     total = float(np.square(used).sum())
-    # Weighted by use, so that the nodes without it do not count.
+    # Weighted by the squared coordinate, so that nodes that do not use it do not count.
     typical = float((used**3).sum()) / total if total > 0 else 0.0
     ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, k]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
 
 
-def _usual_range(data: NodeSamples, column: int, count: int, logarithmic: bool) -> FloatArray:
-    return evenly(np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER)), count, logarithmic)
-
-
 def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
     names, levels = columns_of(model)
     logarithmic = takes_logarithm(model, column)
-    usual = np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER))
+    usual = np.quantile(data.values[:, column], _USUAL)
     grid, along = axis_of(usual, levels[column], _POINTS, logarithmic)
     points = points_along(model.encoding_, typical_values(data.values, levels), column, along)
     ax.axhline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
@@ -127,7 +131,8 @@ def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
     log = [takes_logarithm(model, column) for column in (0, 1)]
-    x, y = (_usual_range(data, column, _POINTS_IN_PLANE, log[column]) for column in (0, 1))
+    usual = np.quantile(data.values, _USUAL, axis=0).T
+    x, y = (evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
@@ -138,10 +143,8 @@ def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
         setter("log" if scale else "linear")
     ax.set_xlabel(str(model.feature_names_in_[0]))
     ax.set_ylabel(str(model.feature_names_in_[1]))
-    bar = ax.figure.colorbar(image, ax=ax, extend="both", ticks=[0.25, 0.5, 1, 2, 4], format="%g")
-    bar.ax.minorticks_off()
-    bar.set_label("target / reference")
-    bar.outline.set_visible(False)
+    how = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
+    colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 
 
 def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
@@ -161,7 +164,5 @@ def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
         zorder=3,
     )
     finish_map(ax, model.graph_, positions)
-    ax.set_title("where it occurs", loc="left", fontsize=11)
-    bar = ax.figure.colorbar(points, ax=ax)
-    bar.set_label("coordinate (0 = no change)")
-    bar.outline.set_visible(False)
+    set_heading(ax, "where it occurs")
+    colour_bar(points, ax, "coordinate (0 = no change)")

@@ -1,4 +1,4 @@
-"""How the hyperparameters were chosen: the scores of the candidates, with the choice marked."""
+"""Scores of the candidates of a selection, with the choice marked."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from graphratio.plotting.style import (
     SEQUENTIAL,
     TARGET_COLOUR,
     FittedModel,
-    new_axes,
+    axes_or_new,
+    colour_bar,
+    set_heading,
     without_frame,
 )
 
-# Which two of the varying hyperparameters span the picture, first choice first.
+# The first two of these that vary span the figure.
 _AXES = ("graph_penalty", "node_penalty", "bandwidth", "n_profiles", "n_rounds")
 
 
 def plot_selection(model: FittedModel, ax: Any = None) -> Any:
     """Draw the scores of the cross-validation, with the choice marked.
 
-    Every cell is a pair of candidates, coloured by how much its held-out loss exceeds the best
-    one; other hyperparameters are held at their chosen values. With a single one that varies, its
-    scores are a line. For estimators that choose at every node by itself, cells count the nodes
-    that chose them.
+    Every cell is a pair of candidates. Its colour shows how much its held-out loss exceeds the
+    best one; the other hyperparameters are held at their chosen values. If only one varies, its
+    scores are a line. If every node chose for itself, a cell counts the nodes that chose it.
 
     Parameters
     ----------
@@ -60,8 +61,7 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
             "nothing was selected: bandwidth and penalties were given as numbers",
             "Leave one of them out, or pass several candidates, and fit again",
         )
-    if ax is None:
-        ax = new_axes((6.6, 4.4))
+    ax = axes_or_new(ax, (6.6, 4.4))
     if "node" in results:
         _draw_counts(ax, model, results)
         return ax
@@ -75,7 +75,7 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
     else:
         _draw_surface(ax, results, here, (varying[0], varying[1]), chosen)
     fixed = ", ".join(f"{_words(name)} {value:.3g}" for name, value in held.items())
-    ax.set_title(f"Cross-validation at {fixed}", loc="left", fontsize=11)
+    set_heading(ax, f"Cross-validation at {fixed}")
     return ax
 
 
@@ -95,7 +95,7 @@ def _draw_surface(
     scores = np.full((len(y), len(x)), np.nan)
     scores[row, column] = results["mean_score"][here]
     excess = np.nanmax(results["mean_score"]) - scores
-    # Losses of weak penalties can be a thousand times worse; a logarithm shows both ends.
+    # Weak penalties can lose a thousand times as much; a logarithmic scale shows both ends.
     positive = excess[excess > 0]
     low = float(positive.min()) if positive.size else 1e-3
     high = max(float(np.nanmax(excess)), 1.0001 * low)
@@ -110,33 +110,22 @@ def _draw_surface(
     )
     _frame_cell(ax, best)
     _name_cells(ax, names, (x, y))
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
-    bar.set_label("held-out loss above the best\n(cells: score, framed: chosen)")
-    bar.outline.set_visible(False)
+    colour_bar(image, ax, "held-out loss above the best\n(cells: score, framed: chosen)", 0.03)
 
 
 def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -> None:
     for i, j in np.argwhere(np.isfinite(values)):
-        ax.text(
-            j,
-            i,
-            form.format(values[i, j]),
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            color="white" if darkness[i, j] > 0.5 else INK,
-        )
+        colour = "white" if darkness[i, j] > 0.5 else INK
+        text = form.format(values[i, j])
+        ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
 
 
 def _frame_cell(ax: Any, cell: tuple[int, ...]) -> None:
     patches = import_optional("matplotlib.patches", "plot", "plotting")
     corner = (cell[0] - 0.5, cell[1] - 0.5)
-    # Orange stands out from every colour of the scale; the frame must not be cut at the rim.
-    ax.add_patch(
-        patches.Rectangle(
-            corner, 1, 1, fill=False, edgecolor=TARGET_COLOUR, linewidth=3, clip_on=False, zorder=5
-        )
-    )
+    # Orange stands out from every colour of the scale. The axes must not clip the frame.
+    how = {"fill": False, "clip_on": False, "zorder": 5}
+    ax.add_patch(patches.Rectangle(corner, 1, 1, edgecolor=TARGET_COLOUR, linewidth=3, **how))
 
 
 def _name_cells(ax: Any, names: tuple[str, str], grids: tuple[FloatArray, FloatArray]) -> None:
@@ -176,7 +165,7 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
 
 
 def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
-    """Number of nodes that chose each candidate, where every node chose for itself."""
+    """Count the nodes that chose each candidate, where every node chose for itself."""
     penalties = np.unique(results["node_penalty"])
     n_nodes = len(model.nodes_)
     widths = results["bandwidth"].reshape(n_nodes, -1, len(penalties))[:, :, 0]
@@ -193,7 +182,5 @@ def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
     _name_cells(ax, ("node_penalty", "bandwidth"), (penalties, widths[0] if shared else relative))
     if not shared:
         ax.set_ylabel("bandwidth / middle candidate of the node")
-    ax.set_title(f"Chosen at each of {n_nodes} nodes by itself", loc="left", fontsize=11)
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
-    bar.set_label("number of nodes")
-    bar.outline.set_visible(False)
+    set_heading(ax, f"Chosen at each of {n_nodes} nodes by itself")
+    colour_bar(image, ax, "number of nodes", 0.03)
