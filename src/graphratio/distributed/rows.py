@@ -17,8 +17,9 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.distributed.chebyshev import LocalBasis, local_inverse
 from graphratio.distributed.partition import Plan
 from graphratio.distributed.protocol import Mail, Reply
-from graphratio.moments.node_moments import FactoredSecond, Moments, SecondMoment
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.cbcgd import curvatures
 from graphratio.solvers.stacks import pick
 

@@ -1,6 +1,6 @@
-"""Folds of a cross-validation: who is in which, and the moments with and without one.
+"""Folds of a cross-validation: the fold of every observation, and moments by fold.
 
-Every sample of every node is split on its own. The features of all observations are computed
+Every sample of every node is split by itself. The features of all observations are computed
 once; training moments are the total minus those of the fold.
 """
 
@@ -20,17 +20,17 @@ from graphratio.moments.node_moments import (
     moments_without,
 )
 
-# Bytes that sums over every fold may take; beyond it the features serve instead.
+# If the sums over every fold would take more bytes, the features are used instead.
 LARGEST_SUMS = 2**29
 
 
 def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
     """Fold of every observation, shape (n_observations,).
 
-    Each sample of each node is split on its own, at random and as evenly as possible, so every
-    fold has its share of every node. With fewer observations than folds some folds have none
-    of that node; the node then does not count in their mean. Both samples of a node leave out
-    the same folds, so that a fold with one of them has the other too if it can.
+    Each sample of each node is split at random and as evenly as possible, so every fold has its
+    share of every node. A sample with fewer observations than folds is missing in some folds,
+    and its node does not count in their mean. Both samples of a node start at the same fold, so
+    that as many folds as possible have both.
 
     Examples
     --------
@@ -48,15 +48,9 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
 def folds_by_key(
     samples: NodeSamples, keys: FloatArray, offset: IntArray, n_folds: int
 ) -> IntArray:
-    """Deal the observations of every sample out to the folds, by increasing key.
+    """Deal the observations of every sample to the folds, by increasing key.
 
-    Parameters
-    ----------
-    samples : NodeSamples
-    keys : ndarray of shape (n_observations,)
-    offset : ndarray of shape (n_nodes,)
-        The fold that the first observation of a node's samples goes to.
-    n_folds : int
+    The first observation of both samples of a node goes to the fold `offset`, shape (n_nodes,).
     """
     segment = samples.segments
     shuffled = np.lexsort((keys, segment))
@@ -116,7 +110,7 @@ class FoldedMoments:
         return self.psi[rows], counts.reshape(self.sizes.shape)
 
     def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Moments without a fold, which are the total minus the fold, and those of the fold."""
+        """Moments of all observations outside a fold, and those of the fold."""
         part = self._rows(fold)
         train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
         return train, factored_moments(*part, self.alpha, self.prior_ratio)
@@ -126,7 +120,7 @@ class FoldedMoments:
         return factored_moments(*self._rows(fold), self.alpha, self.prior_ratio)
 
     def without(self, *left_out: int) -> Moments:
-        """Moments of all folds but these: for many sets of folds, each fold is summed once."""
+        """Moments of all folds but these; each fold is summed once for all calls."""
         if self.by_fold is None:
             keep = ~np.isin(self.folds, left_out)
             return factored_moments(self.psi, self.sizes, self.alpha, self.prior_ratio, keep)
