@@ -121,8 +121,5 @@ BEHAVIOURS: Mapping[str, Mapping[str, Behaviour]] = {
         EGO: Behaviour(_SPACE, _gaussian([0.0, 0.0, 0.0]), touched=(0, 1)),
         COMPLEMENT: _unchanged(_SPACE),
     },
-    "IIb": {
-        EGO: Behaviour(_WIDE, _CROSS, touched=(0, 1)),
-        COMPLEMENT: _unchanged(_WIDE),
-    },
+    "IIb": {EGO: Behaviour(_WIDE, _CROSS, touched=(0, 1)), COMPLEMENT: _unchanged(_WIDE)},
 }

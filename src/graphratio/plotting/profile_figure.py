@@ -143,7 +143,7 @@ def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
         setter("log" if scale else "linear")
     ax.set_xlabel(str(model.feature_names_in_[0]))
     ax.set_ylabel(str(model.feature_names_in_[1]))
-    how = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
+    how: dict[str, Any] = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
     colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 
 
