@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import linalg
@@ -20,35 +19,6 @@ SPREAD = 12.0
 
 # Gauss-Legendre points per panel; a panel is as long as the deviation in the narrowest direction.
 POINTS_PER_PANEL = 12
-
-
-class Law(Protocol):
-    """A law on R^n_features, as the scenarios use it."""
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of a point."""
-
-    @property
-    def width(self) -> float:
-        """Standard deviation in the narrowest direction: the scale on which the density varies."""
-
-    @property
-    def tail_covariance(self) -> FloatArray:
-        """Covariance of the tails, shape (n_features, n_features); zero without tails."""
-
-    @property
-    def box(self) -> FloatArray:
-        """Corners of a box that contains all but negligible mass, shape (2, n_features)."""
-
-    def logpdf(self, x: FloatArray) -> FloatArray:
-        """Log density at points x of shape (n_points, n_features), shape (n_points,)."""
-
-    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw independent points, shape (size, n_features)."""
-
-    def marginal(self, coordinates: Sequence[int]) -> Law:
-        """Law of some of the coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +48,12 @@ class GaussianMixture:
 
     @property
     def width(self) -> float:
-        """Deviation of a part in its narrowest direction."""
+        """Deviation in the narrowest direction: the scale on which the density varies."""
         return math.sqrt(np.linalg.eigvalsh(self.covariance)[0])
 
     @property
     def tail_covariance(self) -> FloatArray:
-        """The common covariance of the parts, shape (n_features, n_features)."""
+        """Covariance of the tails, that of the parts, shape (n_features, n_features)."""
         return self.covariance
 
     @property
@@ -162,6 +132,9 @@ class UniformInterval:
     def marginal(self, coordinates: Sequence[int]) -> UniformInterval:
         """Return the law itself: there is only one coordinate."""
         return self
+
+
+Law = GaussianMixture | UniformInterval
 
 
 def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatArray:

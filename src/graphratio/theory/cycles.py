@@ -56,11 +56,6 @@ class CycleBound:
     node_curvature: FloatArray
     log_gap: float
 
-    @property
-    def smallest_node_curvature(self) -> float:
-        """Smallest of the nodes' curvatures."""
-        return float(self.node_curvature.min())
-
 
 def cbcgd_cycle_bound(
     second: Any,
