@@ -11,17 +11,9 @@ from graphratio._utils.exceptions import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
+from graphratio.plotting import style
 from graphratio.plotting.graph_map import draw_edges, finish_map, node_size
 from graphratio.plotting.layout import node_layout
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    SEQUENTIAL,
-    TARGET_COLOUR,
-    colour_bar,
-    set_heading,
-    without_frame,
-)
 
 # Standard deviations at which the colours of the panel end.
 _REACH = 3.0
@@ -138,19 +130,19 @@ def _draw_panel(ax: Any, detector: FittedDetector) -> None:
         extent=(0, len(values), values.shape[1] - 0.5, -0.5),
     )
     for event in detector.events_:
-        ax.axvline(event.step, color=INK, linewidth=1.2)
+        ax.axvline(event.step, color=style.INK, linewidth=1.2)
     ax.set_ylabel("node")
-    set_heading(ax, f"{detector.feature_names_in_[0]}, every node in its own units")
+    style.set_heading(ax, f"{detector.feature_names_in_[0]}, every node in its own units")
 
 
 def _draw_scan(ax: Any, detector: FittedDetector) -> None:
-    ax.plot(detector.scan_times_, detector.statistic_, color=INK, linewidth=1.0)
-    ax.axhline(1.0, color=TARGET_COLOUR, linewidth=1.0, linestyle="--")
+    ax.plot(detector.scan_times_, detector.statistic_, color=style.INK, linewidth=1.0)
+    ax.axhline(1.0, color=style.TARGET_COLOUR, linewidth=1.0, linestyle="--")
     for event in detector.events_:
-        ax.axvline(event.step, color=INK, linewidth=1.2, alpha=0.4)
+        ax.axvline(event.step, color=style.INK, linewidth=1.2, alpha=0.4)
     ax.set_xlim(0, len(detector.panel_))
     ax.set_ylim(bottom=0)
-    set_heading(ax, "Scan, in units of the threshold")
+    style.set_heading(ax, "Scan, in units of the threshold")
     ax.set_xlabel("step" if detector.times_ is None else "time")
     if detector.times_ is not None:
         times = detector.times_
@@ -158,7 +150,7 @@ def _draw_scan(ax: Any, detector: FittedDetector) -> None:
             lambda value, _: str(times[int(value)]) if 0 <= value < len(times) else ""
         )
         ax.tick_params(axis="x", labelsize=8)
-    without_frame(ax, "right", "top")
+    style.without_frame(ax, "right", "top")
 
 
 def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
@@ -168,17 +160,19 @@ def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
     changed = ~np.isnan(first)
     size = node_size(len(positions))
     draw_edges(ax, positions[layout.edges])
-    ax.scatter(*positions[~changed].T, s=size, facecolors="white", edgecolors=FAINT, linewidths=1.0)
+    ax.scatter(
+        *positions[~changed].T, s=size, facecolors="white", edgecolors=style.FAINT, linewidths=1.0
+    )
     if changed.any():
         points = ax.scatter(
             *positions[changed].T,
             c=first[changed],
-            cmap=SEQUENTIAL,
+            cmap=style.SEQUENTIAL,
             s=size,
-            edgecolors=INK,
+            edgecolors=style.INK,
             linewidths=0.6,
             zorder=3,
         )
-        colour_bar(points, ax, "step", orientation="horizontal", shrink=0.7, pad=0.03)
+        style.colour_bar(points, ax, "step", orientation="horizontal", shrink=0.7, pad=0.03)
     finish_map(ax, detector.graph_, positions)
-    set_heading(ax, "First onset" if changed.any() else "No change")
+    style.set_heading(ax, "First onset" if changed.any() else "No change")

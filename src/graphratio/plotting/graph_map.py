@@ -12,18 +12,9 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_flag, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
+from graphratio.plotting import style
 from graphratio.plotting.labels import label_nodes
 from graphratio.plotting.layout import node_layout
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    SEQUENTIAL,
-    FittedModel,
-    axes_or_new,
-    colour_bar,
-    set_heading,
-    without_frame,
-)
 
 # The colour scale ends here or above, so that noise in an unchanged network stays pale.
 _SMALLEST_TOP = 0.1
@@ -36,7 +27,7 @@ _LONGEST_MAP = 5
 
 
 def plot_graph(
-    model: FittedModel,
+    model: style.FittedModel,
     ax: Any = None,
     *,
     names: Mapping[Label, str] | None = None,
@@ -81,7 +72,7 @@ def plot_graph(
     ax, positions = begin_map(graph, ax, edges=edges)
     _draw_nodes(ax, positions, model)
     finish_map(ax, graph, positions)
-    set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
+    style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
     # Only nodes that changed at all: a name draws the eye.
     order = np.argsort(-np.nan_to_num(model.divergence_, nan=-np.inf), kind="stable")
     chosen = [int(i) for i in order[:n_labels] if model.divergence_[i] > 0]
@@ -122,13 +113,13 @@ def plot_significance(
     size = node_size(len(positions))
     strength = -np.log10(result.adjusted_p_value)
     top = max(float(strength.max()), -np.log10(_SMALLEST_DRAWN))
-    colours = {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": top}
+    colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
     kept = tested & ~rejected
     points = ax.scatter(
         *positions[kept].T,
         c=strength[kept],
         s=size,
-        edgecolors=FAINT,
+        edgecolors=style.FAINT,
         linewidths=0.5,
         zorder=3,
         **colours,
@@ -137,7 +128,7 @@ def plot_significance(
         *positions[rejected].T,
         c=strength[rejected],
         s=1.6 * size,
-        edgecolors=INK,
+        edgecolors=style.INK,
         linewidths=1.6,
         zorder=4,
         label=f"changed, at level {result.level:g}",
@@ -150,11 +141,11 @@ def plot_significance(
     finish_map(ax, result.graph, positions)
     label = "adjusted p-value" if result.correction else "p-value"
     ticks = np.arange(0, int(top) + 1)
-    bar = colour_bar(points, ax, label, 0.025)
+    bar = style.colour_bar(points, ax, label, 0.025)
     bar.set_ticks(ticks, labels=[f"{10.0**-tick:g}" for tick in ticks])
     exploratory = " (exploratory)" if result.null == "global" else ""
     changed = f"{result.n_rejected} of {int(tested.sum())} nodes changed{exploratory}"
-    set_heading(ax, changed)
+    style.set_heading(ax, changed)
     order = np.lexsort((-result.statistic, result.p_value))
     chosen = [int(v) for v in order if rejected[v]][:n_labels]
     label_nodes(ax, positions, chosen, result.nodes, names)
@@ -166,7 +157,7 @@ def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
     layout = node_layout(graph)
     positions = layout.positions
     width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
-    ax = axes_or_new(ax, (8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))))
+    ax = style.axes_or_new(ax, (8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))))
     if check_flag(edges, "edges"):
         draw_edges(ax, positions[layout.edges])
     return ax, positions
@@ -182,7 +173,7 @@ def finish_map(ax: Any, graph: Graph, positions: FloatArray) -> None:
     if graph.coordinates is None:
         ax.set_xticks([])
         ax.set_yticks([])
-        without_frame(ax, "left", "right", "top", "bottom")
+        style.without_frame(ax, "left", "right", "top", "bottom")
 
 
 def node_size(n_nodes: int) -> float:
@@ -195,11 +186,11 @@ def draw_edges(ax: Any, segments: FloatArray) -> None:
     collections = import_optional("matplotlib.collections", "plot", "plotting")
     # Many edges on top of each other would merge into a grey patch.
     alpha = float(np.clip(60 / max(len(segments), 1) ** 0.5 / 5, 0.15, 0.8))
-    how = {"colors": FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
+    how = {"colors": style.FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
     ax.add_collection(collections.LineCollection(segments, **how))
 
 
-def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
+def _draw_nodes(ax: Any, positions: FloatArray, model: style.FittedModel) -> None:
     known = ~np.isnan(model.divergence_)
     size = node_size(len(positions))
     values = model.divergence_[known]
@@ -209,18 +200,18 @@ def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
     points = ax.scatter(
         *positions[known][order].T,
         c=values[order],
-        cmap=SEQUENTIAL,
+        cmap=style.SEQUENTIAL,
         vmin=0.0,
         vmax=top,
         s=size,
-        edgecolors=INK,
+        edgecolors=style.INK,
         linewidths=0.5,
         zorder=3,
     )
     if not known.all():
         _draw_missing(ax, positions[~known], size)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
-    colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
+    style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
 
 
 def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
@@ -228,7 +219,7 @@ def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
         *positions.T,
         s=size,
         facecolors="white",
-        edgecolors=FAINT,
+        edgecolors=style.FAINT,
         linewidths=1.2,
         zorder=2,
         label="a sample is missing",
@@ -247,10 +238,10 @@ def _as_map(ax: Any, positions: FloatArray) -> None:
         ax.set_aspect(1 / shrinkage)
     ax.xaxis.set_major_formatter(lambda value, _: _degrees((value + 180) % 360 - 180, "E", "W"))
     ax.yaxis.set_major_formatter(lambda value, _: _degrees(value, "N", "S"))
-    ax.tick_params(labelsize=8.5, color=FAINT)
+    ax.tick_params(labelsize=8.5, color=style.FAINT)
     ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
     ax.set_axisbelow(True)
-    without_frame(ax, "left", "right", "top", "bottom")
+    style.without_frame(ax, "left", "right", "top", "bottom")
 
 
 def _degrees(value: float, positive: str, negative: str) -> str:

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    REFERENCE_COLOUR,
-    TARGET_COLOUR,
-    axes_or_new,
-    most_of,
-    without_frame,
-)
+from graphratio.plotting import style
 
 
 def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
@@ -39,13 +31,13 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
     ['helped (1)', 'unclear (1)']
     """
-    ax = axes_or_new(ax, (7.0, 3.5))
+    ax = style.axes_or_new(ax, (7.0, 3.5))
     order = _ranked(gain)
     place, gain, half_width = np.arange(len(order)), gain[order], half_width[order]
     for label, colour, chosen in [
-        ("hurt", TARGET_COLOUR, gain < -half_width),
-        ("unclear", FAINT, np.abs(gain) <= half_width),
-        ("helped", REFERENCE_COLOUR, gain > half_width),
+        ("hurt", style.TARGET_COLOUR, gain < -half_width),
+        ("unclear", style.FAINT, np.abs(gain) <= half_width),
+        ("helped", style.REFERENCE_COLOUR, gain > half_width),
     ]:
         if chosen.any():
             ax.errorbar(
@@ -88,15 +80,17 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     >>> ax.lines[0].get_label()
     'fitted, with interval'
     """
-    ax = axes_or_new(ax, (7.0, 3.5))
+    ax = style.axes_or_new(ax, (7.0, 3.5))
     order = _ranked(lower)
     place = np.arange(len(order))
-    ax.vlines(place, *interval[order].T, color=FAINT, linewidth=0.8)
-    ax.plot(place, fitted[order], "o", markersize=3, color=FAINT, label="fitted, with interval")
+    ax.vlines(place, *interval[order].T, color=style.FAINT, linewidth=0.8)
+    ax.plot(
+        place, fitted[order], "o", markersize=3, color=style.FAINT, label="fitted, with interval"
+    )
     above = lower[order] > 0
     for chosen, colour, what in [
-        (~above, REFERENCE_COLOUR, "not above 0"),
-        (above, TARGET_COLOUR, "above 0"),
+        (~above, style.REFERENCE_COLOUR, "not above 0"),
+        (above, style.TARGET_COLOUR, "above 0"),
     ]:
         label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
         ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
@@ -114,10 +108,10 @@ def _ranked(values: FloatArray) -> IntArray:
 
 
 def _finish_ranked(ax: Any, low: FloatArray, high: FloatArray) -> None:
-    ax.axhline(0, color=INK, linewidth=0.8)
+    ax.axhline(0, color=style.INK, linewidth=0.8)
     if len(low):
-        most_of(ax, low, high)
-    without_frame(ax, "top", "right")
+        style.most_of(ax, low, high)
+    style.without_frame(ax, "top", "right")
 
 
 def plot_band(
@@ -151,7 +145,7 @@ def plot_band(
     >>> ax.get_xlabel()
     'speed'
     """
-    ax = axes_or_new(ax, (6.0, 3.5))
+    ax = style.axes_or_new(ax, (6.0, 3.5))
     single = points.shape[1] == 1
     along = points[:, 0] if single else np.linalg.norm(points - points[0], axis=1)
     order = np.argsort(along, kind="stable")
@@ -159,15 +153,15 @@ def plot_band(
         along[order],
         low[order],
         high[order],
-        color=REFERENCE_COLOUR,
+        color=style.REFERENCE_COLOUR,
         alpha=0.25,
         linewidth=0,
         label="interval of its expectation",
     )
-    ax.plot(along[order], ratio[order], color=REFERENCE_COLOUR, label="estimated ratio")
-    ax.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+    ax.plot(along[order], ratio[order], color=style.REFERENCE_COLOUR, label="estimated ratio")
+    ax.axhline(1, color=style.INK, linewidth=0.8, linestyle="--")
     ax.set_xlabel(names[0] if single else "distance from the first point")
     ax.set_ylabel("ratio = target / reference")
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
     ax.legend(frameon=False)
     return ax

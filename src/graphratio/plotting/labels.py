@@ -37,17 +37,8 @@ def label_nodes(
 ) -> None:
     """Write the names of the chosen nodes beside them, in order; those without room are left out.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Everything else must be drawn already.
-    points : ndarray of shape (n_nodes, 2)
-        Labels avoid all of them.
-    chosen : iterable of int
-        Positions of nodes.
-    nodes : sequence of labels
-    names : mapping of label to str, optional
-        The default is the label itself.
+    Everything else must be drawn already. Labels avoid all points, shape (n_nodes, 2). A node
+    without a name gets its label.
     """
     figure = ax.figure
     figure.draw_without_rendering()

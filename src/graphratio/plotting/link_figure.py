@@ -11,23 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.links import Links
+from graphratio.plotting import style
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
 from graphratio.plotting.labels import label_nodes
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    KIND_COLOURS,
-    TARGET_COLOUR,
-    FittedModel,
-    set_heading,
-)
 
 # Width of a link that kept its weight; a strengthened one is up to three times as wide.
 _WIDTH = 0.7
 
 
 def plot_learned_graph(
-    model: FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
+    model: style.FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 
@@ -68,7 +61,7 @@ def plot_learned_graph(
     _draw_kinds(ax, positions, model)
     finish_map(ax, graph, positions)
     count = f"{len(cut)} of {len(links.kept)} links were cut"
-    set_heading(ax, "The links as given" if links.as_given else count)
+    style.set_heading(ax, "The links as given" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
     label_nodes(ax, positions, ends, model.nodes_, names)
     return ax
@@ -81,12 +74,12 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
     gone[links.cut()] = True
     widths = _WIDTH * np.clip(links.kept, 0.2, 3.0)
     lines = collections.LineCollection(
-        segments[~gone], colors=FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
+        segments[~gone], colors=style.FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
     )
     ax.add_collection(lines)
     if gone.any():
         lines = collections.LineCollection(
-            segments[gone], colors=TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
+            segments[gone], colors=style.TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
         )
         lines.set_label("cut")
         ax.add_collection(lines)
@@ -103,8 +96,8 @@ def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
         ax.scatter(
             *positions[members].T,
             s=size,
-            color="white" if plain else KIND_COLOURS[number % len(KIND_COLOURS)],
-            edgecolors=INK,
+            color="white" if plain else style.KIND_COLOURS[number % len(style.KIND_COLOURS)],
+            edgecolors=style.INK,
             linewidths=0.5,
             zorder=3,
             label=f"{kind} ({members.sum()})" if kind else None,

@@ -10,27 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.alignment import as_samples
-from graphratio.plotting.columns import (
-    axis_of,
-    columns_of,
-    evenly,
-    feature_column,
-    in_columns,
-    points_along,
-    raw_samples,
-    takes_logarithm,
-    typical_values,
-)
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    REFERENCE_COLOUR,
-    TARGET_COLOUR,
-    FittedModel,
-    axes_or_new,
-    set_heading,
-    without_frame,
-)
+from graphratio.plotting import columns, style
 
 _GRID_POINTS = 240
 _MOST_BINS = 50
@@ -43,7 +23,7 @@ _LOWEST_TOP = 2.0
 
 
 def plot_node(
-    model: FittedModel,
+    model: style.FittedModel,
     samples: Any,
     node: Label,
     feature: str | int | None = None,
@@ -93,32 +73,34 @@ def plot_node(
     """
     check_is_fitted(model, "divergence_")
     position = model.graph_.position(node)
-    names, levels = columns_of(model)
-    column = feature_column(model, feature)
-    data = in_columns(raw_samples(as_samples(samples), model))
+    names, levels = columns.columns_of(model)
+    column = columns.feature_column(model, feature)
+    data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
     reference, target = data.reference(node), data.target(node)
     both = np.vstack([reference, target])
     if not len(both):
         raise InputError(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
-    logarithmic = takes_logarithm(model, column)
-    grid, along = axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
+    logarithmic = columns.takes_logarithm(model, column)
+    grid, along = columns.axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
     if levels[column]:
         bins, low, high = np.unique(grid), grid[0], grid[-1]
     else:
         n_bins = int(np.clip(2 * np.cbrt(len(both)), 5, _MOST_BINS))
-        bins = evenly(both[:, column], n_bins + 1, logarithmic)
+        bins = columns.evenly(both[:, column], n_bins + 1, logarithmic)
         low, high = np.quantile(both[:, column], _USUAL)
-    ax = axes_or_new(ax, (7.0, 4.8))
+    ax = style.axes_or_new(ax, (7.0, 4.8))
     upper = _upper_part(ax)
     _draw_histograms(
         ax,
         bins,
-        (reference[:, column], reference_name, REFERENCE_COLOUR),
-        (target[:, column], target_name, TARGET_COLOUR),
+        (reference[:, column], reference_name, style.REFERENCE_COLOUR),
+        (target[:, column], target_name, style.TARGET_COLOUR),
     )
-    points = points_along(model.encoding_, typical_values(both, levels), column, along)
+    points = columns.points_along(
+        model.encoding_, columns.typical_values(both, levels), column, along
+    )
     _draw_ratios(upper, model, grid, points, (low, high), position)
     if logarithmic:
         ax.set_xscale("log")
@@ -129,7 +111,7 @@ def plot_node(
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
     divergence = model.divergence_[position]
     shown = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
-    set_heading(upper, f"{node}: {model.divergence_name_} divergence {shown}")
+    style.set_heading(upper, f"{node}: {model.divergence_name_} divergence {shown}")
     return ax
 
 
@@ -159,12 +141,12 @@ def _draw_histograms(ax: Any, bins: FloatArray, *samples: tuple[FloatArray, str,
         ax.hist(values, bins, histtype="step", linewidth=1.4, label=label, **how)
     ax.set_ylabel("% of the sample")
     ax.legend(frameon=False, fontsize=8.5)
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
 
 
 def _draw_ratios(
     ax: Any,
-    model: FittedModel,
+    model: style.FittedModel,
     grid: FloatArray,
     points: FloatArray,
     usual: tuple[float, float],
@@ -180,14 +162,18 @@ def _draw_ratios(
         ratio = model.predict(points, node=other)
         count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
         label = count if number == 0 else None
-        ax.plot(grid[inside], ratio[inside], color=FAINT, linewidth=0.7, alpha=0.7, label=label)
+        ax.plot(
+            grid[inside], ratio[inside], color=style.FAINT, linewidth=0.7, alpha=0.7, label=label
+        )
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
-    ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
+    ax.axhline(1.0, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
     if not inside.all():
-        ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
-    ax.plot(grid[inside], ratio[inside], color=INK, linewidth=2.0, label=str(node))
+        ax.plot(
+            grid, ratio, color=style.INK, linewidth=1.2, linestyle=":", label="outer 1% of the data"
+        )
+    ax.plot(grid[inside], ratio[inside], color=style.INK, linewidth=2.0, label=str(node))
     ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
     ax.set_ylabel("target / reference")
     ax.legend(frameon=False, fontsize=8.5)
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")

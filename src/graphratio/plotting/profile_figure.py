@@ -12,27 +12,8 @@ from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
-from graphratio.plotting.columns import (
-    axis_of,
-    columns_of,
-    evenly,
-    feature_column,
-    in_columns,
-    points_along,
-    raw_samples,
-    takes_logarithm,
-    typical_values,
-)
+from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
-from graphratio.plotting.style import (
-    DIVERGING,
-    FAINT,
-    INK,
-    FittedModel,
-    colour_bar,
-    set_heading,
-    without_frame,
-)
 
 _POINTS = 200
 _POINTS_IN_PLANE = 60
@@ -45,7 +26,7 @@ _LARGEST = 4.0
 
 
 def plot_profiles(
-    model: FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
+    model: style.FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
 ) -> np.ndarray:
     """Draw the profiles of a model, each with a map of where it occurs.
 
@@ -82,8 +63,8 @@ def plot_profiles(
     check_is_fitted(model, "profiles_")
     fitted: Any = model
     count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
-    data = in_columns(raw_samples(as_samples(samples), model))
-    column = feature_column(model, feature)
+    data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
+    column = columns.feature_column(model, feature)
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
     _, axes = pyplot.subplots(
         count, 2, figsize=(10.5, 3.6 * count), squeeze=False, layout="constrained",
@@ -94,7 +75,7 @@ def plot_profiles(
             _draw_plane(left, fitted, data, k)
         else:
             _draw_curve(left, fitted, data, k, column)
-        set_heading(left, f"Profile {k + 1}")
+        style.set_heading(left, f"Profile {k + 1}")
         _draw_coordinates(right, fitted, k)
     return np.asarray(axes)
 
@@ -110,13 +91,15 @@ def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
 
 
 def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
-    names, levels = columns_of(model)
-    logarithmic = takes_logarithm(model, column)
+    names, levels = columns.columns_of(model)
+    logarithmic = columns.takes_logarithm(model, column)
     usual = np.quantile(data.values[:, column], _USUAL)
-    grid, along = axis_of(usual, levels[column], _POINTS, logarithmic)
-    points = points_along(model.encoding_, typical_values(data.values, levels), column, along)
-    ax.axhline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
-    ax.plot(grid, _alone(model, points, k), color=INK, linewidth=2)
+    grid, along = columns.axis_of(usual, levels[column], _POINTS, logarithmic)
+    points = columns.points_along(
+        model.encoding_, columns.typical_values(data.values, levels), column, along
+    )
+    ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    ax.plot(grid, _alone(model, points, k), color=style.INK, linewidth=2)
     if logarithmic:
         ax.set_xscale("log")
     if levels[column]:
@@ -125,26 +108,26 @@ def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> 
     name = names[column]
     ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
     ax.set_ylabel("target / reference")
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
-    log = [takes_logarithm(model, column) for column in (0, 1)]
+    log = [columns.takes_logarithm(model, column) for column in (0, 1)]
     usual = np.quantile(data.values, _USUAL, axis=0).T
-    x, y = (evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
+    x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
     image = ax.pcolormesh(
-        x, y, ratio, cmap=DIVERGING, norm=norm, shading="gouraud", rasterized=True
+        x, y, ratio, cmap=style.DIVERGING, norm=norm, shading="gouraud", rasterized=True
     )
     for scale, setter in zip(log, (ax.set_xscale, ax.set_yscale), strict=True):
         setter("log" if scale else "linear")
     ax.set_xlabel(str(model.feature_names_in_[0]))
     ax.set_ylabel(str(model.feature_names_in_[1]))
     how: dict[str, Any] = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
-    colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
+    style.colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 
 
 def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
@@ -155,14 +138,14 @@ def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
     points = ax.scatter(
         *positions[order].T,
         c=values[order],
-        cmap=DIVERGING,
+        cmap=style.DIVERGING,
         vmin=-top,
         vmax=top,
         s=node_size(len(positions)),
-        edgecolors=INK,
+        edgecolors=style.INK,
         linewidths=0.5,
         zorder=3,
     )
     finish_map(ax, model.graph_, positions)
-    set_heading(ax, "where it occurs")
-    colour_bar(points, ax, "coordinate (0 = no change)")
+    style.set_heading(ax, "where it occurs")
+    style.colour_bar(points, ax, "coordinate (0 = no change)")
