@@ -30,12 +30,8 @@ def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArra
     """Distances of a kernel for several pairs of sets, shape (k, n_rows, n_centres).
 
     They are squared Euclidean distances for the Gaussian kernel and 1-norms for the Laplacian.
-
-    Parameters
-    ----------
-    x : ndarray of shape (k, n_rows, n_features), or (1, n_rows, n_features) for all pairs
-    y : ndarray of shape (k, n_centres, n_features)
-    kernel : Kernel
+    `x` has shape (k, n_rows, n_features), or (1, n_rows, n_features) for all pairs, and `y` has
+    shape (k, n_centres, n_features).
 
     Examples
     --------
@@ -119,14 +115,8 @@ def node_blocks(
 ) -> Iterator[NodeBlock]:
     """Group all nodes into rectangles of similar sizes in both samples.
 
-    Parameters
-    ----------
-    samples : NodeSamples
-        Every node has both samples.
-    centres : ndarray of shape (n_nodes, c, n_features)
-    n_centres : ndarray of shape (n_nodes,)
-        Number of centres of every node; the others are padding.
-    kernel : Kernel
+    Every node must have both samples. `centres` has shape (n_nodes, c, n_features); only the
+    first `n_centres` of a node count, the others are padding.
 
     Examples
     --------

@@ -120,22 +120,11 @@ class NystromMap:
         In these coordinates the average over nodes of the quadratic problem is diagonal, so the
         mean-field preconditioner is a division. A first rotation, from a fixed random subset of
         the points, finds the directions that matter. A second one among those, from all points,
-        makes the moment diagonal.
+        makes the moment diagonal. Directions with a share of the total second moment below
+        `floor` are dropped.
 
-        Parameters
-        ----------
-        x : ndarray of shape (n_points, n_features)
-        weights : ndarray of shape (n_points,)
-        floor : float, default 0
-            Drop directions with a smaller share of the total second moment.
-        dtype : floating type
-            Precision of the returned features.
-
-        Returns
-        -------
-        rotated : NystromMap
-        psi : ndarray of shape (n_points, n_components)
-            The features of `x` under the rotated map.
+        Also returns the features of `x` under the rotated map, shape (n_points, n_components),
+        in the given precision.
         """
         rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)

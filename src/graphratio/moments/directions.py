@@ -50,14 +50,9 @@ class Leading:
 
     @classmethod
     def of(cls, second: FloatArray, mean_features: FloatArray) -> Leading:
-        """Find the directions.
+        """Find the directions from the mean second moment (m, m) over the complete nodes.
 
-        Parameters
-        ----------
-        second : ndarray of shape (m, m)
-            Mean second moment over the nodes that have both samples.
-        mean_features : ndarray of shape (m,)
-            Mean over all observations.
+        `mean_features` is the mean over all observations, shape (m,).
         """
         size = second.shape[0]
         low = max(size - MOST_DIRECTIONS, 0)

@@ -6,7 +6,9 @@ once; training moments are the total minus those of the fold.
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
@@ -65,30 +67,24 @@ def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
     return np.repeat(mixing_weights(sizes, alpha).ravel(), sizes.ravel())
 
 
+@dataclass(frozen=True, eq=False)
 class FoldedMoments:
-    """Moments of features, ready to be split by folds.
+    """Moments by fold of features psi (n_observations, m).
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n_observations, m)
-        Rows sorted by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-    folds : ndarray of shape (n_observations,)
-    alpha : float, or ndarray of shape (n_nodes,)
-    prior_ratio : float
+    Rows are sorted by node, reference before target. `sizes` has shape (n_nodes, 2), `folds`
+    (n_observations,); `alpha` is one number or one per node.
     """
 
-    def __init__(
-        self,
-        psi: FloatArray,
-        sizes: IntArray,
-        folds: IntArray,
-        alpha: float | FloatArray,
-        prior_ratio: float,
-    ) -> None:
-        self.psi, self.sizes, self.folds = psi, sizes, folds
-        self.alpha, self.prior_ratio = alpha, prior_ratio
-        self.segment = np.repeat(np.arange(sizes.size), sizes.ravel())
+    psi: FloatArray
+    sizes: IntArray
+    folds: IntArray
+    alpha: float | FloatArray
+    prior_ratio: float
+
+    @cached_property
+    def segment(self) -> IntArray:
+        """Number of the sample of every observation, 2 v or 2 v + 1 at node v."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes.ravel())
 
     @cached_property
     def total(self) -> MomentSums:
@@ -125,10 +121,7 @@ class FoldedMoments:
             keep = ~np.isin(self.folds, left_out)
             return factored_moments(self.psi, self.sizes, self.alpha, self.prior_ratio, keep)
         used = [part for fold, part in enumerate(self.by_fold) if fold not in left_out]
-        total = used[0]
-        for part in used[1:]:
-            total = total + part
-        return total.mixed(self.alpha, self.prior_ratio)
+        return reduce(add, used).mixed(self.alpha, self.prior_ratio)
 
     def ratios(self, rows: IntArray, theta: FloatArray) -> FloatArray:
         """Unclipped ratios at some observations, from coefficients of shape (n_nodes, m)."""

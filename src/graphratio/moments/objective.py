@@ -30,14 +30,9 @@ from graphratio.moments.node_moments import Moments
 
 @dataclass(frozen=True, eq=False)
 class GraphObjective:
-    """The problem for one or several pairs of penalties.
+    """The problem for pairs of penalties lam, gam of shape (n_candidates,).
 
-    Attributes
-    ----------
-    moments : Moments
-    laplacian : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-    lam, gam : ndarray of shape (n_candidates,)
-    gram : ndarray of shape (m, m), or None for the identity
+    `gram` is None for the identity.
     """
 
     moments: Moments

@@ -36,15 +36,7 @@ BLOCK_ROWS = 2**13
 
 @dataclass(frozen=True, eq=False)
 class StreamedData:
-    """Samples and a feature map, worked on block by block.
-
-    Attributes
-    ----------
-    features : NystromMap
-    samples : NodeSamples
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha, prior_ratio : float
-    """
+    """Samples and a feature map, evaluated block by block."""
 
     features: NystromMap
     samples: NodeSamples

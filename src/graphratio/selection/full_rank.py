@@ -32,16 +32,7 @@ SETTLED = 1e-3
 
 @dataclass(frozen=True)
 class FullRank:
-    """The best candidate.
-
-    Attributes
-    ----------
-    strength, ridge : float
-    trial : Trial
-        Held-out losses of the best candidate.
-    tried : dict of (strength, ridge) to Trial
-        All candidates.
-    """
+    """The best candidate and its trial, and all tried candidates (strength, ridge)."""
 
     strength: float
     ridge: float

@@ -86,12 +86,8 @@ def number_of_kinds(losses: Sequence[FloatArray]) -> int:
 def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarray:
     """Names of the kinds of all nodes, the largest kind first.
 
-    Parameters
-    ----------
-    coordinates : ndarray of shape (n_nodes, r)
-    n_kinds : int
-    gains : ndarray of shape (n_folds, n_nodes)
-        Held-out loss of the ratio 1 minus that of the fitted one; NaN where unknown.
+    `gains`, shape (n_folds, n_nodes), is the held-out loss of the ratio 1 minus that of the
+    fitted ratio; NaN where unknown.
 
     Examples
     --------

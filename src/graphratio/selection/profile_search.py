@@ -57,14 +57,9 @@ Row = tuple[ProfileSettings, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen settings, and the scores of all candidates.
+    """The chosen settings, and a table of the scores of all candidates.
 
-    Attributes
-    ----------
-    settings : ProfileSettings
-    full_rank : FullRank or None
-        Not None if separate ratios were better than any number of profiles.
-    results : dict of str to ndarray of shape (n_candidates,)
+    `full_rank` is not None if separate ratios were better than any number of profiles.
     """
 
     settings: ProfileSettings

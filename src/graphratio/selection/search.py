@@ -25,12 +25,9 @@ FINE_PASSES = 1
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Held-out losses of one point.
+    """Held-out losses of one point after every round, (n_rounds + 1, n_folds, n_nodes).
 
-    Attributes
-    ----------
-    losses : ndarray of shape (n_rounds + 1, n_folds, n_nodes)
-        Losses after every round; NaN where a fold lacks a sample of a node.
+    They are NaN where a fold lacks a sample of a node.
     """
 
     losses: FloatArray
