@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import graphratio as gr
-from graphratio.plotting.significance_map import plot_significance
+from graphratio.plotting.graph_map import plot_significance
 
 rng = np.random.default_rng(3)
 places = rng.uniform(size=(80, 2))

@@ -20,8 +20,9 @@ from graphratio.changepoints.windows import (
     scan_times,
     window_differences,
 )
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import solve
 
 PATH = gr.Graph.from_edges([(i, i + 1) for i in range(5)])

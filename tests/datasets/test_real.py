@@ -135,7 +135,7 @@ class TestSeaTemperature:
     @pytest.mark.parametrize("units", ["fortnights since 1970-01-01", "hours", "hours after 1970"])
     def test_unknown_units_of_time(self, units):
         with pytest.raises(InputError, match=units):
-            sea_temperature._epoch(Variable(np.zeros(1), {"units": units.encode()}))
+            sea_temperature._months(Variable(np.zeros(1), {"units": units.encode()}))
 
 
 @pytest.mark.parametrize("load", [gr.datasets.load_flights, gr.datasets.load_sea_temperature])

@@ -5,8 +5,9 @@ from tests.problems import GRAPHS, dense_solution, graph, objective, random_mome
 
 from graphratio.data.graph import Graph
 from graphratio.exceptions import ConvergenceWarning, InputError
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import (
     SOLVERS,
     basis_of,

@@ -7,8 +7,9 @@ import pytest
 
 import graphratio as gr
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers.direct import system_matrix
 from graphratio.testing.groups import group_parts, node_groups
 from graphratio.testing.masked_selection import selected_penalties

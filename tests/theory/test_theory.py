@@ -101,7 +101,7 @@ class TestCycleBound:
         curvature = np.linalg.eigvalsh(hessian)[-1]
         assert found.curvature == pytest.approx(curvature, rel=1e-9)
         np.testing.assert_allclose(found.node_curvature, node_curvature, rtol=1e-9)
-        assert found.smallest_node_curvature == pytest.approx(min(node_curvature), rel=1e-9)
+        assert found.node_curvature.min() == pytest.approx(min(node_curvature), rel=1e-9)
         assert found.gram_eigenvalue == pytest.approx(smallest, rel=1e-9)
         assert found.strong_convexity == pytest.approx(mu, rel=1e-9)
         assert found.log_gap == pytest.approx(math.log(2000.0))

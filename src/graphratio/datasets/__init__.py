@@ -1,4 +1,4 @@
-"""Data to try things on: scenarios with a known answer, and networks of real measurements."""
+"""Example data: scenarios with known ratios, and networks of real measurements."""
 
 from graphratio.datasets.flights import load_flights
 from graphratio.datasets.network import NetworkData

@@ -1,4 +1,4 @@
-"""Which laws the nodes of each group follow, scenario by scenario."""
+"""The laws of every group of nodes in each scenario."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Behaviour:
     reference, target : Law
         The same object where nothing changes.
     touched : tuple of int
-        Coordinates in which the laws differ; the others are independent of these and alike
-        under both laws, so that they cancel from the ratio.
+        Coordinates in which the laws differ. The others are independent of these and the same
+        under both laws, so they cancel from the ratio.
     """
 
     reference: Law
@@ -70,7 +70,7 @@ class Behaviour:
         return points
 
 
-# Integrals over two dimensions take a while, and the behaviours are few and the same for ever.
+# Integrals over two dimensions take a while, and there are only a few constant behaviours.
 @cache
 def _pearson(behaviour: Behaviour, alpha: float) -> float:
     return pearson_divergence(*behaviour.touched_laws, alpha)
@@ -121,8 +121,5 @@ BEHAVIOURS: Mapping[str, Mapping[str, Behaviour]] = {
         EGO: Behaviour(_SPACE, _gaussian([0.0, 0.0, 0.0]), touched=(0, 1)),
         COMPLEMENT: _unchanged(_SPACE),
     },
-    "IIb": {
-        EGO: Behaviour(_WIDE, _CROSS, touched=(0, 1)),
-        COMPLEMENT: _unchanged(_WIDE),
-    },
+    "IIb": {EGO: Behaviour(_WIDE, _CROSS, touched=(0, 1)), COMPLEMENT: _unchanged(_WIDE)},
 }

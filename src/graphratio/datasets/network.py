@@ -1,4 +1,4 @@
-"""What a loader of real data returns, and how it finds the files of a data package."""
+"""The result of a loader of real data, and the search for files of a data package."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from graphratio.data.samples import NodeSamples
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkData:
-    """Two real samples at every node of a graph, with what a reader needs to know about them.
+    """Two real samples at every node of a graph, with names and a description.
 
     Attributes
     ----------
     samples : NodeSamples
         In the units of the source, not standardised.
     graph : Graph
-        With coordinates (latitude, longitude) in degrees; its nodes are in the order of the
-        samples.
+        With coordinates (latitude, longitude) in degrees; nodes are in the order of the samples.
     names : dict of label to str
         A readable name of every node.
     left_out : tuple of labels
         Nodes that belong to the data but could not be placed on the map.
     reference_name, target_name : str
-        What the two samples are.
     description : str
-        One or two sentences about the whole.
+        One or two sentences.
 
     Examples
     --------
@@ -63,16 +61,9 @@ class NetworkData:
 
 
 def package_file(package: str, file: str, purpose: str) -> Path:
-    """Find a file that an installed package carries, without importing the package.
+    """Find a file of an installed package without importing the package.
 
-    Parameters
-    ----------
-    package : str
-        Name under which the package would be imported.
-    file : str
-        Path inside it, with forward slashes.
-    purpose : str
-        What needs the file, for the message where it is absent.
+    `file` is a path inside the package; `purpose` names the caller in error messages.
 
     Examples
     --------
@@ -81,7 +72,7 @@ def package_file(package: str, file: str, purpose: str) -> Path:
     """
     try:
         found = find_spec(package)
-    except ValueError:  # a module of this name without a specification is in the way
+    except ValueError:  # a loaded module of this name has no specification
         found = None
     if found is None or not found.submodule_search_locations:
         raise MissingDependencyError(

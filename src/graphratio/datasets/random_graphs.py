@@ -1,4 +1,4 @@
-"""Random graphs of the synthetic scenarios, and the groups into which their nodes fall."""
+"""Random graphs of the synthetic scenarios, and the groups of their nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def clustered(n_nodes: int, rng: np.random.Generator) -> tuple[sparse.csr_array,
 def with_ego_network(
     n_nodes: int, graph_rng: np.random.Generator, group_rng: np.random.Generator
 ) -> tuple[sparse.csr_array, GroupArray]:
-    """Adjacency of a growing graph, and for each node whether it is near a random one.
+    """Adjacency of a growing graph, and the group of each node: near a random node or not.
 
     Examples
     --------
@@ -57,19 +57,10 @@ def with_ego_network(
 def block_model(
     n_blocks: int, block_size: int, inside: float, between: float, rng: np.random.Generator
 ) -> sparse.csr_array:
-    """Stochastic block model: every pair is joined independently of the others.
+    """Adjacency of a stochastic block model: every pair is joined independently of the others.
 
-    Parameters
-    ----------
-    n_blocks, block_size : int
-        Blocks are consecutive nodes.
-    inside, between : float
-        Probability of an edge inside a block and between two blocks.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    scipy.sparse.csr_array, shape (n_blocks * block_size, n_blocks * block_size)
+    Blocks are consecutive nodes; `inside` and `between` are the probabilities of an edge inside
+    a block and between two blocks.
 
     Examples
     --------
@@ -94,16 +85,12 @@ def block_model(
 
 
 def preferential_attachment(n_nodes: int, rng: np.random.Generator) -> sparse.csr_array:
-    """Barabasi-Albert graph grown from a star on five nodes, two edges per new node.
+    """Adjacency of a Barabasi-Albert graph grown from a star on five nodes.
 
     Every new node is joined to two distinct earlier ones, drawn one after the other with
-    probability proportional to their degrees before it came. The paper names five nodes at
-    the start without their edges; the star gives all of them a degree, so that each can be
-    drawn, and keeps the graph connected.
-
-    Returns
-    -------
-    scipy.sparse.csr_array, shape (n_nodes, n_nodes)
+    probability proportional to their degrees before its arrival. The paper starts from five
+    nodes and does not name their edges. The star gives each of them a degree, so that each can
+    be drawn, and keeps the graph connected.
 
     Examples
     --------
@@ -111,14 +98,14 @@ def preferential_attachment(n_nodes: int, rng: np.random.Generator) -> sparse.cs
     >>> preferential_attachment(8, np.random.default_rng(0)).nnz // 2
     10
     """
-    # A node appears in this list once for each of its edges: a uniform draw from the list is
-    # a draw in proportion to degree.
+    # A node appears in this list once for each of its edges, so a uniform draw from the list
+    # is a draw in proportion to degree.
     ends = [end for leaf in range(1, SEED_NODES) for end in (0, leaf)]
     for new in range(SEED_NODES, n_nodes):
         chosen: set[int] = set()
         while len(chosen) < EDGES_PER_NODE:
             chosen.add(ends[int(rng.random() * len(ends))])
-        # Sorted: the order of a set is an accident, and the draws depend on the list's order.
+        # Sorted, because later draws depend on the order of the list and sets have none.
         for old in sorted(chosen):
             ends += (old, new)
     pairs = np.array(ends).reshape(-1, 2)
@@ -128,11 +115,7 @@ def preferential_attachment(n_nodes: int, rng: np.random.Generator) -> sparse.cs
 def random_ego_network(
     adjacency: sparse.csr_array, radius: int, rng: np.random.Generator
 ) -> BoolArray:
-    """Mark the nodes within some steps of a node drawn in proportion to its degree.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_nodes,)
+    """Mark the nodes within `radius` steps of a node drawn in proportion to its degree.
 
     Examples
     --------

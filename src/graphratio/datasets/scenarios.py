@@ -65,7 +65,7 @@ class Scenario:
         Returns
         -------
         ndarray of shape (n_points,)
-            In [0, 1 / alpha]; exact in the tails too, where both densities underflow.
+            In [0, 1 / alpha]; exact also in the tails, where both densities underflow.
 
         Examples
         --------
@@ -86,9 +86,9 @@ class Scenario:
         """Exact Pearson divergence at every node: half the mean of (ratio - 1)^2.
 
         The mean is over the mixture (1 - alpha) reference + alpha target. Gauss-Legendre
-        quadrature gives it within 1e-6 (relative to it, where it exceeds 1). In scenario IIa
-        the third coordinate is independent of the other two and the same in both laws, so it
-        drops out of the ratio and the integral is over two dimensions.
+        quadrature computes it with an error of at most 1e-6 (relative for values above 1). In
+        scenario IIa the third coordinate is independent of the other two and the same in both
+        laws, so it cancels from the ratio and the integral is over two dimensions.
 
         Parameters
         ----------
@@ -111,8 +111,7 @@ class Scenario:
     def true_kl_divergence(self) -> FloatArray:
         """Exact Kullback-Leibler divergence KL(target || reference) at every node.
 
-        This is what `KLIEP` estimates: the mean over the target of the logarithm of the plain
-        ratio.
+        `KLIEP` estimates this mean over the target of the logarithm of the plain ratio.
 
         Returns
         -------
@@ -127,7 +126,7 @@ class Scenario:
         return self._by_group(Behaviour.kl_divergence)
 
     def _by_group(self, value: Callable[[Behaviour], float]) -> FloatArray:
-        """A number for each node; nodes of one group share their laws, hence one call each."""
+        """Compute a number once per group and assign it to the nodes of the group."""
         values = np.zeros(len(self.groups))
         for group, behaviour in self.behaviours.items():
             values[self.groups == group] = value(behaviour)
@@ -186,8 +185,8 @@ class Scenario:
     ) -> FloatArray:
         """Mean squared error of estimated ratios at every node, on fresh points.
 
-        This is the measure by which the paper compares methods: the mean over points from
-        (1 - alpha) reference + alpha target of (estimate - exact ratio)^2.
+        The paper compares methods by it: the mean of (estimate - exact ratio)^2 over points
+        from (1 - alpha) reference + alpha target.
 
         Parameters
         ----------
@@ -263,8 +262,8 @@ def make_scenario(
 
     The clusters are blocks of a stochastic block model with edge probability 0.5 inside and
     0.01 between. The growing graph starts from a star on 5 nodes, and each new node is joined
-    to 2 earlier ones in proportion to their degrees. C(u) holds the nodes within two steps of
-    a node u that is drawn in proportion to its degree; how many they are varies a lot.
+    to 2 earlier ones in proportion to their degrees. C(u) contains the nodes within two steps
+    of a node u that is drawn in proportion to its degree; its size varies a lot.
 
     Parameters
     ----------
@@ -274,7 +273,7 @@ def make_scenario(
     n : int, default 50
         Observations in each sample of each node.
     random_state : int, Generator, RandomState or None
-        The same seed gives the same graph and groups whatever `n` is.
+        The same seed gives the same graph and groups for every `n`.
     n_target : int, optional
         Observations in each target sample, if not `n`.
 
@@ -301,13 +300,12 @@ def make_scenario(
     else:
         adjacency, groups = clustered(n_nodes, graph_rng)
     changed = [group for group, laws in behaviours.items() if laws.changes]
-    reference_laws = {group: laws.reference for group, laws in behaviours.items()}
-    target_laws = {group: laws.target for group, laws in behaviours.items()}
+    reference = {group: laws.reference for group, laws in behaviours.items()}
+    target = {group: laws.target for group, laws in behaviours.items()}
     return Scenario(
         name=name,
         samples=NodeSamples.from_arrays(
-            _draw(reference_laws, groups, n, reference_rng),
-            _draw(target_laws, groups, n_target, target_rng),
+            _draw(reference, groups, n, reference_rng), _draw(target, groups, n_target, target_rng)
         ),
         graph=Graph.from_adjacency(adjacency),
         groups=read_only(groups),

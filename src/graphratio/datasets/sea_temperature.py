@@ -34,14 +34,14 @@ _UNITS_OF_TIME = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 def load_sea_temperature() -> NetworkData:
     """Load equatorial sea surface temperatures: La Nina 2007/08 against El Nino 2009/10.
 
-    Monthly means on a grid between 5 S and 5 N, all around the globe. Nodes are the 421 blocks
-    of 3 x 4 cells without land, labelled by their centres, such as "1N 164W". Both samples of
-    a block have 72 observations, its 12 cells in 6 months: October 2007 to March 2008 is the
-    reference, October 2009 to March 2010 the target. The feature `temperature` is in degrees
-    Celsius. Blocks are joined to those to the north, south, east and west of them, across the
-    Greenwich meridian too.
+    The data are monthly means on a grid between 5 S and 5 N, all around the globe. Nodes are the
+    421 blocks of 3 x 4 cells without land, labelled by their centres, such as "1N 164W". Each
+    sample of a block has 72 observations, 12 cells in 6 months. The reference is October 2007 to
+    March 2008, the target October 2009 to March 2010. The feature `temperature` is in degrees
+    Celsius. Blocks are joined to their neighbours in the north, south, east and west, also
+    across the Greenwich meridian.
 
-    The data come from the package iris-sample-data, which the extra `examples` installs.
+    The extra `examples` installs the data, the package iris-sample-data.
 
     Returns
     -------
@@ -106,11 +106,9 @@ class _Field:
 def _read_field(path: Path) -> _Field:
     h5py = import_optional("h5py", "examples", _PURPOSE)
     with h5py.File(path, "r") as file:
-        clock = file["time"]
-        seconds = np.round(clock[:] * _seconds_per_unit(clock)).astype("timedelta64[s]")
         return _Field(
             _decoded(file["surface_temperature"]),
-            (_epoch(clock) + seconds).astype("datetime64[M]"),
+            _months(file["time"]),
             np.asarray(file["latitude"][:], dtype=np.float64),
             np.asarray(file["longitude"][:], dtype=np.float64),
         )
@@ -130,20 +128,14 @@ def _decoded(variable: Any) -> FloatArray:
     return np.where(missing, np.nan, stored.astype(np.float64) * scale + offset)
 
 
-def _time_units(clock: Any) -> list[str]:
-    """Words of the units, such as "hours since 1970-01-01 00:00:00"."""
+def _months(clock: Any) -> Any:
+    """Decode times whose units are such as "hours since 1970-01-01 00:00:00"."""
     words = bytes(clock.attrs["units"]).decode().split()
     if len(words) < 3 or words[0] not in _UNITS_OF_TIME or words[1] != "since":
         raise InputError(f"the time units {' '.join(words)!r} of {_FILE} cannot be read")
-    return words
-
-
-def _seconds_per_unit(clock: Any) -> int:
-    return _UNITS_OF_TIME[_time_units(clock)[0]]
-
-
-def _epoch(clock: Any) -> np.datetime64:
-    return np.datetime64("T".join(_time_units(clock)[2:4]), "s")
+    epoch = np.datetime64("T".join(words[2:4]), "s")
+    seconds = np.round(clock[:] * _UNITS_OF_TIME[words[0]]).astype("timedelta64[s]")
+    return (epoch + seconds).astype("datetime64[M]")
 
 
 def _blocks(values: np.ndarray) -> np.ndarray:
@@ -164,7 +156,7 @@ def _centres(field: _Field, row: IntArray, column: IntArray) -> FloatArray:
 
 
 def _label(latitude: float, longitude: float, digits: int = 0) -> str:
-    """Write a place as in "2N 170W"; rounding to degrees keeps blocks apart.
+    """Write a place as in "2N 170W"; rounded to degrees, labels of blocks still differ.
 
     Examples
     --------

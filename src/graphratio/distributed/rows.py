@@ -17,8 +17,9 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.distributed.chebyshev import LocalBasis, local_inverse
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
-from graphratio.moments.node_moments import FactoredSecond, Moments, SecondMoment
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.stacks import pick, times
 
 # Blocks of second moments that are formed at a time.

@@ -1,12 +1,12 @@
 """The dictionary: the points whose kernels span the estimates.
 
-The default is the paper's dictionary building: first every node keeps the observations that
-are not redundant among its own (coherence at most `node_coherence`), then the graph keeps
-those that are not redundant among all nodes' (`graph_coherence`). The levels of categorical
-columns take part in the first stage as if they were nodes. A greedy pass accepts a
-point when its largest kernel value with the points accepted before is at most the threshold.
-Read the other way round, every accepted point strikes out the later ones it covers, and that
-is how it is computed here: for all nodes at once, one accepted point per node and round.
+The default is the paper's two-stage filter. In the node stage every node keeps its
+observations that are not redundant among its own (coherence at most `node_coherence`). In the
+graph stage the graph keeps those that are not redundant among all nodes (`graph_coherence`). The
+levels of categorical columns take part in the first stage as if they were nodes. A greedy pass
+accepts a point if its largest kernel value with the points accepted before is at most the
+threshold. Equivalently, every accepted point removes the later points that it covers. The node
+stage computes it so: for all nodes at once, with one accepted point per node and round.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from graphratio.features.kernels import Kernel
 
 STRATEGIES = ("coherence", "uniform", "kmeans", "all")
 
-# Atoms of "uniform" and "kmeans" when max_atoms does not say.
+# Number of atoms of "uniform" and "kmeans" without max_atoms.
 DEFAULT_ATOMS = 100
 
 # The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
@@ -39,16 +39,16 @@ LARGEST_DICTIONARY = 6_000
 
 _BLOCK = 512
 
-# Candidates that are compared with the atoms at once, once most of them are redundant.
+# Most candidates compared with the atoms at once, when nearly all are redundant.
 _LONGEST_BLOCK = 2**17
 
 # A search tree is fast in few dimensions only.
 _TREE_FEATURES = 6
 
-# Similarities this close to the threshold are decided with all atoms.
+# Closer to the threshold than this, similarities with all atoms decide.
 _CLOSE = 1e-9
 
-# Observations that the node stage works on at once.
+# Observations per task of the node stage.
 _FILTER_ROWS = 2**17
 
 
@@ -59,14 +59,13 @@ class DictionaryRecipe:
     Attributes
     ----------
     strategy : {"coherence", "uniform", "kmeans", "all"} or array of shape (n_atoms, n_features)
-        "coherence" is the paper's two-level filter; "uniform" draws observations at random;
-        "kmeans" takes cluster centres; "all" takes every distinct observation; an array is
-        taken as it is.
+        "coherence" is the paper's two-stage filter; "uniform" draws observations at random;
+        "kmeans" takes cluster centres; "all" takes every distinct observation; an array holds
+        the atoms.
     node_coherence, graph_coherence : float
     max_atoms : int, optional
-        At most this many. When more qualify, the ones kept are those that a pivoted Cholesky
-        factorisation of their Gram matrix picks first: at every step the atom that the atoms
-        before it represent worst.
+        Largest number of atoms. If more qualify, a pivoted Cholesky factorisation of their Gram
+        matrix chooses: at every step the atom that the chosen ones represent worst.
     """
 
     strategy: Any = "coherence"
@@ -91,7 +90,7 @@ class DictionaryRecipe:
         )
 
     def given(self, n_features: int) -> FloatArray | None:
-        """The atoms, if they were given and need not be chosen."""
+        """Return the atoms if the strategy is an array, and None otherwise."""
         if isinstance(self.strategy, str):
             return None
         atoms = np.array(as_points(self.strategy, n_features, "dictionary"))
@@ -108,13 +107,8 @@ class DictionaryRecipe:
     ) -> FloatArray:
         """Choose the atoms, shape (n_atoms, n_features).
 
-        Parameters
-        ----------
-        samples : NodeSamples
-        kernel : Kernel
-        sigma : ndarray of shape (n_nodes,)
-            Bandwidth of every node, from the median heuristic; the graph stage uses their median.
-        random_state : numpy Generator, optional
+        `sigma`, shape (n_nodes,), holds the bandwidth of every node from the median heuristic;
+        the graph stage uses their median.
 
         Examples
         --------
@@ -139,7 +133,6 @@ class DictionaryRecipe:
     def _coherent(
         self, samples: NodeSamples, kernel: Kernel, sigma: FloatArray, middle: float
     ) -> FloatArray:
-        """The paper's two-level filter."""
         candidates = samples.values[node_filter(samples, kernel, sigma, self.node_coherence)]
         if samples.encoding is not None:
             levels = _by_level(samples, samples.encoding)
@@ -153,7 +146,7 @@ class DictionaryRecipe:
 def limited(
     atoms: FloatArray, kernel: Kernel, bandwidth: float, max_atoms: int | None
 ) -> FloatArray:
-    """At most `max_atoms` of the atoms, the most distinct ones; more than fit is an error."""
+    """Keep the `max_atoms` most distinct atoms; refuse more than fit into memory."""
     if max_atoms is not None and len(atoms) > max_atoms:
         atoms = atoms[_most_distinct(atoms, kernel, bandwidth, max_atoms)]
     if len(atoms) > LARGEST_DICTIONARY:
@@ -170,10 +163,9 @@ def node_filter(
     """Rows of `samples.values` that the node stage keeps, in order.
 
     Within a node the reference observations come first, as in the paper. The number of rounds
-    is the size of the largest node dictionary, and each round is one pass over what is left.
+    is the size of the largest node dictionary; each round is one pass over the remaining rows.
     """
-    sizes = samples.sizes
-    ranges = node_ranges(sizes, _FILTER_ROWS)
+    ranges = node_ranges(samples.sizes, _FILTER_ROWS)
     kept: list[IntArray] = [np.empty(0, dtype=np.intp)] * len(ranges)
 
     def work(i: int) -> None:
@@ -187,7 +179,7 @@ def node_filter(
 def _node_pass(
     samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float, left: IntArray
 ) -> IntArray:
-    """The node stage among some rows, which hold all of their nodes."""
+    """Run the node stage on the rows of some complete nodes."""
     kept = [left[:0]]
     while left.size:
         node = samples.node_index[left]
@@ -199,17 +191,17 @@ def _node_pass(
             samples.values[left], samples.values[accepted][of_node], sigma[node]
         )
         fresh = similarity <= coherence
-        # An accepted point is done with, also at coherence 1, where it does not cover itself.
+        # Remove accepted points also at coherence 1, where they do not cover themselves.
         fresh[first] = False
         left = left[fresh]
     return np.sort(np.concatenate(kept))
 
 
 def _by_level(samples: NodeSamples, encoding: Encoding) -> NodeSamples:
-    """Every level of every category in the place of a node, with the observations that have it.
+    """Samples in which every level of every category is a node, with its observations.
 
-    Observations of two levels cover each other in the node stage, so a node by itself may bring
-    no atom at a level; without one the ratio there could not move by itself.
+    Observations of two levels cover each other in the node stage, so the nodes alone may give no
+    atom at a level. Without an atom the ratio there could not vary on its own.
     """
     feature, row = np.nonzero((samples.values == 1).T & encoding.is_indicator[:, np.newaxis])
     levels, sizes = np.unique(feature, return_counts=True)
@@ -227,10 +219,10 @@ def graph_filter(
 ) -> IntArray:
     """Positions of the candidates that the graph stage keeps, in order.
 
-    Blocks of candidates are first compared with all atoms found so far at once, and what
-    remains of a block with itself. Most of a long list is redundant, and one of the atoms found
-    early tells for nearly all of it: a search tree over the atoms finds the nearest one, and
-    only where rounding could decide are all atoms looked at.
+    A block of candidates is first compared with all atoms found so far, and its remaining
+    candidates then with each other. Most of a long list is redundant, because an atom found
+    early is near: a search tree finds the nearest atom, and all atoms are compared only where
+    rounding could decide.
     """
     kept = np.empty(0, dtype=np.intp)
     begin, size = 0, _BLOCK
@@ -241,7 +233,7 @@ def graph_filter(
             block = block[_uncovered(candidates, block, kept, kernel, bandwidth, coherence)]
         fresh = _within(candidates, block, kernel, bandwidth, coherence)
         kept = np.concatenate([kept, fresh])
-        # Longer blocks as soon as hardly anything of them is new.
+        # Take longer blocks when few candidates are new.
         size = 2 * size if block.size < _BLOCK // 8 else max(_BLOCK, size // 2)
         size = min(size, _LONGEST_BLOCK)
     return kept
@@ -275,7 +267,7 @@ def _uncovered(
 def _within(
     candidates: FloatArray, block: IntArray, kernel: Kernel, bandwidth: float, coherence: float
 ) -> IntArray:
-    """The greedy pass among candidates, a part at a time."""
+    """Run the greedy pass among the candidates of a block, a part at a time."""
     kept = block[:0]
     for begin in range(0, block.size, _BLOCK):
         part = block[begin : begin + _BLOCK]
@@ -303,7 +295,7 @@ def _fixed_number(
 
     seed = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
-        # Fewer clusters than asked for is no problem here: repeated centres are dropped.
+        # Fewer clusters than requested do no harm: repeated centres are dropped.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
     return np.asarray(fitted.cluster_centers_, dtype=np.float64)

@@ -3,7 +3,7 @@
     gaussian     K(x, y) = exp(-||x - y||_2^2 / (2 sigma^2))
     laplacian    K(x, y) = exp(-||x - y||_1 / sigma)
 
-Both have K(x, x) = 1, which the coherence of a dictionary relies on.
+Both have K(x, x) = 1; the coherence of a dictionary relies on it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from graphratio.data.samples import NodeSamples
 # so many terms its cancellation is harmless.
 DIRECT_FEATURES = 16
 
-# The median heuristic looks at all pairs of at most this many observations of a node.
+# The median heuristic uses all pairs of at most this many observations of a node.
 MEDIAN_OBSERVATIONS = 256
 
-# Pairs that are looked at at once.
+# Pairs per task.
 MEDIAN_PAIRS = 1_000_000
 
 
@@ -39,18 +39,14 @@ class Kernel:
     ----------
     name : str
     metric : str
-        The distance it is a function of, in SciPy's words.
+        The distance that it depends on, by SciPy's name.
     """
 
     name: str
     metric: str
 
     def __call__(
-        self,
-        x: FloatArray,
-        y: FloatArray,
-        bandwidth: float,
-        dtype: type[np.floating] = np.float64,
+        self, x: FloatArray, y: FloatArray, bandwidth: float, dtype: type[np.floating] = np.float64
     ) -> FloatArray:
         """Kernel matrix of two sets of points, shape (len(x), len(y)), in the given precision.
 
@@ -61,9 +57,9 @@ class Kernel:
         >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
         array([[1.   , 0.135]])
         """
-        # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+        # The inverse of a smaller bandwidth would be infinite, and NaN at distance zero.
         bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
-        # Beyond the largest number the kernel is zero, as it should be.
+        # An overflow gives the kernel zero, which is correct.
         with np.errstate(over="ignore"):
             if self.metric == "cityblock":
                 values = cdist(x, y, "cityblock")
@@ -105,10 +101,7 @@ class Kernel:
 
 
 def _sum_over_features(
-    x: FloatArray,
-    first: IntArray,
-    second: IntArray,
-    term: Callable[[FloatArray], FloatArray],
+    x: FloatArray, first: IntArray, second: IntArray, term: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     total = np.zeros((x.shape[0], first.size))
     for column in np.moveaxis(x, 2, 0):
@@ -126,7 +119,7 @@ def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
     values *= -2.0
     size = np.einsum("ij,ij->i", left, left)[:, np.newaxis] + np.einsum("ij,ij->i", right, right)
     values += size
-    # What is left of equal points after cancellation is rounding, not distance.
+    # For equal points cancellation leaves rounding, not a distance.
     size *= x.shape[1] * np.finfo(np.float64).eps
     values[values <= size] = 0.0
     return np.asarray(values)
@@ -146,11 +139,10 @@ def get_kernel(name: object) -> Kernel:
 def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     """Median distance between the observations of a node, for every node, shape (n_nodes,).
 
-    The reference sample is used; where it has fewer than two distinct observations, the target
-    sample. Zero distances count unless half of all are zero, in which case the median of the
-    others is taken. A node for which neither sample gives a value gets the median over the
-    other nodes, and 1 if there are none. Of more than 256 observations a scattered subset of 256
-    stands for all, so that the cost stays linear in the sample size.
+    The reference sample is used, or the target sample if the reference has fewer than two
+    distinct observations. If half of the distances are zero, the median is over the others. A
+    node without a value gets the median over the other nodes, and 1 if there are none. Of more
+    than 256 observations a scattered subset of 256 is used, so that the cost stays linear.
 
     Examples
     --------
@@ -162,7 +154,7 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
 
 
 def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
-    """Median distances as in `median_bandwidths`, NaN where a node's own samples give none."""
+    """Median distances as in `median_bandwidths`; NaN at nodes without a value of their own."""
     starts, sizes = samples.offsets[:-1], np.diff(samples.offsets)
     sigma = _medians(samples.values, starts[0::2], sizes[0::2], kernel)
     lacking = np.flatnonzero(np.isnan(sigma))
@@ -174,7 +166,7 @@ def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
 
 
 def fill_unknown(sigma: FloatArray) -> FloatArray:
-    """Put the median of the known bandwidths where one is NaN, and 1 if none is known.
+    """Replace NaN by the median of the known bandwidths, or by 1 if none is known.
 
     Examples
     --------
@@ -186,7 +178,7 @@ def fill_unknown(sigma: FloatArray) -> FloatArray:
 
 
 def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kernel) -> FloatArray:
-    """Median of the pairwise distances of every segment; NaN where all are zero or none."""
+    """Median of the pairwise distances of every segment; NaN without a positive distance."""
     medians = np.full(len(starts), np.nan)
     used = np.minimum(sizes, MEDIAN_OBSERVATIONS)
     # Segments of one width at a time, so that no pair is padding.
@@ -206,7 +198,7 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
 def _scattered(width: int, sizes: IntArray) -> IntArray:
     """Positions of `width` out of `sizes` rows, one at random in each of `width` equal parts.
 
-    Regular steps would see only one half of rows that alternate. The draw is always the same.
+    Regular steps would miss one half of alternating rows. The draw is always the same.
     """
     shift = np.random.default_rng(0).random(width) if (sizes > width).any() else np.zeros(width)
     return ((np.arange(width) + shift) * sizes[:, np.newaxis] / width).astype(np.intp)
@@ -221,7 +213,7 @@ def _positive_median(distances: FloatArray) -> FloatArray:
 
 
 def bandwidth_grid(sigma: FloatArray) -> FloatArray:
-    """Candidates of the paper's appendix: minimum, median and maximum and what lies between.
+    """Candidates of the paper's appendix: minimum, median, maximum and the midpoints.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Nodes with similar sample sizes as rectangles: each node's rows against its own centres.
+"""Nodes of similar sample sizes in rectangles: each node's rows against its own centres.
 
 Symbols
 -------
 k, R, T, C  nodes, reference rows, target rows and centres of a rectangle
 phi         kernel of a row and a centre of the same node, zero where either is padding
 
-The classical estimators give every node its own basis functions, so nothing is shared between
-nodes but the shape of the computation. Distances are formed once and serve all bandwidths;
-padding is at infinite distance, so that its kernel is exactly zero and no mask is needed.
+The classical estimators give every node its own basis functions, so nodes share only the shape
+of the computation. Distances are computed once for all bandwidths. Padding has infinite
+distance, so its kernel is exactly zero and no mask is needed.
 """
 
 from __future__ import annotations
@@ -22,24 +22,16 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import DIRECT_FEATURES, Kernel
 
-# Rectangles are split so that their distances have at most about this many entries: larger ones
-# leave the cache and are slower.
+# Distances of a rectangle have at most about this many entries: larger ones leave the cache.
 LARGEST_RECTANGLE = 400_000
 
 
 def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArray:
-    """What the kernel is a function of, for several pairs of sets at once.
+    """Distances of a kernel for several pairs of sets, shape (k, n_rows, n_centres).
 
-    Parameters
-    ----------
-    x : ndarray of shape (k, n_rows, n_features), or (1, n_rows, n_features) for all alike
-    y : ndarray of shape (k, n_centres, n_features)
-    kernel : Kernel
-
-    Returns
-    -------
-    distances : ndarray of shape (k, n_rows, n_centres)
-        Squared Euclidean distances for the Gaussian kernel, 1-norms for the Laplacian.
+    They are squared Euclidean distances for the Gaussian kernel and 1-norms for the Laplacian.
+    `x` has shape (k, n_rows, n_features), or (1, n_rows, n_features) for all pairs, and `y` has
+    shape (k, n_centres, n_features).
 
     Examples
     --------
@@ -64,9 +56,9 @@ def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArra
 
 def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) -> FloatArray:
     """Kernel from distances, shape (k, n_rows, n_centres); bandwidth has shape (k,)."""
-    # The inverse of a smaller bandwidth is infinite, and NaN at distance zero.
+    # The inverse of a smaller bandwidth would be infinite, and NaN at distance zero.
     width = np.maximum(bandwidth, np.finfo(np.float64).tiny)[:, np.newaxis, np.newaxis]
-    # Beyond the largest number the kernel is zero, as it should be.
+    # An overflow gives the kernel zero, which is correct.
     with np.errstate(over="ignore"):
         if kernel.metric == "cityblock":
             values = distances / -width
@@ -85,12 +77,12 @@ class NodeBlock:
     ----------
     nodes : ndarray of shape (k,)
     sizes : ndarray of shape (k, 2)
-        Of the reference and the target sample.
+        Sizes of the reference and the target sample.
     reference_distances : ndarray of shape (k, R, C)
     target_distances : ndarray of shape (k, T, C)
         Infinite where the row or the centre is padding.
     target_rows : ndarray of shape (k, T)
-        Rows of `NodeSamples.values`; where the row is padding an arbitrary one.
+        Rows of `NodeSamples.values`; arbitrary where the row is padding.
     target_valid : ndarray of shape (k, T)
         False where the row is padding.
     present : ndarray of shape (k, C)
@@ -123,14 +115,8 @@ def node_blocks(
 ) -> Iterator[NodeBlock]:
     """Group all nodes into rectangles of similar sizes in both samples.
 
-    Parameters
-    ----------
-    samples : NodeSamples
-        Every node has both samples.
-    centres : ndarray of shape (n_nodes, c, n_features)
-    n_centres : ndarray of shape (n_nodes,)
-        How many of the c centres of a node count; the others are padding.
-    kernel : Kernel
+    Every node must have both samples. `centres` has shape (n_nodes, c, n_features); only the
+    first `n_centres` of a node count, the others are padding.
 
     Examples
     --------

@@ -3,8 +3,8 @@
 The paper's feature map is psi(x) = K_DD^{-1/2} (K(x, d_1), ..., K(x, d_L)). Any orthogonal
 rotation of it gives the same functions and the same norms. Here the whitening comes from a
 pivoted Cholesky factorisation of K_DD, which also drops near-null directions: atoms whose
-squared distance to the span of the atoms kept, in the kernel space, is below a tolerance (all
-atoms have norm one, so it is relative).
+squared distance to the span of the kept atoms is below a tolerance (in the kernel space, where
+all atoms have norm one).
 
 Symbols
 -------
@@ -24,15 +24,15 @@ from scipy import linalg
 from graphratio._utils.typing import FloatArray
 from graphratio.features.kernels import Kernel
 
-# Squared distance to the span of the others below which an atom is dropped. Tight, so that a
-# given dictionary is taken at its word; with many atoms, where nearly all that is dropped is
-# noise and the cost grows with the square of what is kept, less so.
+# An atom at a smaller squared distance to the span of the others is dropped. The tolerance is
+# tight, to use a given dictionary as it is. It is looser with many atoms, where the dropped
+# directions are mostly noise and the cost grows with the square of their number.
 RANK_TOLERANCE = 1e-12
 RANK_TOLERANCE_LARGE = 1e-8
 LARGE_DICTIONARY = 100
 
-# Points from which it is first estimated which directions matter, and their share among many:
-# directions that few points have a part in need more to be told apart.
+# The first rotation uses this many points, or this share of many points: directions that few
+# points contribute to need more of them.
 PRINCIPAL_ROWS = 4096
 PRINCIPAL_SHARE = 1 / 128
 
@@ -117,63 +117,37 @@ class NystromMap:
     ) -> tuple[NystromMap, FloatArray]:
         """Rotate so that the weighted second moment of `x` is diagonal, largest first.
 
-        In these coordinates the average over nodes of the quadratic problem is diagonal, which
-        is what makes the mean-field preconditioner a plain division. A first rotation, from a
-        fixed random subset of the points, tells which directions matter; a second one among
-        those, from all points, makes the moment diagonal.
+        In these coordinates the average over nodes of the quadratic problem is diagonal, so the
+        mean-field preconditioner is a division. A first rotation, from a fixed random subset of
+        the points, finds the directions that matter. A second one among those, from all points,
+        makes the moment diagonal. Directions with a share of the total second moment below
+        `floor` are dropped.
 
-        Parameters
-        ----------
-        x : ndarray of shape (n_points, n_features)
-        weights : ndarray of shape (n_points,)
-        floor : float, default 0
-            Leave out directions whose share of the total second moment is below this.
-        dtype : floating type
-            Precision of the returned features.
-
-        Returns
-        -------
-        rotated : NystromMap
-        psi : ndarray of shape (n_points, n_components)
-            The features of `x` under the rotated map.
+        Also returns the features of `x` under the rotated map, shape (n_points, n_components),
+        in the given precision.
         """
         rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)
-        rotated, vectors = rough._rotated(psi, weights, 0.0)
+        rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
-        # In place, since features are what takes most memory.
+        # In place, since features take the most memory.
         for begin in range(0, len(psi), BLOCK_ROWS):
             rows = slice(begin, begin + BLOCK_ROWS)
             psi[rows] = psi[rows] @ vectors
         return rotated, psi
 
     def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
-        """Rotate as `principal` does, by a fixed random part of the points: nearly diagonal."""
-        # At random, since regular steps through sorted rows may miss a whole sample.
+        """Rotate as `principal` does, but by a fixed random part of the points only."""
+        # Random, because regular steps through sorted rows may miss a whole sample.
         count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
         rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
-        return self._rotated(self(x[rows]), weights[rows], floor)[0]
-
-    def _rotated(
-        self, psi: FloatArray, weights: FloatArray, floor: float
-    ) -> tuple[NystromMap, FloatArray]:
-        """Diagonalise the weighted second moment of features; also return the rotation."""
-        return self.rotated(weighted_moment(psi, weights), floor)
+        return self.rotated(weighted_moment(self(x[rows]), weights[rows]), floor)[0]
 
     def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
         """Rotate so that a second moment of the features becomes diagonal, largest first.
 
-        Parameters
-        ----------
-        moment : ndarray of shape (n_components, n_components)
-        floor : float
-            Leave out directions whose share of the trace is below this.
-
-        Returns
-        -------
-        rotated : NystromMap
-        vectors : ndarray of shape (n_components, n_kept)
-            The rotation: new features are the old ones times this.
+        Directions with a share of the trace below `floor` are dropped. Also returns the rotation,
+        shape (n_components, n_kept): new features are the old ones times it.
         """
         w, vectors = np.linalg.eigh(moment.astype(np.float64))
         kept = max(1, int(np.count_nonzero(w >= floor * w.sum()))) if floor > 0 else len(w)

@@ -1,7 +1,7 @@
-"""What the data of every node say about the leading directions of the features.
+"""Information of every node's data on the leading directions of the features.
 
-What a node's data say about a direction is what remains when its other directions are unknown
-too: a_v is the Schur complement of A_v, not its diagonal entry.
+The information on a direction accounts for the other directions, which are unknown too: a_v is
+the Schur complement of A_v, not its diagonal entry.
 
 Symbols
 -------
@@ -19,15 +19,16 @@ import numpy as np
 from scipy import linalg
 
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.node_moments import Moments, SecondMoment
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.second_moments import SecondMoment
 
-# Directions are used until they carry this share of the variance, but no more than MOST.
+# Use as many directions as carry this share of the variance, but at most MOST_DIRECTIONS.
 CARRIED = 0.9
 MOST_DIRECTIONS = 8
 # The ridge eps, relative to the variance of all features.
 RIDGE = 1e-3
 
-# Nodes that are worked on at once.
+# Nodes per chunk.
 CHUNK_NODES = 2048
 
 
@@ -38,9 +39,8 @@ class Leading:
     Attributes
     ----------
     vectors : ndarray of shape (m, n_vectors)
-        At least as many as are used.
+        Only the first n_directions are used.
     weights : ndarray of shape (n_directions,)
-        Of those that are used, which are the first ones.
     ridge : float
     """
 
@@ -50,21 +50,16 @@ class Leading:
 
     @classmethod
     def of(cls, second: FloatArray, mean_features: FloatArray) -> Leading:
-        """Find them.
+        """Find the directions from the mean second moment (m, m) over the complete nodes.
 
-        Parameters
-        ----------
-        second : ndarray of shape (m, m)
-            Mean second moment over the nodes that have both samples.
-        mean_features : ndarray of shape (m,)
-            Over all observations.
+        `mean_features` is the mean over all observations, shape (m,).
         """
         size = second.shape[0]
         low = max(size - MOST_DIRECTIONS, 0)
         covariance = second - np.outer(mean_features, mean_features)
         values, vectors = linalg.eigh(covariance, subset_by_index=(low, size - 1))
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        # Without any spread, as of a single observation, what is left is rounding.
+        # Without any spread, as for a single observation, the rest is rounding.
         rounding = np.finfo(float).eps * float(np.trace(second)) + np.finfo(float).tiny
         total = max(float(np.trace(covariance)), rounding)
         count = min(1 + int(np.searchsorted(np.cumsum(values) / total, CARRIED)), len(values))
@@ -88,26 +83,14 @@ class Leading:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What is kept of the data of a fit.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_directions,)
-    moments : ndarray of shape (n_nodes, n_directions)
-    """
+    """Weights (n_directions,) and Schur complements (n_nodes, n_directions) of a fit."""
 
     weights: FloatArray
     moments: FloatArray
 
     @classmethod
     def of(cls, moments: Moments, mean_features: FloatArray) -> Directions:
-        """Find the leading directions of the features and the moments of all nodes there.
-
-        Parameters
-        ----------
-        moments : Moments
-        mean_features : ndarray of shape (m,)
-        """
+        """Find the leading directions and the Schur complements of all nodes."""
         share = len(moments.complete) / max(int(moments.complete.sum()), 1)
         leading = Leading.of(
             moments.second.mean(rough=True).astype(np.float64) * share, mean_features

@@ -1,12 +1,14 @@
-"""Folds of a cross-validation: who is in which, and the moments with and without one.
+"""Folds of a cross-validation: the fold of every observation, and moments by fold.
 
-Every sample of every node is split on its own. The features of all observations are computed
+Every sample of every node is split by itself. The features of all observations are computed
 once; training moments are the total minus those of the fold.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
@@ -20,17 +22,17 @@ from graphratio.moments.node_moments import (
     moments_without,
 )
 
-# Bytes that sums over every fold may take; beyond it the features serve instead.
+# If the sums over every fold would take more bytes, the features are used instead.
 LARGEST_SUMS = 2**29
 
 
 def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
     """Fold of every observation, shape (n_observations,).
 
-    Each sample of each node is split on its own, at random and as evenly as possible, so every
-    fold has its share of every node. With fewer observations than folds some folds have none
-    of that node; the node then does not count in their mean. Both samples of a node leave out
-    the same folds, so that a fold with one of them has the other too if it can.
+    Each sample of each node is split at random and as evenly as possible, so every fold has its
+    share of every node. A sample with fewer observations than folds is missing in some folds,
+    and its node does not count in their mean. Both samples of a node start at the same fold, so
+    that as many folds as possible have both.
 
     Examples
     --------
@@ -48,15 +50,9 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
 def folds_by_key(
     samples: NodeSamples, keys: FloatArray, offset: IntArray, n_folds: int
 ) -> IntArray:
-    """Deal the observations of every sample out to the folds, by increasing key.
+    """Deal the observations of every sample to the folds, by increasing key.
 
-    Parameters
-    ----------
-    samples : NodeSamples
-    keys : ndarray of shape (n_observations,)
-    offset : ndarray of shape (n_nodes,)
-        The fold that the first observation of a node's samples goes to.
-    n_folds : int
+    The first observation of both samples of a node goes to the fold `offset`, shape (n_nodes,).
     """
     segment = samples.segments
     shuffled = np.lexsort((keys, segment))
@@ -71,30 +67,24 @@ def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
     return np.repeat(mixing_weights(sizes, alpha).ravel(), sizes.ravel())
 
 
+@dataclass(frozen=True, eq=False)
 class FoldedMoments:
-    """Moments of features, ready to be split by folds.
+    """Moments by fold of features psi (n_observations, m).
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n_observations, m)
-        Rows sorted by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-    folds : ndarray of shape (n_observations,)
-    alpha : float, or ndarray of shape (n_nodes,)
-    prior_ratio : float
+    Rows are sorted by node, reference before target. `sizes` has shape (n_nodes, 2), `folds`
+    (n_observations,); `alpha` is one number or one per node.
     """
 
-    def __init__(
-        self,
-        psi: FloatArray,
-        sizes: IntArray,
-        folds: IntArray,
-        alpha: float | FloatArray,
-        prior_ratio: float,
-    ) -> None:
-        self.psi, self.sizes, self.folds = psi, sizes, folds
-        self.alpha, self.prior_ratio = alpha, prior_ratio
-        self.segment = np.repeat(np.arange(sizes.size), sizes.ravel())
+    psi: FloatArray
+    sizes: IntArray
+    folds: IntArray
+    alpha: float | FloatArray
+    prior_ratio: float
+
+    @cached_property
+    def segment(self) -> IntArray:
+        """Number of the sample of every observation, 2 v or 2 v + 1 at node v."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes.ravel())
 
     @cached_property
     def total(self) -> MomentSums:
@@ -116,7 +106,7 @@ class FoldedMoments:
         return self.psi[rows], counts.reshape(self.sizes.shape)
 
     def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Moments without a fold, which are the total minus the fold, and those of the fold."""
+        """Moments of all observations outside a fold, and those of the fold."""
         part = self._rows(fold)
         train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
         return train, factored_moments(*part, self.alpha, self.prior_ratio)
@@ -126,15 +116,12 @@ class FoldedMoments:
         return factored_moments(*self._rows(fold), self.alpha, self.prior_ratio)
 
     def without(self, *left_out: int) -> Moments:
-        """Moments of all folds but these: for many sets of folds, each fold is summed once."""
+        """Moments of all folds but these; each fold is summed once for all calls."""
         if self.by_fold is None:
             keep = ~np.isin(self.folds, left_out)
             return factored_moments(self.psi, self.sizes, self.alpha, self.prior_ratio, keep)
         used = [part for fold, part in enumerate(self.by_fold) if fold not in left_out]
-        total = used[0]
-        for part in used[1:]:
-            total = total + part
-        return total.mixed(self.alpha, self.prior_ratio)
+        return reduce(add, used).mixed(self.alpha, self.prior_ratio)
 
     def ratios(self, rows: IntArray, theta: FloatArray) -> FloatArray:
         """Unclipped ratios at some observations, from coefficients of shape (n_nodes, m)."""

@@ -3,7 +3,7 @@
 Symbols
 -------
 f           estimated ratio, f = rho + g with the prior ratio rho and the fitted part g
-A, b        moments of the data it is evaluated on, b centred with the same rho
+A, b        moments of the evaluation data, b centred with the same rho
 """
 
 from __future__ import annotations
@@ -13,25 +13,16 @@ import numpy as np
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.moments.node_moments import Moments, has_both, mixing_weights, segment_indicator
 
-# Ratios below this count as this in logarithms, so that a single point cannot make a mean
-# infinite.
+# Smaller ratios count as this one in logarithms, so that no single point makes a mean infinite.
 SMALLEST_RATIO = 1e-12
 
 
 def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
     """Loss of the ratio at every node from moments, the paper's L_v: 1/2 E_{p^alpha} f^2 - E_q f.
 
-    For f = rho + g this is 1/2 theta' A theta - b' theta + rho^2 / 2 - rho. NaN at nodes that
-    lack a sample, where it is not defined.
-
-    Parameters
-    ----------
-    moments : Moments
-    theta : ndarray of shape (n_nodes, n_candidates, m)
-
-    Returns
-    -------
-    losses : ndarray of shape (n_nodes, n_candidates)
+    For f = rho + g this is 1/2 theta' A theta - b' theta + rho^2 / 2 - rho. It is NaN at nodes
+    that lack a sample. `theta` has shape (n_nodes, n_candidates, m), the result (n_nodes,
+    n_candidates).
     """
     losses = 0.5 * moments.second.quadratic(theta)
     losses -= (theta @ moments.first[:, :, np.newaxis])[:, :, 0]
@@ -54,7 +45,7 @@ def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArra
     Returns
     -------
     losses : ndarray of shape (n_nodes,)
-        1/2 E_{p^alpha} f^2 - E_q f, every mean over its own sample; NaN at nodes that lack one.
+        1/2 E_{p^alpha} f^2 - E_q f over the node's samples; NaN at nodes that lack one.
 
     Examples
     --------
@@ -71,7 +62,7 @@ def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArra
 def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
     """Pearson divergence PE(p^alpha || q) at every node: minus the loss minus one half.
 
-    The estimate can be negative; it is reported as it is.
+    The estimate can be negative.
     """
     return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
 
@@ -79,18 +70,8 @@ def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> Fl
 def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
     """Kullback-Leibler divergence KL(q || p) at every node: the mean of log f over its target.
 
-    Ratios below 1e-12 count as 1e-12. The estimate can be negative; it is reported as it is.
-
-    Parameters
-    ----------
-    ratios : ndarray of shape (n_observations,)
-        Estimated ratio at every observation, by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-
-    Returns
-    -------
-    divergences : ndarray of shape (n_nodes,)
-        NaN at nodes that lack a sample.
+    Ratios below 1e-12 count as 1e-12. The estimate can be negative. It is NaN at nodes that lack
+    a sample. Arguments are those of `ratio_losses`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""How much memory a fit will take, before it starts, and the ways to take less.
+"""The memory of a fit, predicted before it starts, and the ways to use less.
 
-The cost model counts what grows: the second moments, features that are kept, the vectors of
-conjugate gradients, the inverses of a preconditioner, the graph and the data themselves.
+The prediction counts the parts that grow: second moments, kept features, the vectors of
+conjugate gradients, the inverses of a preconditioner, the graph and the data.
 
 Symbols
 -------
@@ -17,19 +17,20 @@ from typing import Any
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import IntArray
+from graphratio.moments.node_moments import prefers_factored
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 # Features and sums up to this size are kept in double precision: fastest for small problems.
 KEEP_ALL = 2**30
 
-# Second moments beyond this are kept in single precision; the answer is checked in double.
+# Larger second moments are kept in single precision; the answer is checked in double.
 KEEP_DOUBLE = 2**30
 
-# Python and its libraries, and the blocks that are being worked on.
+# Python, its libraries, and blocks in use.
 FIXED = 300 * 2**20
 
-# Vectors of length N m at the same time: iterates and moments, and those of a multigrid cycle.
+# Vectors of length N m at the same time: iterates, moments and those of a multigrid cycle.
 DOUBLE_VECTORS = 14
 SINGLE_VECTORS = 8
 
@@ -43,11 +44,11 @@ class FitPlan:
     streamed : bool
         Features are computed block by block and dropped, not kept.
     factored : bool
-        Second moments as features instead of blocks.
+        Second moments are kept as features instead of blocks.
     single : bool
-        Second moments in single precision.
+        Second moments are kept in single precision.
     n_bytes : int
-        Predicted peak, everything included.
+        Predicted peak of the whole process.
     """
 
     streamed: bool
@@ -85,14 +86,14 @@ def _unreadable(value: str) -> int:
 def plan_fit(
     sizes: IntArray, m: int, n_features: int, n_edges: int, cap: int | None = None
 ) -> FitPlan:
-    """Choose how to keep the data of a fit: the fastest way that stays under the cap.
+    """Choose how to keep the data of a fit: the fastest way below the cap.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_nodes, 2)
         Observations of every sample.
     m : int
-        Features after whitening, or the most there can be.
+        Features after whitening, or their largest possible number.
     n_features, n_edges : int
     cap : int, optional
         Bytes.
@@ -104,61 +105,39 @@ def plan_fit(
     >>> plan.streamed, plan.single, f"{plan.n_bytes / 2**30:.1f} GiB"
     (True, True, '5.3 GiB')
     """
-    factored = bool(sizes.sum() < len(sizes) * m)
-    plans = [
-        _plan(sizes, m, n_features, n_edges, streamed, factored, single)
-        for streamed, single in ((False, False), (True, False), (True, True))
-    ]
-    entries = int(sizes.sum()) * m if factored else len(sizes) * m**2
-    comfortable = [
-        _kept(sizes, m, factored) <= KEEP_ALL,
-        8 * entries <= KEEP_DOUBLE,
-        True,
-    ]
-    for plan, fine in zip(plans, comfortable, strict=True):
-        if fine and (cap is None or plan.n_bytes <= cap):
-            return plan
-    least = plans[-1].n_bytes
+    n_nodes, n_rows = len(sizes), int(sizes.sum())
+    factored = prefers_factored(sizes, m)
+    inverses = int(1.4 * n_nodes * m**2) * 4 + (n_nodes * m**2 * 4 if factored else 0)
+    vectors = n_nodes * m * (8 * DOUBLE_VECTORS + 4 * SINGLE_VECTORS)
+    graph = (2 * n_edges + n_nodes) * 100
+    second = n_rows * (m + 1) if factored else n_nodes * m**2
+    # The features of all observations, and the sums that blocks are computed from.
+    kept = 8 * m * (n_rows + (0 if factored else 2 * n_nodes * m))
+    entries = n_rows * m if factored else n_nodes * m**2
+    n_bytes = 0
+    for streamed, single, comfortable in (
+        (False, False, kept <= KEEP_ALL),
+        (True, False, 8 * entries <= KEEP_DOUBLE),
+        (True, True, True),
+    ):
+        n_bytes = predict_input(sizes, n_features) + inverses + vectors + graph
+        n_bytes += second * (4 if single else 8) + (0 if streamed else kept)
+        if comfortable and (cap is None or n_bytes <= cap):
+            return FitPlan(streamed, factored, single, n_bytes)
     raise InputError(
-        f"the fit of {len(sizes)} nodes, {int(sizes.sum())} observations and up to {m} features "
-        f"is predicted to take {least / 2**30:.2f} GiB, more than max_memory = "
+        f"the fit of {n_nodes} nodes, {n_rows} observations and up to {m} features "
+        f"is predicted to take {n_bytes / 2**30:.2f} GiB, more than max_memory = "
         f"{(cap or 0) / 2**30:.2f} GiB",
         "Set max_atoms to a smaller number (memory grows with its square), raise max_memory, "
         "or fit parts of the graph",
     )
 
 
-def _plan(
-    sizes: IntArray,
-    m: int,
-    n_features: int,
-    n_edges: int,
-    streamed: bool,
-    factored: bool,
-    single: bool,
-) -> FitPlan:
-    n_nodes, n_rows = len(sizes), int(sizes.sum())
-    width = 4 if single else 8
-    # The values, where they came from, and the node and side of every row.
-    data = n_rows * (16 * n_features + 9)
-    second = (n_rows * (m + 1) if factored else n_nodes * m**2) * width
-    inverses = int(1.4 * n_nodes * m**2) * 4
-    if factored:
-        inverses += n_nodes * m**2 * 4
-    kept = 0 if streamed else _kept(sizes, m, factored)
-    vectors = n_nodes * m * (8 * DOUBLE_VECTORS + 4 * SINGLE_VECTORS)
-    graph = (2 * n_edges + n_nodes) * 100
-    total = data + second + inverses + kept + vectors + graph + FIXED
-    return FitPlan(streamed, factored, single, total)
-
-
-def _kept(sizes: IntArray, m: int, factored: bool) -> int:
-    """Bytes of the features of all observations, and of the sums that blocks come from."""
-    return 8 * m * (int(sizes.sum()) + (0 if factored else 2 * len(sizes) * m))
-
-
 def predict_input(sizes: IntArray, n_features: int) -> int:
-    """Bytes of choosing bandwidths and dictionary, which work node by node."""
+    """Bytes of the data and the process, which the choice of bandwidths and dictionary needs.
+
+    The data are the values, their source, and the node and sample of every row.
+    """
     return int(sizes.sum()) * (16 * n_features + 9) + FIXED
 
 

@@ -1,4 +1,4 @@
-"""Per-node moments of the features: all that the estimates see of the data.
+"""Per-node moments of the features: all that the estimates use of the data.
 
 Symbols
 -------
@@ -9,13 +9,14 @@ A           mixed second moment (1 - alpha) H + alpha H'
 b           first moment of the problem: h' for ratios shrunk towards 0, and
             h' - rho ((1 - alpha) h + alpha h') for ratios shrunk towards rho
 
-Folds and windows re-enter here: `MomentSums` are added and subtracted, in the factored form
-only the weights of the rows change. Every mean divides by the size of its own sample. A node
-that lacks one of its samples contributes nothing: its A and b are zero.
+Folds and windows re-enter here: `MomentSums` are added, `moments_without` removes a fold, and in
+the factored form only the weights of the rows change. Every mean divides by the size of its own
+sample. A node that lacks a sample contributes nothing: its A and b are zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,12 @@ from scipy import sparse
 
 from graphratio._utils.ragged import as_slice, batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.moments.second_moments import DenseSecond as DenseSecond
-from graphratio.moments.second_moments import FactoredSecond as FactoredSecond
-from graphratio.moments.second_moments import SecondMoment as SecondMoment
-
-# Entries of second moments that are worked on at once, to stay in the cache.
-CHUNK_ENTRIES = 2**17
+from graphratio.moments.second_moments import (
+    CHUNK_ENTRIES,
+    DenseSecond,
+    FactoredSecond,
+    SecondMoment,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Moments:
     complete : ndarray of shape (n_nodes,)
         False at nodes that lack a sample and contribute nothing.
     prior_ratio : float
-        The constant rho that ratios are shrunk towards.
+        The constant rho towards which ratios shrink.
     """
 
     second: SecondMoment
@@ -55,7 +56,7 @@ class Moments:
 class MomentSums:
     """Sums of psi psi' and psi over the two samples of every node, and their sizes.
 
-    Sums of disjoint sets of observations are added, those of a subset are subtracted.
+    Add sums of disjoint sets of observations.
 
     Attributes
     ----------
@@ -71,16 +72,9 @@ class MomentSums:
 
     @classmethod
     def of(cls, psi: FloatArray, sizes: IntArray) -> MomentSums:
-        """Sum over rows that are sorted by node, reference before target.
-
-        Parameters
-        ----------
-        psi : ndarray of shape (n_rows, m)
-        sizes : ndarray of shape (n_nodes, 2)
-            How many rows each sample has.
-        """
+        """Sum over rows psi (n_rows, m), sorted by node, reference before target."""
         flat = sizes.ravel()
-        starts = np.concatenate([[0], np.cumsum(flat)[:-1]])
+        starts = np.cumsum(flat) - flat
         m = psi.shape[1]
         second = np.zeros((flat.size, m, m), dtype=psi.dtype)
         for batch in batches(starts, flat):
@@ -96,11 +90,6 @@ class MomentSums:
     def __add__(self, other: MomentSums) -> MomentSums:
         return MomentSums(
             self.second + other.second, self.first + other.first, self.sizes + other.sizes
-        )
-
-    def __sub__(self, other: MomentSums) -> MomentSums:
-        return MomentSums(
-            self.second - other.second, self.first - other.first, self.sizes - other.sizes
         )
 
     def mixed(self, alpha: float | FloatArray, prior_ratio: float = 0.0) -> Moments:
@@ -119,9 +108,9 @@ def has_both(sizes: IntArray) -> BoolArray:
 
 
 def mixing_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
-    """(1 - alpha) / n and alpha / n' of every node, shape (n_nodes, 2); zero where one lacks.
+    """(1 - alpha) / n and alpha / n' of every node, (n_nodes, 2); zero if a sample is missing.
 
-    `alpha` is one number, or one for every node.
+    `alpha` is one number, or one per node.
     """
     complete = has_both(sizes)[:, np.newaxis]
     shares = np.stack([1 - np.asarray(alpha), np.asarray(alpha)], axis=-1)
@@ -155,16 +144,10 @@ def factored_moments(
     prior_ratio: float = 0.0,
     keep: BoolArray | None = None,
 ) -> Moments:
-    """Moments that keep the features instead of forming blocks.
+    """Moments that keep the features psi (n_rows, m) instead of forming blocks.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n_rows, m)
-        Rows sorted by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha, prior_ratio : float
-    keep : ndarray of shape (n_rows,), optional
-        Rows that count; the others, of a held-out fold say, get weight zero.
+    Rows are sorted by node, reference before target. Rows that `keep` excludes, for example
+    those of a held-out fold, get weight zero.
     """
     segment = np.repeat(np.arange(sizes.size), sizes.ravel())
     used = sizes
@@ -177,9 +160,8 @@ def factored_moments(
         indicator = indicator @ sparse.diags_array(keep.astype(psi.dtype))
     first = (indicator @ psi).reshape(*sizes.shape, -1)
     per_node = sizes.sum(axis=1)
-    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
     parts = []
-    for batch in batches(starts, per_node):
+    for batch in batches(np.cumsum(per_node) - per_node, per_node):
         weight = weights[batch.rows]
         if batch.valid is not None:
             weight = np.where(batch.valid, weight, 0).astype(psi.dtype)
@@ -195,44 +177,43 @@ def moments_without(
     alpha: float | FloatArray,
     prior_ratio: float = 0.0,
 ) -> Moments:
-    """Moments of what is left when some of the rows that were summed are taken away.
+    """Moments of the rows in `total` without the rows psi (n_rows, m).
 
-    Equal to ``(total - MomentSums.of(psi, sizes)).mixed(alpha, prior_ratio)``, without sums of
-    the rows taken away: a few nodes at a time, which stay in the cache.
-
-    Parameters
-    ----------
-    total : MomentSums
-    psi : ndarray of shape (n_rows, m)
-        The rows to take away, sorted by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-        How many of them each sample has.
-    alpha, prior_ratio : float
+    The rows to remove are sorted by node, reference before target; `sizes` counts them. Their
+    sums are never formed: a few nodes at a time stay in the cache.
     """
     left = total.sizes - sizes
     scale = mixing_weights(left, alpha).astype(psi.dtype)
     of_row = np.repeat(scale.ravel(), sizes.ravel())
     n_nodes, _, m, _ = total.second.shape
     blocks = np.empty((n_nodes, m, m), dtype=psi.dtype)
-    step = max(1, CHUNK_ENTRIES // m**2)
-    per_node = sizes.sum(axis=1)
-    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
-    for batch in batches(starts, per_node):
-        for begin in range(0, len(batch.segments), step):
-            some = slice(begin, begin + step)
-            nodes = as_slice(batch.segments[some])
-            rows = batch.rows[some]
-            valid = None if batch.valid is None else batch.valid[some]
-            taken = rectangle_of(psi, rows, valid)
-            block = total.second[nodes, 0] * scale[nodes, 0, np.newaxis, np.newaxis]
-            block += total.second[nodes, 1] * scale[nodes, 1, np.newaxis, np.newaxis]
-            block -= (taken * of_row[rows][:, :, np.newaxis]).transpose(0, 2, 1) @ taken
-            blocks[nodes] = block
-    none = np.flatnonzero(per_node == 0)
+    for nodes, rows, valid in _chunks(sizes, m):
+        taken = rectangle_of(psi, rows, valid)
+        block = total.second[nodes, 0] * scale[nodes, 0, np.newaxis, np.newaxis]
+        block += total.second[nodes, 1] * scale[nodes, 1, np.newaxis, np.newaxis]
+        block -= (taken * of_row[rows][:, :, np.newaxis]).transpose(0, 2, 1) @ taken
+        blocks[nodes] = block
+    none = np.flatnonzero(sizes.sum(axis=1) == 0)
     blocks[none] = np.einsum("vk,vkij->vij", scale[none], total.second[none])
     first = total.first - (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(-1, 2, m)
     b = problem_first(first, left, alpha, prior_ratio)
     return Moments(DenseSecond(blocks), b, has_both(left), prior_ratio)
+
+
+def _chunks(
+    sizes: IntArray, m: int
+) -> Iterator[tuple[IntArray | slice, IntArray, BoolArray | None]]:
+    """Nodes with similar numbers of rows, their rows, and which of these are not padding.
+
+    The second moments of a chunk fit into the cache.
+    """
+    step = max(1, CHUNK_ENTRIES // m**2)
+    per_node = sizes.sum(axis=1)
+    for batch in batches(np.cumsum(per_node) - per_node, per_node):
+        for begin in range(0, len(batch.segments), step):
+            some = slice(begin, begin + step)
+            valid = None if batch.valid is None else batch.valid[some]
+            yield as_slice(batch.segments[some]), batch.rows[some], valid
 
 
 def prefers_factored(sizes: IntArray, m: int) -> bool:
@@ -264,31 +245,24 @@ def dense_moments(
 ) -> Moments:
     """Moments with blocks.
 
-    Equal to ``MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)``, but for rounding, without
-    sums of either sample: both of a node are one product.
+    Equal to ``MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)`` up to rounding, but one
+    product per node covers both samples.
     """
     m = psi.shape[1]
     root = np.sqrt(mixing_weights(sizes, alpha)).astype(psi.dtype)
     blocks = np.zeros((len(sizes), m, m), dtype=psi.dtype)
-    step = max(1, CHUNK_ENTRIES // m**2)
-    per_node = sizes.sum(axis=1)
-    starts = np.concatenate([[0], np.cumsum(per_node)[:-1]])
     of_row = np.repeat(root.ravel(), sizes.ravel())[:, np.newaxis]
-    for batch in batches(starts, per_node):
-        for begin in range(0, len(batch.segments), step):
-            some = slice(begin, begin + step)
-            rows = batch.rows[some]
-            valid = None if batch.valid is None else batch.valid[some]
-            # A matrix times itself is half the work of a product, and exactly symmetric.
-            scaled = rectangle_of(psi, rows, valid) * rectangle_of(of_row, rows, valid)
-            blocks[as_slice(batch.segments[some])] = scaled.transpose(0, 2, 1) @ scaled
+    for nodes, rows, valid in _chunks(sizes, m):
+        # The product of a matrix with itself takes half the work and is exactly symmetric.
+        scaled = rectangle_of(psi, rows, valid) * rectangle_of(of_row, rows, valid)
+        blocks[nodes] = scaled.transpose(0, 2, 1) @ scaled
     first = (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(*sizes.shape, m)
     b = problem_first(first, sizes, alpha, prior_ratio)
     return Moments(DenseSecond(blocks), b, has_both(sizes), prior_ratio)
 
 
 def rectangle_of(psi: FloatArray, rows: IntArray, valid: BoolArray | None) -> FloatArray:
-    """Rows of psi as a rectangle, a view of it where that is possible; padding is zero."""
+    """Rows of psi as a rectangle, if possible a view; padding is zero."""
     if valid is None:
         count, width = rows.shape
         contiguous = rows[0, 0] + count * width - 1 == rows[-1, -1]

@@ -6,15 +6,15 @@
 
 Symbols
 -------
-A, b        mixed second and first moment of the features at each node (see `moments`)
+A, b        mixed second and first moment of the features per node (see `node_moments`)
 lap         graph Laplacian, degrees minus adjacency
 lam, gam    graph and node penalty; the ridge is lam * gam
 K           Gram matrix of the dictionary in the plain form, identity in the Nystrom form
 Theta       coefficients, shape (n_nodes, n_candidates, m)
 
-It is the paper's quadratic problem over all nodes; setting its gradient to zero gives the
+This is the paper's quadratic problem over all nodes. Setting its gradient to zero gives the
 linear system (blockdiag(A)/N + lam (lap + gam I) (x) K) Theta = b/N, without the factors one
-half that the printed matrix carries. Several (lam, gam) are held at once: they share the data.
+half of the printed matrix. One objective holds several pairs (lam, gam), which share the data.
 """
 
 from __future__ import annotations
@@ -30,14 +30,9 @@ from graphratio.moments.node_moments import Moments
 
 @dataclass(frozen=True, eq=False)
 class GraphObjective:
-    """The problem for one or several pairs of penalties.
+    """The problem for pairs of penalties lam, gam of shape (n_candidates,).
 
-    Attributes
-    ----------
-    moments : Moments
-    laplacian : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-    lam, gam : ndarray of shape (n_candidates,)
-    gram : ndarray of shape (m, m), or None for the identity
+    `gram` is None for the identity.
     """
 
     moments: Moments
@@ -59,7 +54,7 @@ class GraphObjective:
 
         Examples
         --------
-        >>> from graphratio.moments.node_moments import DenseSecond
+        >>> from graphratio.moments.second_moments import DenseSecond
         >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
         >>> objective = GraphObjective.of(data, sparse.csr_array((1, 1)), lam=1.0, gam=0.5)
         >>> float(objective.value(np.array([[2 / 3]]))[0])

@@ -1,6 +1,6 @@
-"""The mixed second moments of all nodes, in the forms in which they are kept.
+"""The mixed second moments of all nodes, as blocks or as weighted features.
 
-Symbols as in `moments`: A_v is the second moment of node v, m x m.
+Symbols as in `node_moments`: A_v is the second moment of node v, m x m.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from graphratio._utils.ragged import as_slice
 from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 
-# Sums over many rows go block by block, so that what is in between stays in the cache.
+# Sums over many rows run block by block, so that intermediate results stay in the cache.
 BLOCK_ROWS = 2048
 
-# Rows that tell the average block well enough for a preconditioner.
+# This many rows give the average block well enough for a preconditioner.
 ROUGH_ROWS = 2**14
 
-# Blocks that are brought to double precision at once and entries of features that are worked on
-# at once, to stay in the cache, and blocks that a thread takes care of.
+# Blocks converted to double precision at once and entries processed at once, to stay in the
+# cache, and blocks per task of a thread.
 CHUNK_NODES = 32
 CHUNK_ENTRIES = 2**17
 TASK_NODES = 2048
 
 
 class SecondMoment(Protocol):
-    """The mixed second moments A_v of all nodes, in whatever form they are stored."""
+    """The mixed second moments A_v of all nodes, independent of their form."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,7 +38,7 @@ class SecondMoment(Protocol):
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
-        """Precision in which products are computed."""
+        """Precision of the products."""
 
     def apply(self, theta: FloatArray) -> FloatArray:
         """A_v theta_v for a stack of candidates, shape (n_nodes, n_candidates, m)."""
@@ -50,13 +50,13 @@ class SecondMoment(Protocol):
         """All blocks, shape (n_nodes, m, m); `compact` allows single precision."""
 
     def mean(self, rough: bool = False) -> FloatArray:
-        """Average over nodes, shape (m, m); `rough` allows a part of the rows to stand for all."""
+        """Average over nodes, shape (m, m); `rough` allows a sample of the rows."""
 
     def combinations(self, factors: FloatArray) -> FloatArray:
         """Sums over nodes of factor times A_v, shape (k, m, m) for factors (k, n_nodes)."""
 
     def take(self, nodes: IntArray) -> SecondMoment:
-        """Those of some of the nodes, in the given order."""
+        """Second moments of some of the nodes, in the given order."""
 
     def astype(self, dtype: type[np.floating]) -> SecondMoment:
         """The same moments in another precision."""
@@ -66,9 +66,9 @@ class SecondMoment(Protocol):
 class DenseSecond:
     """Second moments as blocks of shape (n_nodes, m, m).
 
-    With `compact` the blocks are in single precision and the products in double: half the memory,
-    and half the memory traffic of an iteration. What single precision loses shows in a residual
-    that is computed from the observations (see `streaming`).
+    With `compact` the blocks are in single precision and the products in double. This halves the
+    memory and the memory traffic of an iteration. A residual computed from the observations shows
+    the loss of precision (see `streaming`).
     """
 
     blocks: FloatArray
@@ -87,7 +87,7 @@ class DenseSecond:
     def apply(self, theta: FloatArray) -> FloatArray:
         """Multiply every block with its rows, shape (n_nodes, n_candidates, m)."""
         if not self.compact:
-            # Blocks are symmetric, so rows times block: contiguous operands, one product per node.
+            # Blocks are symmetric, so multiply rows by blocks: the operands are contiguous.
             return np.asarray(theta @ self.blocks)
         product = np.empty_like(theta, dtype=np.float64)
 
@@ -105,7 +105,7 @@ class DenseSecond:
         return np.asarray(np.einsum("vcm,vcm->vc", theta, self.apply(theta)))
 
     def dense(self, compact: bool = False) -> FloatArray:
-        """The blocks, as they are kept if `compact`."""
+        """The blocks; with `compact` in the stored precision."""
         return self.blocks if compact else self.blocks.astype(self.dtype, copy=False)
 
     def mean(self, rough: bool = False) -> FloatArray:
@@ -113,7 +113,7 @@ class DenseSecond:
         return np.asarray(self.blocks.mean(axis=0, dtype=self.dtype))
 
     def combinations(self, factors: FloatArray) -> FloatArray:
-        """Sums of the blocks as they are kept, one matrix product, shape (k, m, m)."""
+        """Weighted sums of the blocks by one matrix product, shape (k, m, m)."""
         m = self.blocks.shape[1]
         return np.asarray(factors @ self.blocks.reshape(-1, m * m)).reshape(-1, m, m)
 
@@ -130,8 +130,8 @@ class DenseSecond:
 class FactoredSecond:
     """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
 
-    Needs less memory and fewer operations than blocks when a node has fewer rows than there
-    are features.
+    This form needs less memory and fewer operations than blocks if a node has fewer rows than
+    features.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class FactoredSecond:
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the weights, and so of the products; features may be kept in less."""
+        """Precision of the weights and the products; features may have less."""
         return self.parts[0][2].dtype
 
     def apply(self, theta: FloatArray) -> FloatArray:
@@ -183,7 +183,7 @@ class FactoredSecond:
         return blocks
 
     def mean(self, rough: bool = False) -> FloatArray:
-        """Average block, without forming the blocks; if `rough`, from at most 16,384 rows."""
+        """Average block, without forming the blocks; if `rough`, from about 16,384 rows."""
         n_rows = sum(weights.size for _, _, weights in self.parts)
         return self._rough_mean if rough and n_rows > ROUGH_ROWS else self._mean(1.0)
 
@@ -196,10 +196,7 @@ class FactoredSecond:
         return np.asarray(self.combinations(even, share)[0])
 
     def combinations(self, factors: FloatArray, share: float = 1.0) -> FloatArray:
-        """Sums of blocks that are never formed, shape (k, m, m).
-
-        With a share below 1 random rows stand for all.
-        """
+        """Weighted sums without forming the blocks, (k, m, m), from a share of random rows."""
         m = self.shape[1]
         totals = np.zeros((len(factors), m, m), dtype=self.dtype)
         for nodes, psi, weights in self.parts:
@@ -214,7 +211,7 @@ class FactoredSecond:
         return totals
 
     def take(self, nodes: IntArray) -> FactoredSecond:
-        """Rows of some of the nodes, each of which may be asked for once."""
+        """Rows of some of the nodes; a node may appear once."""
         position = np.full(self.n_nodes, -1)
         position[nodes] = np.arange(len(nodes))
         parts = []
@@ -223,7 +220,7 @@ class FactoredSecond:
             if wanted.size:
                 kept = as_slice(wanted)
                 parts.append((position[own[kept]], psi[kept], weights[kept]))
-        # Nodes without rows are in no part; one of the parts says how many features there are.
+        # Nodes without rows are in no part; an empty part keeps the number of features.
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])

@@ -1,12 +1,11 @@
-"""Moments and fitted values of many nodes, with features that are computed and dropped.
+"""Moments and fitted values of many nodes, without storing all features.
 
 The features of all observations would take more memory than anything else. Here they exist for
-a few nodes at a time: once to sum the moments, and once more in the end, in double precision,
-for the fitted values. The second pass also gives the exact product of the second moments with
-the coefficients, so that the residual of a solution can be judged without trusting moments that
-were kept in single precision.
+a few nodes at a time: once to sum the moments, and again at the end, in double precision, for
+the fitted values. The second pass also gives the exact product of the second moments with the
+coefficients, so the residual of a solution does not depend on moments in single precision.
 
-Symbols as in `moments`.
+Symbols as in `node_moments`.
 """
 
 from __future__ import annotations
@@ -22,32 +21,22 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.memory import FitPlan
 from graphratio.moments.node_moments import (
-    DenseSecond,
-    FactoredSecond,
     Moments,
-    SecondMoment,
     factored_moments,
     has_both,
     mixing_weights,
     node_moments,
     rectangle_of,
 )
+from graphratio.moments.second_moments import DenseSecond, FactoredSecond, SecondMoment
 
-# Rows whose features exist at the same time, per thread: few, to stay in the cache.
+# Rows per thread whose features exist at the same time: few, to stay in the cache.
 BLOCK_ROWS = 2**13
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedData:
-    """Samples and a feature map, worked on block by block.
-
-    Attributes
-    ----------
-    features : NystromMap
-    samples : NodeSamples
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha, prior_ratio : float
-    """
+    """Samples and a feature map, evaluated block by block."""
 
     features: NystromMap
     samples: NodeSamples
@@ -56,7 +45,7 @@ class StreamedData:
     prior_ratio: float
 
     def moments(self, plan: FitPlan) -> Moments:
-        """Moments in the form that the plan says; b always in double precision."""
+        """Moments in the form of the plan; b always in double precision."""
         n_nodes, m = len(self.sizes), self.features.n_components
         dtype = np.float32 if plan.single else np.float64
         first = np.empty((n_nodes, m))
@@ -89,23 +78,16 @@ class StreamedData:
         return Moments(second, first, has_both(self.sizes), self.prior_ratio)
 
     def apply(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A_v theta_v from the observations themselves, and the fitted values psi' theta.
+        """Compute A_v theta_v from the observations, and the fitted values psi' theta.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (n_nodes, m)
-
-        Returns
-        -------
-        product : ndarray of shape (n_nodes, m)
-        fitted : ndarray of shape (n_observations,)
+        Shapes are (n_nodes, m) and (n_observations,), for theta of shape (n_nodes, m).
         """
         product = np.empty_like(theta)
         fitted = np.empty(self.samples.n_observations)
         ranges = node_ranges(self.sizes, BLOCK_ROWS)
         weights = np.repeat(mixing_weights(self.sizes, self.alpha).ravel(), self.sizes.ravel())
         features = self.features
-        # The whitening goes into the coefficients: a product per node, not per observation.
+        # Whiten the coefficients: one product per node instead of one per observation.
         whitened = theta @ features.transform.T
         per_node = self.sizes.sum(axis=1)
 
@@ -138,7 +120,7 @@ class StreamedData:
 def _joined(
     n_nodes: int, ranges: list[slice], pieces: list[Moments | None], dtype: type[np.floating]
 ) -> FactoredSecond:
-    """One factored form out of those of ranges of nodes."""
+    """Join the factored forms of ranges of nodes."""
     parts = []
     for nodes, piece in zip(ranges, pieces, strict=True):
         if piece is not None and isinstance(piece.second, FactoredSecond):

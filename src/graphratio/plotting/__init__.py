@@ -1,8 +1,7 @@
-"""Pictures of fitted models for notebooks: matplotlib Axes in, matplotlib Axes out."""
+"""Figures of fitted models for notebooks: matplotlib Axes in, matplotlib Axes out."""
 
-from graphratio.plotting.gain_figure import plot_gains
 from graphratio.plotting.graph_map import plot_graph
-from graphratio.plotting.interval_figure import plot_band, plot_bounds
+from graphratio.plotting.interval_figure import plot_band, plot_bounds, plot_gains
 from graphratio.plotting.link_figure import plot_learned_graph
 from graphratio.plotting.node_figure import plot_node
 from graphratio.plotting.profile_figure import plot_profiles

@@ -1,4 +1,4 @@
-"""Change-points: the panel over time with its events, the scan, and a map of the onsets."""
+"""Change-points: the panel over time with the events, the scan, and a map of onsets."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from graphratio._utils.exceptions import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
-from graphratio.plotting.graph_map import draw_edges, finish_map
+from graphratio.plotting import style
+from graphratio.plotting.graph_map import draw_edges, finish_map, node_size
 from graphratio.plotting.layout import node_layout
-from graphratio.plotting.style import FAINT, INK, SEQUENTIAL, TARGET_COLOUR, without_frame
 
 # Standard deviations at which the colours of the panel end.
 _REACH = 3.0
 
 
 class Event(Protocol):
-    """The part of an event that pictures look at."""
+    """The attributes of an event that figures use."""
 
     @property
     def step(self) -> int:
-        """When, as a step."""
+        """Number of the time step."""
 
     @property
     def onsets(self) -> Mapping[Label, Label]:
-        """When each node changed, by label."""
+        """Time of the change of each node, by label."""
 
 
 class FittedDetector(Protocol):
-    """The part of a fitted detector that pictures look at."""
+    """The attributes of a fitted detector that figures use."""
 
     window: int
     graph_: Graph
@@ -50,18 +50,18 @@ class FittedDetector(Protocol):
 
     @property
     def scan_times_(self) -> IntArray:
-        """Its steps."""
+        """Steps of the scan."""
 
     @property
     def events_(self) -> Sequence[Event]:
-        """The changes."""
+        """Detected changes."""
 
 
 def plot_changes(detector: FittedDetector, axes: Any = None) -> Any:
     """Draw the panel with its events, the scan, and a map of the onsets.
 
-    The panel shows the first feature, every node in units of its own spread. The map shows the
-    onset of the first change of every node; nodes that did not change are hollow.
+    The panel shows the first feature; every node is standardised by itself. The map shows the
+    onset of the first change of every node. Unchanged nodes are hollow.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def plot_changes(detector: FittedDetector, axes: Any = None) -> Any:
 
 
 def standardised(values: FloatArray) -> FloatArray:
-    """Every node shifted and scaled by its own mean and spread, shape (n_times, n_nodes)."""
+    """Standardise every node by its own mean and spread, shape (n_times, n_nodes)."""
     spread = values.std(axis=0)
     return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
@@ -130,21 +130,19 @@ def _draw_panel(ax: Any, detector: FittedDetector) -> None:
         extent=(0, len(values), values.shape[1] - 0.5, -0.5),
     )
     for event in detector.events_:
-        ax.axvline(event.step, color=INK, linewidth=1.2)
+        ax.axvline(event.step, color=style.INK, linewidth=1.2)
     ax.set_ylabel("node")
-    ax.set_title(
-        f"{detector.feature_names_in_[0]}, every node in its own units", loc="left", fontsize=11
-    )
+    style.set_heading(ax, f"{detector.feature_names_in_[0]}, every node in its own units")
 
 
 def _draw_scan(ax: Any, detector: FittedDetector) -> None:
-    ax.plot(detector.scan_times_, detector.statistic_, color=INK, linewidth=1.0)
-    ax.axhline(1.0, color=TARGET_COLOUR, linewidth=1.0, linestyle="--")
+    ax.plot(detector.scan_times_, detector.statistic_, color=style.INK, linewidth=1.0)
+    ax.axhline(1.0, color=style.TARGET_COLOUR, linewidth=1.0, linestyle="--")
     for event in detector.events_:
-        ax.axvline(event.step, color=INK, linewidth=1.2, alpha=0.4)
+        ax.axvline(event.step, color=style.INK, linewidth=1.2, alpha=0.4)
     ax.set_xlim(0, len(detector.panel_))
     ax.set_ylim(bottom=0)
-    ax.set_title("Scan, in units of the threshold", loc="left", fontsize=11)
+    style.set_heading(ax, "Scan, in units of the threshold")
     ax.set_xlabel("step" if detector.times_ is None else "time")
     if detector.times_ is not None:
         times = detector.times_
@@ -152,7 +150,7 @@ def _draw_scan(ax: Any, detector: FittedDetector) -> None:
             lambda value, _: str(times[int(value)]) if 0 <= value < len(times) else ""
         )
         ax.tick_params(axis="x", labelsize=8)
-    without_frame(ax, "right", "top")
+    style.without_frame(ax, "right", "top")
 
 
 def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
@@ -160,21 +158,21 @@ def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
     positions = layout.positions
     first = first_onsets(detector)
     changed = ~np.isnan(first)
-    size = float(np.clip(6000 / len(positions), 10, 80))
+    size = node_size(len(positions))
     draw_edges(ax, positions[layout.edges])
-    ax.scatter(*positions[~changed].T, s=size, facecolors="white", edgecolors=FAINT, linewidths=1.0)
+    ax.scatter(
+        *positions[~changed].T, s=size, facecolors="white", edgecolors=style.FAINT, linewidths=1.0
+    )
     if changed.any():
         points = ax.scatter(
             *positions[changed].T,
             c=first[changed],
-            cmap=SEQUENTIAL,
+            cmap=style.SEQUENTIAL,
             s=size,
-            edgecolors=INK,
+            edgecolors=style.INK,
             linewidths=0.6,
             zorder=3,
         )
-        bar = ax.figure.colorbar(points, ax=ax, orientation="horizontal", shrink=0.7, pad=0.03)
-        bar.set_label("step")
-        bar.outline.set_visible(False)
+        style.colour_bar(points, ax, "step", orientation="horizontal", shrink=0.7, pad=0.03)
     finish_map(ax, detector.graph_, positions)
-    ax.set_title("First onset" if changed.any() else "No change", loc="left", fontsize=11)
+    style.set_heading(ax, "First onset" if changed.any() else "No change")

@@ -1,6 +1,6 @@
-"""Features as pictures show them: which one, in original units, over which range.
+"""Features as figures show them: by column, in original units, over the range of the data.
 
-A category is one column here, as people know it, and has a most frequent level.
+A category is one column here, not one indicator for each level.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphratio.plotting.style import FittedModel, in_original_units
 
 
 def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Names of the columns that the features came from, and the levels of those that have any."""
+    """Names of the columns of the data, and the levels of each; a number has none."""
     if model.encoding_ is None:
         names = [str(name) for name in model.feature_names_in_]
         return names, [()] * len(names)
@@ -28,7 +28,7 @@ def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def feature_column(model: FittedModel, feature: str | int | None) -> int:
-    """Position of a column by its name or number; the first for None."""
+    """Position of a column given by name or number; None is the first."""
     names = columns_of(model)[0]
     if feature is None:
         return 0
@@ -74,9 +74,9 @@ def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
 def axis_of(
     values: FloatArray, levels: tuple[str, ...], count: int, logarithmic: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Where a curve along a column is drawn, and what the column is there.
+    """Horizontal positions of a curve along a column, and the value of the column at each.
 
-    Levels have both their ends, so that a curve is level over each of them.
+    Every level has two positions, its ends, so that the curve is flat over it.
 
     Examples
     --------
@@ -93,14 +93,14 @@ def axis_of(
 def points_along(
     encoding: Encoding | None, centre: FloatArray, column: int, along: FloatArray
 ) -> FloatArray:
-    """Points with one column varied and the others at a centre, as a model takes them."""
+    """Points in the model's features that vary one column and hold the others at a centre."""
     points = np.tile(centre, (len(along), 1))
     points[:, column] = along
     return points if encoding is None else encoding.expand(points)
 
 
 def in_columns(samples: NodeSamples) -> NodeSamples:
-    """Return the samples with every category as one column, the number of its level.
+    """Return the samples with every category as one column that holds the number of the level.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def in_columns(samples: NodeSamples) -> NodeSamples:
 
 
 def typical_values(values: FloatArray, levels: Sequence[tuple[str, ...]]) -> FloatArray:
-    """Median of every column, and of categories the most frequent level, shape (n_columns,).
+    """Median of every number and most frequent level of every category, shape (n_columns,).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The graph with its nodes coloured by how much they changed."""
+"""Maps of the graph: nodes coloured by divergence, or by the p-values of a test."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_flag, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
-from graphratio.plotting.labels import place_labels
+from graphratio.plotting import style
+from graphratio.plotting.labels import label_nodes
 from graphratio.plotting.layout import node_layout
-from graphratio.plotting.style import FAINT, INK, SEQUENTIAL, FittedModel, new_axes, without_frame
 
-# The scale reaches at least this far, so that noise in an unchanged network stays pale.
+# The colour scale ends here or above, so that noise in an unchanged network stays pale.
 _SMALLEST_TOP = 0.1
 
-# How many times wider than high a map may be.
+# The scale of p-values runs from 1 down to this value or below.
+_SMALLEST_DRAWN = 1e-3
+
+# Largest ratio of width to height of a map.
 _LONGEST_MAP = 5
 
 
 def plot_graph(
-    model: FittedModel,
+    model: style.FittedModel,
     ax: Any = None,
     *,
     names: Mapping[Label, str] | None = None,
@@ -33,9 +36,9 @@ def plot_graph(
 ) -> Any:
     """Draw the graph, every node coloured by its divergence.
 
-    The scale of colours starts at 0, no change, and reaches at least 0.1. Nodes are at their
-    coordinates if the graph has two of them, and otherwise where its edges suggest. Nodes whose
-    divergence is undefined are hollow.
+    The colour scale starts at 0, no change, and ends at 0.1 or above. Nodes are drawn at their
+    coordinates if the graph has two of them, and otherwise according to its edges. Nodes with an
+    undefined divergence are hollow.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def plot_graph(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     names : mapping of label to str, optional
-        What to call nodes in the picture; default their labels.
+        Names of nodes in the figure; default their labels.
     edges : bool, default True
     n_labels : int, default 8
         How many of the most changed nodes to name; fewer where there is no room.
@@ -69,26 +72,99 @@ def plot_graph(
     ax, positions = begin_map(graph, ax, edges=edges)
     _draw_nodes(ax, positions, model)
     finish_map(ax, graph, positions)
-    ax.set_title(
-        f"Change at {graph.n_nodes} nodes, from reference to target", loc="left", fontsize=11
+    style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
+    # Only nodes that changed at all: a name draws the eye.
+    order = np.argsort(-np.nan_to_num(model.divergence_, nan=-np.inf), kind="stable")
+    chosen = [int(i) for i in order[:n_labels] if model.divergence_[i] > 0]
+    label_nodes(ax, positions, chosen, model.nodes_, names)
+    return ax
+
+
+def plot_significance(
+    result: Any,
+    ax: Any = None,
+    *,
+    names: Mapping[Label, str] | None = None,
+    edges: bool = True,
+    n_labels: int = 8,
+) -> Any:
+    """Draw the outcome of a test on the graph.
+
+    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and those
+    with the smallest p-values are named. Nodes that lack a sample are hollow.
+
+    Parameters
+    ----------
+    result : TwoSampleResult
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    names : mapping of label to str, optional
+    edges : bool, default True
+    n_labels : int, default 8
+        How many of the rejected nodes to name; fewer where there is no room.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_integer(n_labels, "n_labels", low=0)
+    ax, positions = begin_map(result.graph, ax, edges=edges)
+    tested, rejected = result.tested, result.rejected
+    size = node_size(len(positions))
+    strength = -np.log10(result.adjusted_p_value)
+    top = max(float(strength.max()), -np.log10(_SMALLEST_DRAWN))
+    colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
+    kept = tested & ~rejected
+    points = ax.scatter(
+        *positions[kept].T,
+        c=strength[kept],
+        s=size,
+        edgecolors=style.FAINT,
+        linewidths=0.5,
+        zorder=3,
+        **colours,
     )
-    place_labels(ax, positions, _most_changed(model, names or {}, n_labels))
+    ax.scatter(
+        *positions[rejected].T,
+        c=strength[rejected],
+        s=1.6 * size,
+        edgecolors=style.INK,
+        linewidths=1.6,
+        zorder=4,
+        label=f"changed, at level {result.level:g}",
+        **colours,
+    )
+    if not tested.all():
+        _draw_missing(ax, positions[~tested], size)
+    if rejected.any() or not tested.all():
+        ax.legend(loc="best", fontsize=8.5, frameon=False)
+    finish_map(ax, result.graph, positions)
+    label = "adjusted p-value" if result.correction else "p-value"
+    ticks = np.arange(0, int(top) + 1)
+    bar = style.colour_bar(points, ax, label, 0.025)
+    bar.set_ticks(ticks, labels=[f"{10.0**-tick:g}" for tick in ticks])
+    exploratory = " (exploratory)" if result.null == "global" else ""
+    changed = f"{result.n_rejected} of {int(tested.sum())} nodes changed{exploratory}"
+    style.set_heading(ax, changed)
+    order = np.lexsort((-result.statistic, result.p_value))
+    chosen = [int(v) for v in order if rejected[v]][:n_labels]
+    label_nodes(ax, positions, chosen, result.nodes, names)
     return ax
 
 
 def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
-    """Axes with the edges of a graph, and where its nodes go, shape (n_nodes, 2)."""
+    """Axes with the edges of a graph, and the positions of its nodes, shape (n_nodes, 2)."""
     layout = node_layout(graph)
     positions = layout.positions
-    if ax is None:
-        ax = new_axes(_figure_size(positions))
+    width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
+    ax = style.axes_or_new(ax, (8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))))
     if check_flag(edges, "edges"):
         draw_edges(ax, positions[layout.edges])
     return ax, positions
 
 
 def finish_map(ax: Any, graph: Graph, positions: FloatArray) -> None:
-    """Scale the axes: degrees on a globe, nothing around a drawing."""
+    """Scale the axes: with degrees on a globe, without a frame around a drawing."""
     ax.margins(0.06)
     if graph.metric == "haversine":
         _as_map(ax, positions)
@@ -97,7 +173,7 @@ def finish_map(ax: Any, graph: Graph, positions: FloatArray) -> None:
     if graph.coordinates is None:
         ax.set_xticks([])
         ax.set_yticks([])
-        without_frame(ax, "left", "right", "top", "bottom")
+        style.without_frame(ax, "left", "right", "top", "bottom")
 
 
 def node_size(n_nodes: int) -> float:
@@ -105,23 +181,16 @@ def node_size(n_nodes: int) -> float:
     return float(np.clip(6000 / n_nodes, 10, 80))
 
 
-def _figure_size(positions: FloatArray) -> tuple[float, float]:
-    width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
-    return 8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))
-
-
 def draw_edges(ax: Any, segments: FloatArray) -> None:
     """Draw edges as faint lines, from an array of shape (n_edges, 2, 2)."""
     collections = import_optional("matplotlib.collections", "plot", "plotting")
-    # Many edges on top of each other would hide the nodes' neighbourhoods behind a grey patch.
+    # Many edges on top of each other would merge into a grey patch.
     alpha = float(np.clip(60 / max(len(segments), 1) ** 0.5 / 5, 0.15, 0.8))
-    lines = collections.LineCollection(
-        segments, colors=FAINT, linewidths=0.7, alpha=alpha, zorder=1
-    )
-    ax.add_collection(lines)
+    how = {"colors": style.FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
+    ax.add_collection(collections.LineCollection(segments, **how))
 
 
-def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
+def _draw_nodes(ax: Any, positions: FloatArray, model: style.FittedModel) -> None:
     known = ~np.isnan(model.divergence_)
     size = node_size(len(positions))
     values = model.divergence_[known]
@@ -131,29 +200,26 @@ def _draw_nodes(ax: Any, positions: FloatArray, model: FittedModel) -> None:
     points = ax.scatter(
         *positions[known][order].T,
         c=values[order],
-        cmap=SEQUENTIAL,
+        cmap=style.SEQUENTIAL,
         vmin=0.0,
         vmax=top,
         s=size,
-        edgecolors=INK,
+        edgecolors=style.INK,
         linewidths=0.5,
         zorder=3,
     )
     if not known.all():
-        draw_missing(ax, positions[~known], size)
+        _draw_missing(ax, positions[~known], size)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
-    bar = ax.figure.colorbar(points, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
-    bar.set_label(f"{model.divergence_name_} divergence\n(0 = no change)")
-    bar.outline.set_visible(False)
+    style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
 
 
-def draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
-    """Draw nodes that lack a sample as open circles."""
+def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
     ax.scatter(
         *positions.T,
         s=size,
         facecolors="white",
-        edgecolors=FAINT,
+        edgecolors=style.FAINT,
         linewidths=1.2,
         zorder=2,
         label="a sample is missing",
@@ -161,9 +227,9 @@ def draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
 
 
 def _as_map(ax: Any, positions: FloatArray) -> None:
-    """Degrees on the axes, and a degree of longitude as long as it is in the middle.
+    """Label the axes in degrees, and scale longitudes as at the middle latitude.
 
-    A belt that would be a mere line at this scale fills the height it has.
+    A belt that would shrink to a line at this scale fills the height of the axes.
     """
     middle = np.radians((positions[:, 1].min() + positions[:, 1].max()) / 2)
     shrinkage = max(float(np.cos(middle)), 0.1)
@@ -172,22 +238,13 @@ def _as_map(ax: Any, positions: FloatArray) -> None:
         ax.set_aspect(1 / shrinkage)
     ax.xaxis.set_major_formatter(lambda value, _: _degrees((value + 180) % 360 - 180, "E", "W"))
     ax.yaxis.set_major_formatter(lambda value, _: _degrees(value, "N", "S"))
-    ax.tick_params(labelsize=8.5, color=FAINT)
+    ax.tick_params(labelsize=8.5, color=style.FAINT)
     ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
     ax.set_axisbelow(True)
-    without_frame(ax, "left", "right", "top", "bottom")
+    style.without_frame(ax, "left", "right", "top", "bottom")
 
 
 def _degrees(value: float, positive: str, negative: str) -> str:
     if value in (0, -180):
         return f"{abs(value):g}°"
     return f"{abs(value):g}°{positive if value > 0 else negative}"
-
-
-def _most_changed(
-    model: FittedModel, names: Mapping[Label, str], count: int
-) -> list[tuple[int, str]]:
-    # Only nodes that changed at all: a name draws the eye.
-    order = np.argsort(-np.nan_to_num(model.divergence_, nan=-np.inf), kind="stable")
-    chosen = [int(i) for i in order[:count] if model.divergence_[i] > 0]
-    return [(i, str(names.get(model.nodes_[i], model.nodes_[i]))) for i in chosen]

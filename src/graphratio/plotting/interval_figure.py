@@ -1,4 +1,4 @@
-"""How sure: bounds of all nodes, and a ratio along a line with its interval."""
+"""Figures of uncertainty: gains and bounds of all nodes, and a ratio with its interval."""
 
 from __future__ import annotations
 
@@ -6,16 +6,55 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.typing import FloatArray
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    REFERENCE_COLOUR,
-    TARGET_COLOUR,
-    most_of,
-    new_axes,
-    without_frame,
-)
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.plotting import style
+
+
+def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
+    """Draw the gains of all nodes from smallest to largest, with intervals.
+
+    Parameters
+    ----------
+    gain, half_width : ndarray of shape (n_nodes,)
+        Nodes with NaN are left out.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = plot_gains(np.array([0.3, -0.1]), np.array([0.1, 0.2]))
+    >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
+    ['helped (1)', 'unclear (1)']
+    """
+    ax = style.axes_or_new(ax, (7.0, 3.5))
+    order = _ranked(gain)
+    place, gain, half_width = np.arange(len(order)), gain[order], half_width[order]
+    for label, colour, chosen in [
+        ("hurt", style.TARGET_COLOUR, gain < -half_width),
+        ("unclear", style.FAINT, np.abs(gain) <= half_width),
+        ("helped", style.REFERENCE_COLOUR, gain > half_width),
+    ]:
+        if chosen.any():
+            ax.errorbar(
+                place[chosen],
+                gain[chosen],
+                half_width[chosen],
+                fmt="o",
+                markersize=3,
+                linewidth=0.8,
+                color=colour,
+                label=f"{label} ({int(chosen.sum())})",
+            )
+    _finish_ranked(ax, gain - half_width, gain + half_width)
+    ax.set_xlabel("nodes, from smallest to largest gain")
+    ax.set_ylabel("lower held-out loss than alone")
+    ax.legend(frameon=False, loc="upper left")
+    return ax
 
 
 def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax: Any = None) -> Any:
@@ -24,7 +63,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     Parameters
     ----------
     lower, fitted : ndarray of shape (n_nodes,)
-        NaN where there is no bound; those are left out.
+        Nodes with NaN are left out.
     interval : ndarray of shape (n_nodes, 2)
     ax : matplotlib Axes, optional
 
@@ -41,28 +80,38 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     >>> ax.lines[0].get_label()
     'fitted, with interval'
     """
-    if ax is None:
-        ax = new_axes((7.0, 3.5))
-    known = np.flatnonzero(np.isfinite(lower))
-    order = known[np.argsort(lower[known], kind="stable")]
+    ax = style.axes_or_new(ax, (7.0, 3.5))
+    order = _ranked(lower)
     place = np.arange(len(order))
-    ax.vlines(place, *interval[order].T, color=FAINT, linewidth=0.8)
-    ax.plot(place, fitted[order], "o", markersize=3, color=FAINT, label="fitted, with interval")
+    ax.vlines(place, *interval[order].T, color=style.FAINT, linewidth=0.8)
+    ax.plot(
+        place, fitted[order], "o", markersize=3, color=style.FAINT, label="fitted, with interval"
+    )
     above = lower[order] > 0
     for chosen, colour, what in [
-        (~above, REFERENCE_COLOUR, "not above 0"),
-        (above, TARGET_COLOUR, "above 0"),
+        (~above, style.REFERENCE_COLOUR, "not above 0"),
+        (above, style.TARGET_COLOUR, "above 0"),
     ]:
         label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
         ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
-    ax.axhline(0, color=INK, linewidth=0.8)
-    if len(order):
-        most_of(ax, *interval[order].T)
+    _finish_ranked(ax, *interval[order].T)
     ax.set_xlabel("nodes, from smallest to largest bound")
     ax.set_ylabel("divergence")
-    without_frame(ax, "top", "right")
     ax.legend(edgecolor="none", framealpha=0.8, loc="upper left", fontsize="small")
     return ax
+
+
+def _ranked(values: FloatArray) -> IntArray:
+    """Positions of the finite values, from smallest to largest."""
+    known = np.flatnonzero(np.isfinite(values))
+    return np.asarray(known[np.argsort(values[known], kind="stable")])
+
+
+def _finish_ranked(ax: Any, low: FloatArray, high: FloatArray) -> None:
+    ax.axhline(0, color=style.INK, linewidth=0.8)
+    if len(low):
+        style.most_of(ax, low, high)
+    style.without_frame(ax, "top", "right")
 
 
 def plot_band(
@@ -78,7 +127,7 @@ def plot_band(
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
-        With several features, the distance from the first point is what is drawn along.
+        With several features the horizontal axis is the distance from the first point.
     names : tuple of str
     ratio, low, high : ndarray of shape (n_points,)
     ax : matplotlib Axes, optional
@@ -96,8 +145,7 @@ def plot_band(
     >>> ax.get_xlabel()
     'speed'
     """
-    if ax is None:
-        ax = new_axes((6.0, 3.5))
+    ax = style.axes_or_new(ax, (6.0, 3.5))
     single = points.shape[1] == 1
     along = points[:, 0] if single else np.linalg.norm(points - points[0], axis=1)
     order = np.argsort(along, kind="stable")
@@ -105,15 +153,15 @@ def plot_band(
         along[order],
         low[order],
         high[order],
-        color=REFERENCE_COLOUR,
+        color=style.REFERENCE_COLOUR,
         alpha=0.25,
         linewidth=0,
         label="interval of its expectation",
     )
-    ax.plot(along[order], ratio[order], color=REFERENCE_COLOUR, label="estimated ratio")
-    ax.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+    ax.plot(along[order], ratio[order], color=style.REFERENCE_COLOUR, label="estimated ratio")
+    ax.axhline(1, color=style.INK, linewidth=0.8, linestyle="--")
     ax.set_xlabel(names[0] if single else "distance from the first point")
     ax.set_ylabel("ratio = target / reference")
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
     ax.legend(frameon=False)
     return ax

@@ -1,18 +1,18 @@
-"""Text next to points, where it covers neither other text nor the picture's edge."""
+"""Labels next to points that overlap neither each other nor the edge of the figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.plotting.style import INK
 
-# Directions from the point, and which corner of the text is nearest to it: 0 for its left or
-# lower side, 1 for its right or upper side.
+# Direction from the point to the text, and the point of the text that is placed there: 0 is its
+# left or lower side, 1 its right or upper side.
 _PLACES = (
     ((1.0, 0.0), (0.0, 0.5)),
     ((-1.0, 0.0), (1.0, 0.5)),
@@ -23,21 +23,22 @@ _PLACES = (
     ((-0.7, 0.7), (1.0, 0.0)),
     ((-0.7, -0.7), (1.0, 1.0)),
 )
-# Distances from the point in typographic points; all but the first come with a leader line.
+# Distances from the point in typographic points; all but the first get a leader line.
 _DISTANCES = (6.0, 18.0, 32.0)
 _FONT_SIZE = 8.5
 
 
-def place_labels(ax: Any, points: FloatArray, texts: Sequence[tuple[int, str]]) -> None:
-    """Write texts beside their points, the first ones first; what finds no room is left out.
+def label_nodes(
+    ax: Any,
+    points: FloatArray,
+    chosen: Iterable[int],
+    nodes: Sequence[Label],
+    names: Mapping[Label, str] | None,
+) -> None:
+    """Write the names of the chosen nodes beside them, in order; those without room are left out.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        With everything else drawn already.
-    points : ndarray of shape (n, 2)
-        All points, which labels avoid to cover.
-    texts : sequence of (position in points, text)
+    Everything else must be drawn already. Labels avoid all points, shape (n_nodes, 2). A node
+    without a name gets its label.
     """
     figure = ax.figure
     figure.draw_without_rendering()
@@ -45,7 +46,8 @@ def place_labels(ax: Any, points: FloatArray, texts: Sequence[tuple[int, str]]) 
     frame = _corners(ax.get_window_extent())
     unit = figure.dpi / 72
     taken = np.empty((0, 2, 2))
-    for index, text in texts:
+    for index in chosen:
+        text = str((names or {}).get(nodes[index], nodes[index]))
         size = _extent(ax, text)
         best, lowest = None, np.inf
         for shift, box in _candidates(pixels[index], size, unit):
@@ -73,7 +75,7 @@ def _extent(ax: Any, text: str) -> FloatArray:
 def _candidates(
     point: FloatArray, size: FloatArray, unit: float
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Shifts from the point, and the boxes in pixels that the text would fill."""
+    """Shifts from the point in typographic points, and the box of the text in pixels."""
     for distance in _DISTANCES:
         for direction, anchor in _PLACES:
             shift = distance * np.array(direction)
@@ -82,7 +84,7 @@ def _candidates(
 
 
 def _cost(box: FloatArray, pixels: FloatArray, taken: FloatArray, frame: FloatArray) -> float:
-    """How bad a place is: infinite over other text or the edge, else by points it covers."""
+    """Number of points that a box covers; infinite if it overlaps other text or the edge."""
     inside = (box[0] >= frame[0]).all() and (box[1] <= frame[1]).all()
     if not inside or _overlaps(box, taken[:, 0], taken[:, 1], margin=3).any():
         return float("inf")
@@ -114,6 +116,6 @@ def _write(ax: Any, text: str, point: FloatArray, shift: FloatArray, corner: Flo
         va="bottom",
         zorder=4,
     )
-    # A rim in the colour of the ground keeps text readable over lines and points.
+    # A rim in the background colour keeps text readable over lines and points.
     effects = import_optional("matplotlib.patheffects", "plot", "plotting")
     label.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white", alpha=0.85)])

@@ -1,4 +1,4 @@
-"""Where the nodes are drawn: their coordinates, or a drawing of the graph that never varies."""
+"""Positions of the nodes: their coordinates, or a deterministic drawing of the graph."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 
-# Shortest paths are computed from this many nodes; more would not be seen.
+# Shortest paths are computed from this many nodes; more make no visible difference.
 N_PIVOTS = 50
-# Nodes push away this many of the nearest others.
+# Each node repels this many of its nearest others.
 N_REPELLED = 30
 N_STEPS = 60
 
@@ -31,9 +31,9 @@ class Layout:
     aspect : float
         Length of one unit of y on the screen in units of x.
     edges : ndarray of shape (n_drawn, 2)
-        Pairs of positions of nodes that are joined by a line.
+        Pairs of node positions that a line joins.
     caption : str
-        What the reader should know about the positions.
+        Says where the positions come from.
     """
 
     x: FloatArray
@@ -68,7 +68,7 @@ def node_layout(graph: Graph) -> Layout:
             "The positions come from the graph alone: nodes with few steps between them are "
             "close. Directions and distances have no other meaning."
             if graph.n_edges
-            else "There are neither coordinates nor edges: the nodes stand in the order given."
+            else "There are neither coordinates nor edges: the nodes are in the order given."
         )
         return Layout(xy[:, 0], xy[:, 1], "drawing", 1.0, edges, caption)
     if graph.metric == "haversine":
@@ -90,7 +90,7 @@ def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
 
 
 def _unrolled(longitude: FloatArray) -> FloatArray:
-    """Cut the globe where there are no nodes, not in the middle of them.
+    """Cut the globe in the widest gap between nodes.
 
     Examples
     --------
@@ -121,10 +121,10 @@ def _in_the_plane(coordinates: FloatArray) -> tuple[FloatArray, FloatArray, str]
 
 
 def draw(graph: Graph) -> FloatArray:
-    """Positions from the graph alone, shape (n_nodes, 2); the same in every run.
+    """Compute positions from the graph alone, shape (n_nodes, 2); the same in every run.
 
-    Every component is placed by its shortest paths and then relaxed by forces, and the
-    components are set side by side, the largest first, single nodes in a block of their own.
+    Every component is placed by its shortest paths and then relaxed by forces. The components
+    are set side by side, the largest first. Isolated nodes come last, in one block.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def draw(graph: Graph) -> FloatArray:
 
 
 def _draw_connected(adjacency: sparse.csr_array) -> FloatArray:
-    """Positions of a connected graph with edges of length about one."""
+    """Place a connected graph so that edges have length about one."""
     n = adjacency.shape[0]
     if n == 2:
         return np.array([[0.0, 0.0], [1.0, 0.0]])
@@ -169,7 +169,7 @@ def _draw_connected(adjacency: sparse.csr_array) -> FloatArray:
 
 
 def _pivot_distances(steps: sparse.csr_array) -> FloatArray:
-    """Steps from every node to some far apart ones, shape (n, n_pivots)."""
+    """Steps from every node to pivots that are far apart, shape (n, n_pivots)."""
     n = steps.shape[0]
     pivot = int(np.argmax(np.diff(steps.indptr)))
     columns: list[FloatArray] = []
@@ -183,9 +183,9 @@ def _pivot_distances(steps: sparse.csr_array) -> FloatArray:
 
 
 def _relaxed(xy: FloatArray, steps: sparse.csr_array) -> FloatArray:
-    """Let edges pull and near nodes push, in steps that shrink."""
+    """Let edges pull and near nodes push, in shrinking steps."""
     n = len(xy)
-    # Nodes at the same place would never part; a sunflower spiral is an offset without chance.
+    # Nodes at the same place would never separate; a spiral offsets them deterministically.
     angle = np.arange(n) * 2.399963
     xy = xy + 0.2 * np.column_stack([np.cos(angle), np.sin(angle)])
     ends = steps.tocoo()
@@ -207,7 +207,7 @@ def _relaxed(xy: FloatArray, steps: sparse.csr_array) -> FloatArray:
 
 
 def _oriented(centred: FloatArray, directions: FloatArray) -> FloatArray:
-    """Project, with signs fixed so that the drawing does not flip between machines."""
+    """Project, and fix the signs so that the drawing does not flip between machines."""
     xy = centred @ directions.T
     if xy.shape[1] == 1:
         xy = np.column_stack([xy[:, 0], np.zeros(len(xy))])
@@ -217,7 +217,7 @@ def _oriented(centred: FloatArray, directions: FloatArray) -> FloatArray:
 
 
 def _set_side_by_side(pieces: list[tuple[IntArray, FloatArray]], xy: FloatArray) -> None:
-    """Pack the pieces into rows about as wide as the largest piece or the square root of all."""
+    """Pack the pieces into rows as wide as the widest piece or the root of the total area."""
     boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
     width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
     left = top = height = 0.0

@@ -1,4 +1,4 @@
-"""The learned graph: which links were trusted, and which were cut."""
+"""The learned graph: links drawn by learned weight, cut links dotted."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.links import Links
+from graphratio.plotting import style
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
-from graphratio.plotting.labels import place_labels
-from graphratio.plotting.style import FAINT, INK, KIND_COLOURS, TARGET_COLOUR, FittedModel
+from graphratio.plotting.labels import label_nodes
 
-# A typical link is drawn this thick, a stronger one up to three times as much.
+# Width of a link that kept its weight; a strengthened one is up to three times as wide.
 _WIDTH = 0.7
 
 
 def plot_learned_graph(
-    model: FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
+    model: style.FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 
-    Links are the thicker the more of their weight they kept; those that were cut are dotted, and
-    their ends named where there is room. Nodes are coloured by kind of change if the model has
-    kinds.
+    A link is thicker if it kept more of its weight. Cut links are dotted, and their ends are
+    named where there is room. Nodes are coloured by kind of change if the model has kinds.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ def plot_learned_graph(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     names : mapping of label to str, optional
-        What to call nodes in the picture; default their labels.
+        Names of nodes in the figure; default their labels.
 
     Returns
     -------
@@ -59,13 +58,12 @@ def plot_learned_graph(
     cut = links.cut()
     ax, positions = begin_map(graph, ax, edges=False)
     _draw_links(ax, positions, links)
-    draw_kinds(ax, positions, model)
+    _draw_kinds(ax, positions, model)
     finish_map(ax, graph, positions)
-    said = f"{len(cut)} of {len(links.kept)} links were cut"
-    ax.set_title("The links as given" if links.as_given else said, loc="left", fontsize=11)
+    count = f"{len(cut)} of {len(links.kept)} links were cut"
+    style.set_heading(ax, "The links as given" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
-    called = [(i, str((names or {}).get(model.nodes_[i], model.nodes_[i]))) for i in ends]
-    place_labels(ax, positions, called)
+    label_nodes(ax, positions, ends, model.nodes_, names)
     return ax
 
 
@@ -76,19 +74,19 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
     gone[links.cut()] = True
     widths = _WIDTH * np.clip(links.kept, 0.2, 3.0)
     lines = collections.LineCollection(
-        segments[~gone], colors=FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
+        segments[~gone], colors=style.FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
     )
     ax.add_collection(lines)
     if gone.any():
         lines = collections.LineCollection(
-            segments[gone], colors=TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
+            segments[gone], colors=style.TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
         )
         lines.set_label("cut")
         ax.add_collection(lines)
 
 
-def draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
-    """Draw nodes coloured by kind of change, those that are unchanged white."""
+def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
+    """Draw nodes coloured by kind of change; unchanged nodes are white."""
     size = node_size(len(positions))
     kinds = np.asarray(getattr(model, "kinds_", np.full(len(positions), "")))
     found = sorted(set(kinds.tolist()), key=lambda kind: (kind == "unchanged", kind))
@@ -98,19 +96,13 @@ def draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
         ax.scatter(
             *positions[members].T,
             s=size,
-            color="white" if plain else KIND_COLOURS[number % len(KIND_COLOURS)],
-            edgecolors=INK,
+            color="white" if plain else style.KIND_COLOURS[number % len(style.KIND_COLOURS)],
+            edgecolors=style.INK,
             linewidths=0.5,
             zorder=3,
             label=f"{kind} ({members.sum()})" if kind else None,
         )
     handles, labels = ax.get_legend_handles_labels()
     if labels:
-        ax.legend(
-            handles,
-            labels,
-            fontsize=8.5,
-            frameon=False,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.0),
-        )
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(handles, labels, fontsize=8.5, frameon=False, **place)

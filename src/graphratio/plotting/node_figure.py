@@ -1,4 +1,4 @@
-"""One node: its two samples, and the ratio that was estimated from them."""
+"""One node: histograms of its two samples, and the estimated ratio."""
 
 from __future__ import annotations
 
@@ -10,39 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.alignment import as_samples
-from graphratio.plotting.columns import (
-    axis_of,
-    columns_of,
-    evenly,
-    feature_column,
-    in_columns,
-    points_along,
-    raw_samples,
-    takes_logarithm,
-    typical_values,
-)
-from graphratio.plotting.style import (
-    FAINT,
-    INK,
-    REFERENCE_COLOUR,
-    TARGET_COLOUR,
-    FittedModel,
-    new_axes,
-    without_frame,
-)
+from graphratio.plotting import columns, style
 
 _GRID_POINTS = 240
 _MOST_BINS = 50
 
-# Share of the data outside which a ratio rests on next to nothing.
+# Quantiles of the data; outside them a ratio rests on very few observations.
 _USUAL = (0.005, 0.995)
 
-# The scale of ratios reaches at least this far, so that small waves look small.
+# The scale of ratios ends here or above, so that small waves look small.
 _LOWEST_TOP = 2.0
 
 
 def plot_node(
-    model: FittedModel,
+    model: style.FittedModel,
     samples: Any,
     node: Label,
     feature: str | int | None = None,
@@ -51,27 +32,27 @@ def plot_node(
     reference_name: str = "reference",
     target_name: str = "target",
 ) -> Any:
-    """Draw the two samples of a node, and above them the estimated ratio of a feature.
+    """Draw the two samples of a node, and above them the estimated ratio along a feature.
 
-    The ratio = target / reference is shown over the range of the node's data, with 1, no
-    change, marked. It is dotted over the outer 1% of the data, where it rests on very few
-    observations and may leave the picture. Thin lines are the ratios of the node's neighbours
-    in the graph. With several features the others are held at the node's medians, categories
-    at the most frequent level.
+    The ratio = target / reference covers the range of the node's data. A dashed line marks 1, no
+    change. The ratio is dotted over the outer 1% of the data, where it rests on very few
+    observations and may leave the figure. Thin lines are the ratios of the node's neighbours in
+    the graph. Other features are held at the node's medians, categories at the most frequent
+    level.
 
     Parameters
     ----------
     model : fitted estimator
     samples : NodeSamples, or a tuple (reference, target)
-        What the model was fitted on, before or after `standardized`.
+        The data of the fit, before or after `standardized`.
     node : label
     feature : str or int, optional
         Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
-        Its lower part gets the histograms, its upper part becomes axes for the ratio. Default:
+        The histograms take the lower part; the upper part becomes axes for the ratio. Default:
         those of a new figure.
     reference_name, target_name : str
-        What to call the samples.
+        Names of the samples in the legend.
 
     Returns
     -------
@@ -92,32 +73,34 @@ def plot_node(
     """
     check_is_fitted(model, "divergence_")
     position = model.graph_.position(node)
-    names, levels = columns_of(model)
-    column = feature_column(model, feature)
-    data = in_columns(raw_samples(as_samples(samples), model))
+    names, levels = columns.columns_of(model)
+    column = columns.feature_column(model, feature)
+    data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
     reference, target = data.reference(node), data.target(node)
     both = np.vstack([reference, target])
     if not len(both):
         raise InputError(
             f"node {node!r} has no observations to draw", "Choose a node with at least one sample"
         )
-    logarithmic = takes_logarithm(model, column)
-    grid, along = axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
+    logarithmic = columns.takes_logarithm(model, column)
+    grid, along = columns.axis_of(both[:, column], levels[column], _GRID_POINTS, logarithmic)
     if levels[column]:
         bins, low, high = np.unique(grid), grid[0], grid[-1]
     else:
-        bins = evenly(both[:, column], _n_bins(both[:, column]) + 1, logarithmic)
+        n_bins = int(np.clip(2 * np.cbrt(len(both)), 5, _MOST_BINS))
+        bins = columns.evenly(both[:, column], n_bins + 1, logarithmic)
         low, high = np.quantile(both[:, column], _USUAL)
-    if ax is None:
-        ax = new_axes((7.0, 4.8))
+    ax = style.axes_or_new(ax, (7.0, 4.8))
     upper = _upper_part(ax)
     _draw_histograms(
         ax,
         bins,
-        (reference[:, column], reference_name, REFERENCE_COLOUR),
-        (target[:, column], target_name, TARGET_COLOUR),
+        (reference[:, column], reference_name, style.REFERENCE_COLOUR),
+        (target[:, column], target_name, style.TARGET_COLOUR),
     )
-    points = points_along(model.encoding_, typical_values(both, levels), column, along)
+    points = columns.points_along(
+        model.encoding_, columns.typical_values(both, levels), column, along
+    )
     _draw_ratios(upper, model, grid, points, (low, high), position)
     if logarithmic:
         ax.set_xscale("log")
@@ -127,17 +110,13 @@ def plot_node(
     name, others = names[column], len(names) > 1
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
     divergence = model.divergence_[position]
-    said = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
-    upper.set_title(f"{node}: {model.divergence_name_} divergence {said}", loc="left", fontsize=11)
+    shown = "undefined" if np.isnan(divergence) else f"{divergence:.3g}"
+    style.set_heading(upper, f"{node}: {model.divergence_name_} divergence {shown}")
     return ax
 
 
-def _n_bins(values: FloatArray) -> int:
-    return int(np.clip(2 * np.cbrt(len(values)), 5, _MOST_BINS))
-
-
 def _upper_part(ax: Any) -> Any:
-    """Cut off the upper half of axes as axes of their own with the same horizontal scale."""
+    """Turn the upper half of axes into axes with the same horizontal scale."""
     whole = ax.get_subplotspec()
     if whole is not None:
         above, below = whole.subgridspec(2, 1, height_ratios=(1.1, 1), hspace=0.1)
@@ -156,26 +135,24 @@ def _draw_histograms(ax: Any, bins: FloatArray, *samples: tuple[FloatArray, str,
     for values, name, colour in samples:
         if not len(values):
             continue
-        share = np.full(len(values), 100 / len(values))
+        how = {"weights": np.full(len(values), 100 / len(values)), "color": colour}
         label = f"{name} (n = {len(values)})"
-        ax.hist(values, bins, weights=share, color=colour, alpha=0.3)
-        ax.hist(
-            values, bins, weights=share, color=colour, histtype="step", linewidth=1.4, label=label
-        )
+        ax.hist(values, bins, alpha=0.3, **how)
+        ax.hist(values, bins, histtype="step", linewidth=1.4, label=label, **how)
     ax.set_ylabel("% of the sample")
     ax.legend(frameon=False, fontsize=8.5)
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
 
 
 def _draw_ratios(
     ax: Any,
-    model: FittedModel,
+    model: style.FittedModel,
     grid: FloatArray,
     points: FloatArray,
     usual: tuple[float, float],
     position: int,
 ) -> None:
-    """Ratios of the node and, thin, of its neighbours; dotted where data are few."""
+    """Draw the ratios of the node and, as thin lines, of its neighbours."""
     node, graph = model.nodes_[position], model.graph_
     start, end = graph.adjacency.indptr[position : position + 2]
     neighbours = [model.nodes_[i] for i in graph.adjacency.indices[start:end]]
@@ -184,21 +161,19 @@ def _draw_ratios(
     for number, other in enumerate(neighbours):
         ratio = model.predict(points, node=other)
         count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
+        label = count if number == 0 else None
         ax.plot(
-            grid[inside],
-            ratio[inside],
-            color=FAINT,
-            linewidth=0.7,
-            alpha=0.7,
-            label=count if number == 0 else None,
+            grid[inside], ratio[inside], color=style.FAINT, linewidth=0.7, alpha=0.7, label=label
         )
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
-    ax.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
+    ax.axhline(1.0, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
     if not inside.all():
-        ax.plot(grid, ratio, color=INK, linewidth=1.2, linestyle=":", label="outer 1% of the data")
-    ax.plot(grid[inside], ratio[inside], color=INK, linewidth=2.0, label=str(node))
+        ax.plot(
+            grid, ratio, color=style.INK, linewidth=1.2, linestyle=":", label="outer 1% of the data"
+        )
+    ax.plot(grid[inside], ratio[inside], color=style.INK, linewidth=2.0, label=str(node))
     ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
     ax.set_ylabel("target / reference")
     ax.legend(frameon=False, fontsize=8.5)
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")

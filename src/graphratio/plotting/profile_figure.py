@@ -1,4 +1,4 @@
-"""The profiles that the ratios of all nodes are made of, and where they occur."""
+"""The profiles that the nodes share, each with a map of its coordinates."""
 
 from __future__ import annotations
 
@@ -12,49 +12,38 @@ from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
-from graphratio.plotting.columns import (
-    axis_of,
-    columns_of,
-    evenly,
-    feature_column,
-    in_columns,
-    points_along,
-    raw_samples,
-    takes_logarithm,
-    typical_values,
-)
+from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, finish_map, node_size
-from graphratio.plotting.style import DIVERGING, FAINT, INK, FittedModel, without_frame
 
 _POINTS = 200
 _POINTS_IN_PLANE = 60
 
-# Curves cover the data but for this share at either end.
-_OUTER = 0.005
+# Curves cover the data between these quantiles.
+_USUAL = (0.005, 0.995)
 
-# Ratios in a plane are coloured from 1 / this to this.
+# In a plane the colours run from 1 / this ratio to this ratio.
 _LARGEST = 4.0
 
 
 def plot_profiles(
-    model: FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
+    model: style.FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
 ) -> np.ndarray:
     """Draw the profiles of a model, each with a map of where it occurs.
 
-    On the left the ratio of a node that has this profile alone, as strongly as the nodes that
-    use it do on average; with two features over their plane, otherwise along one of them. On
-    the right the coordinates of the nodes: how much of the profile each has, 0 being no change.
+    The left column shows the ratio of a node that has only this profile, with the mean
+    coordinate of the nodes that use it: over the plane of two features, and otherwise along one
+    feature. The right column shows the coordinate of every node; 0 is no change.
 
     Parameters
     ----------
     model : fitted ProfileGRULSIF
     samples : NodeSamples, or a tuple (reference, target)
-        What the model was fitted on, before or after `standardized`.
+        The data of the fit, before or after `standardized`.
     feature : str or int, optional
-        Along which feature, the others at their medians; default both of two, and otherwise the
-        first.
+        Feature to draw along, with the others at their medians. Default: the plane if there are
+        two features, and otherwise the first.
     most : int, default 3
-        How many profiles to draw, the most used first.
+        Largest number of profiles to draw, the most used first.
 
     Returns
     -------
@@ -74,8 +63,8 @@ def plot_profiles(
     check_is_fitted(model, "profiles_")
     fitted: Any = model
     count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
-    data = in_columns(raw_samples(as_samples(samples), model))
-    column = feature_column(model, feature)
+    data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
+    column = columns.feature_column(model, feature)
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
     _, axes = pyplot.subplots(
         count, 2, figsize=(10.5, 3.6 * count), squeeze=False, layout="constrained",
@@ -86,33 +75,31 @@ def plot_profiles(
             _draw_plane(left, fitted, data, k)
         else:
             _draw_curve(left, fitted, data, k, column)
-        left.set_title(f"Profile {k + 1}", loc="left", fontsize=11)
+        style.set_heading(left, f"Profile {k + 1}")
         _draw_coordinates(right, fitted, k)
     return np.asarray(axes)
 
 
 def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
-    """Ratio of a node with one profile, at the mean coordinate of those who use it."""
+    """Ratio of a node that has one profile only, with the mean coordinate of its users."""
     used = model.coordinates_[:, k]
     total = float(np.square(used).sum())
-    # Weighted by use, so that the nodes without it do not count.
+    # Weighted by the squared coordinate, so that nodes that do not use it do not count.
     typical = float((used**3).sum()) / total if total > 0 else 0.0
     ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, k]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
 
 
-def _usual_range(data: NodeSamples, column: int, count: int, logarithmic: bool) -> FloatArray:
-    return evenly(np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER)), count, logarithmic)
-
-
 def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
-    names, levels = columns_of(model)
-    logarithmic = takes_logarithm(model, column)
-    usual = np.quantile(data.values[:, column], (_OUTER, 1 - _OUTER))
-    grid, along = axis_of(usual, levels[column], _POINTS, logarithmic)
-    points = points_along(model.encoding_, typical_values(data.values, levels), column, along)
-    ax.axhline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
-    ax.plot(grid, _alone(model, points, k), color=INK, linewidth=2)
+    names, levels = columns.columns_of(model)
+    logarithmic = columns.takes_logarithm(model, column)
+    usual = np.quantile(data.values[:, column], _USUAL)
+    grid, along = columns.axis_of(usual, levels[column], _POINTS, logarithmic)
+    points = columns.points_along(
+        model.encoding_, columns.typical_values(data.values, levels), column, along
+    )
+    ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    ax.plot(grid, _alone(model, points, k), color=style.INK, linewidth=2)
     if logarithmic:
         ax.set_xscale("log")
     if levels[column]:
@@ -121,27 +108,26 @@ def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> 
     name = names[column]
     ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
     ax.set_ylabel("target / reference")
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
-    log = [takes_logarithm(model, column) for column in (0, 1)]
-    x, y = (_usual_range(data, column, _POINTS_IN_PLANE, log[column]) for column in (0, 1))
+    log = [columns.takes_logarithm(model, column) for column in (0, 1)]
+    usual = np.quantile(data.values, _USUAL, axis=0).T
+    x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
     image = ax.pcolormesh(
-        x, y, ratio, cmap=DIVERGING, norm=norm, shading="gouraud", rasterized=True
+        x, y, ratio, cmap=style.DIVERGING, norm=norm, shading="gouraud", rasterized=True
     )
     for scale, setter in zip(log, (ax.set_xscale, ax.set_yscale), strict=True):
         setter("log" if scale else "linear")
     ax.set_xlabel(str(model.feature_names_in_[0]))
     ax.set_ylabel(str(model.feature_names_in_[1]))
-    bar = ax.figure.colorbar(image, ax=ax, extend="both", ticks=[0.25, 0.5, 1, 2, 4], format="%g")
-    bar.ax.minorticks_off()
-    bar.set_label("target / reference")
-    bar.outline.set_visible(False)
+    how: dict[str, Any] = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
+    style.colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 
 
 def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
@@ -152,16 +138,14 @@ def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
     points = ax.scatter(
         *positions[order].T,
         c=values[order],
-        cmap=DIVERGING,
+        cmap=style.DIVERGING,
         vmin=-top,
         vmax=top,
         s=node_size(len(positions)),
-        edgecolors=INK,
+        edgecolors=style.INK,
         linewidths=0.5,
         zorder=3,
     )
     finish_map(ax, model.graph_, positions)
-    ax.set_title("where it occurs", loc="left", fontsize=11)
-    bar = ax.figure.colorbar(points, ax=ax)
-    bar.set_label("coordinate (0 = no change)")
-    bar.outline.set_visible(False)
+    style.set_heading(ax, "where it occurs")
+    style.colour_bar(points, ax, "coordinate (0 = no change)")

@@ -1,4 +1,4 @@
-"""How the hyperparameters were chosen: the scores of the candidates, with the choice marked."""
+"""Scores of the candidates of a selection, with the choice marked."""
 
 from __future__ import annotations
 
@@ -10,27 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray
-from graphratio.plotting.style import (
-    INK,
-    REFERENCE_COLOUR,
-    SEQUENTIAL,
-    TARGET_COLOUR,
-    FittedModel,
-    new_axes,
-    without_frame,
-)
+from graphratio.plotting import style
 
-# Which two of the varying hyperparameters span the picture, first choice first.
+# The first two of these that vary span the figure.
 _AXES = ("graph_penalty", "node_penalty", "bandwidth", "n_profiles", "n_rounds")
 
 
-def plot_selection(model: FittedModel, ax: Any = None) -> Any:
+def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
     """Draw the scores of the cross-validation, with the choice marked.
 
-    Every cell is a pair of candidates, coloured by how much its held-out loss exceeds the best
-    one; other hyperparameters are held at their chosen values. With a single one that varies, its
-    scores are a line. For estimators that choose at every node by itself, cells count the nodes
-    that chose them.
+    Every cell is a pair of candidates. Its colour shows how much its held-out loss exceeds the
+    best one; the other hyperparameters are held at their chosen values. If only one varies, its
+    scores are a line. If every node chose for itself, a cell counts the nodes that chose it.
 
     Parameters
     ----------
@@ -60,8 +51,7 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
             "nothing was selected: bandwidth and penalties were given as numbers",
             "Leave one of them out, or pass several candidates, and fit again",
         )
-    if ax is None:
-        ax = new_axes((6.6, 4.4))
+    ax = style.axes_or_new(ax, (6.6, 4.4))
     if "node" in results:
         _draw_counts(ax, model, results)
         return ax
@@ -75,7 +65,7 @@ def plot_selection(model: FittedModel, ax: Any = None) -> Any:
     else:
         _draw_surface(ax, results, here, (varying[0], varying[1]), chosen)
     fixed = ", ".join(f"{_words(name)} {value:.3g}" for name, value in held.items())
-    ax.set_title(f"Cross-validation at {fixed}", loc="left", fontsize=11)
+    style.set_heading(ax, f"Cross-validation at {fixed}")
     return ax
 
 
@@ -95,13 +85,13 @@ def _draw_surface(
     scores = np.full((len(y), len(x)), np.nan)
     scores[row, column] = results["mean_score"][here]
     excess = np.nanmax(results["mean_score"]) - scores
-    # Losses of weak penalties can be a thousand times worse; a logarithm shows both ends.
+    # Weak penalties can lose a thousand times as much; a logarithmic scale shows both ends.
     positive = excess[excess > 0]
     low = float(positive.min()) if positive.size else 1e-3
     high = max(float(np.nanmax(excess)), 1.0001 * low)
     norm = colors.LogNorm(low, high)
     image = ax.imshow(
-        np.maximum(excess, low), cmap=SEQUENTIAL, norm=norm, origin="lower", aspect="auto"
+        np.maximum(excess, low), cmap=style.SEQUENTIAL, norm=norm, origin="lower", aspect="auto"
     )
     _write_cells(ax, scores, norm(np.maximum(excess, low)), "{:.4g}")
     best = tuple(
@@ -110,33 +100,24 @@ def _draw_surface(
     )
     _frame_cell(ax, best)
     _name_cells(ax, names, (x, y))
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
-    bar.set_label("held-out loss above the best\n(cells: score, framed: chosen)")
-    bar.outline.set_visible(False)
+    style.colour_bar(
+        image, ax, "held-out loss above the best\n(cells: score, framed: chosen)", 0.03
+    )
 
 
 def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -> None:
     for i, j in np.argwhere(np.isfinite(values)):
-        ax.text(
-            j,
-            i,
-            form.format(values[i, j]),
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            color="white" if darkness[i, j] > 0.5 else INK,
-        )
+        colour = "white" if darkness[i, j] > 0.5 else style.INK
+        text = form.format(values[i, j])
+        ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
 
 
 def _frame_cell(ax: Any, cell: tuple[int, ...]) -> None:
     patches = import_optional("matplotlib.patches", "plot", "plotting")
     corner = (cell[0] - 0.5, cell[1] - 0.5)
-    # Orange stands out from every colour of the scale; the frame must not be cut at the rim.
-    ax.add_patch(
-        patches.Rectangle(
-            corner, 1, 1, fill=False, edgecolor=TARGET_COLOUR, linewidth=3, clip_on=False, zorder=5
-        )
-    )
+    # Orange stands out from every colour of the scale. The axes must not clip the frame.
+    how = {"fill": False, "clip_on": False, "zorder": 5}
+    ax.add_patch(patches.Rectangle(corner, 1, 1, edgecolor=style.TARGET_COLOUR, linewidth=3, **how))
 
 
 def _name_cells(ax: Any, names: tuple[str, str], grids: tuple[FloatArray, FloatArray]) -> None:
@@ -144,7 +125,7 @@ def _name_cells(ax: Any, names: tuple[str, str], grids: tuple[FloatArray, FloatA
         axis.set_ticks(range(len(grid)), [f"{value:.3g}" for value in grid])
         axis.set_label_text(_words(name))
     ax.tick_params(length=0)
-    without_frame(ax, "left", "right", "top", "bottom")
+    style.without_frame(ax, "left", "right", "top", "bottom")
 
 
 def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> None:
@@ -153,8 +134,10 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
     folds = [key for key in results if key.startswith("fold_")]
     for number, key in enumerate(folds):
         label = f"each of {len(folds)} folds" if number == 0 else None
-        ax.plot(x, results[key][order], color=REFERENCE_COLOUR, alpha=0.3, lw=0.8, label=label)
-    ax.plot(x, mean, color=INK, linewidth=2, marker="o", markersize=4, label="mean")
+        ax.plot(
+            x, results[key][order], color=style.REFERENCE_COLOUR, alpha=0.3, lw=0.8, label=label
+        )
+    ax.plot(x, mean, color=style.INK, linewidth=2, marker="o", markersize=4, label="mean")
     at = int(np.flatnonzero(x == chosen)[0])
     ax.plot(
         x[at],
@@ -163,7 +146,7 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
         markersize=10,
         markerfacecolor="none",
         linestyle="none",
-        markeredgecolor=TARGET_COLOUR,
+        markeredgecolor=style.TARGET_COLOUR,
         markeredgewidth=2.5,
         label="chosen",
     )
@@ -172,11 +155,11 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
     ax.set_xlabel(_words(name))
     ax.set_ylabel("held-out score (higher is better)")
     ax.legend(frameon=False, fontsize=8.5)
-    without_frame(ax, "top", "right")
+    style.without_frame(ax, "top", "right")
 
 
 def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
-    """Number of nodes that chose each candidate, where every node chose for itself."""
+    """Count the nodes that chose each candidate, where every node chose for itself."""
     penalties = np.unique(results["node_penalty"])
     n_nodes = len(model.nodes_)
     widths = results["bandwidth"].reshape(n_nodes, -1, len(penalties))[:, :, 0]
@@ -185,7 +168,7 @@ def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
     counts = np.zeros((widths.shape[1], len(penalties)))
     np.add.at(counts, (width, penalty), 1)
     image = ax.imshow(
-        counts, cmap=SEQUENTIAL, vmin=0, vmax=counts.max(), origin="lower", aspect="auto"
+        counts, cmap=style.SEQUENTIAL, vmin=0, vmax=counts.max(), origin="lower", aspect="auto"
     )
     _write_cells(ax, counts, counts / counts.max(), "{:.0f}")
     shared = np.all(widths == widths[0])
@@ -193,7 +176,5 @@ def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
     _name_cells(ax, ("node_penalty", "bandwidth"), (penalties, widths[0] if shared else relative))
     if not shared:
         ax.set_ylabel("bandwidth / middle candidate of the node")
-    ax.set_title(f"Chosen at each of {n_nodes} nodes by itself", loc="left", fontsize=11)
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0.0, 0.03, 1.0)))
-    bar.set_label("number of nodes")
-    bar.outline.set_visible(False)
+    style.set_heading(ax, f"Chosen at each of {n_nodes} nodes by itself")
+    style.colour_bar(image, ax, "number of nodes", 0.03)

@@ -1,4 +1,4 @@
-"""What the pictures share: the model they need, colours, new axes, original units."""
+"""Shared by all figures: the model they draw, colours, axes, headings, colour bars."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.scaling import Scaling
 
-# Told apart by readers with any kind of colour vision, and by their lightness in print.
+# Readers with any kind of colour vision can tell these apart; in print they differ in lightness.
 REFERENCE_COLOUR = "#0072b2"
 TARGET_COLOUR = "#d55e00"
 INK = "#222222"
 FAINT = "#9a9a9a"
-# Light for little, dark for much.
+# Light for small values, dark for large ones.
 SEQUENTIAL = "YlGnBu"
-# Light in the middle, for what can go either way.
+# Light in the middle, for values of both signs.
 DIVERGING = "RdBu_r"
 KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 
 
 class FittedModel(Protocol):
-    """The part of a fitted estimator that pictures look at."""
+    """The attributes of a fitted estimator that figures use."""
 
     nodes_: tuple[Label, ...]
     graph_: Graph
@@ -41,11 +41,27 @@ class FittedModel(Protocol):
         """Ratio = target / reference at given points."""
 
 
-def new_axes(size: tuple[float, float]) -> Any:
-    """Axes of a new figure of the given size in inches."""
+def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the given axes; for None, those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
     _, ax = pyplot.subplots(figsize=size, layout="constrained", facecolor="white")
     return ax
+
+
+def set_heading(ax: Any, text: str) -> None:
+    """Write the title of axes, flush left."""
+    ax.set_title(text, loc="left", fontsize=11)
+
+
+def colour_bar(mappable: Any, ax: Any, label: str, width: float | None = None, **how: Any) -> Any:
+    """Add a colour bar: of the given share of the axes' width outside them, or beside them."""
+    place = {"ax": ax} if width is None else {"cax": ax.inset_axes((1.02, 0.0, width, 1.0))}
+    bar = ax.figure.colorbar(mappable, **place, **how)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    return bar
 
 
 def in_original_units(values: FloatArray, scaling: Scaling | None) -> FloatArray:
@@ -57,13 +73,13 @@ def in_original_units(values: FloatArray, scaling: Scaling | None) -> FloatArray
 
 
 def without_frame(ax: Any, *sides: str) -> None:
-    """Take away sides of the frame."""
+    """Hide sides of the frame."""
     for side in sides:
         ax.spines[side].set_visible(False)
 
 
 def most_of(ax: Any, low: FloatArray, high: FloatArray) -> None:
-    """Show where most of many intervals lie, so that a few wide ones do not hide the rest."""
+    """Scale the axis to most of the intervals, so that a few wide ones do not hide the rest."""
     ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
     room = 0.5 * (ends[1] - ends[0])
     shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))

@@ -1,6 +1,6 @@
-"""How strongly and how often GRULSIF reweights edges, chosen on held-out data.
+"""Choice of the graph penalty and the rounds of reweighting edges in GRULSIF.
 
-The weights are learned again inside every training fold.
+Held-out data decide; every training fold learns its own weights.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from graphratio.solvers.adaptive import adaptive_rounds
 
 MOST_ROUNDS = 3
 
-# Powers of ten by which the graph penalty may change, the ridge staying as it is.
+# The graph penalty changes by at most this many powers of ten; the ridge stays.
 WIDEST = 4
 
 
 @dataclass(frozen=True)
 class AdaptiveChoice:
-    """Penalties and the number of rounds; none if reweighting does not help."""
+    """Penalties and the number of rounds; 0 rounds if reweighting does not help."""
 
     graph_penalty: float
     node_penalty: float
@@ -33,7 +33,7 @@ class AdaptiveChoice:
 def choose_adaptive(
     folds: Folds, graph: Graph, graph_penalty: float, node_penalty: float
 ) -> AdaptiveChoice:
-    """Search the strength of the graph penalty and the number of rounds."""
+    """Search the graph penalty and the number of rounds."""
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
     axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE)
     ridge = graph_penalty * node_penalty
@@ -43,13 +43,7 @@ def choose_adaptive(
         losses = []
         for fold in folds:
             path = adaptive_rounds(
-                fold.train,
-                graph,
-                lam,
-                ridge / lam,
-                MOST_ROUNDS,
-                SOLVE_TOLERANCE,
-                SOLVE_ITERATIONS,
+                fold.train, graph, lam, ridge / lam, MOST_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)

@@ -1,13 +1,13 @@
-"""Choosing bandwidth, graph penalty and node penalty by cross-validation.
+"""Selection of bandwidth, graph penalty and node penalty by cross-validation.
 
-The paper's model selection procedure: every sample of every node is split into folds. For each
-candidate the problem is solved on all folds but one, and the loss is evaluated on that one. The
-candidate with the smallest mean loss over nodes and folds wins.
+The paper's procedure splits every sample of every node into folds. For each candidate it solves
+the problem on all folds but one and evaluates the loss on that one. The candidate with the
+smallest mean loss over nodes and folds wins.
 
-For one bandwidth the features are evaluated once, and the moments are summed once over all
+For each bandwidth the features are computed once, and the moments are summed once over all
 observations and once over each fold; training moments are their difference. All pairs of
-penalties are solved together, with the economies of `fold_fits`. The final fit makes none of
-these economies.
+penalties are solved together, with the shortcuts of `fold_fits`. The final fit takes none of
+these shortcuts.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ TIE_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The outcome.
+    """The chosen hyperparameters, and the scores of all candidates.
 
     Attributes
     ----------
     bandwidth, graph_penalty, node_penalty : float
-        The chosen ones.
     results : dict of str to ndarray of shape (n_candidates,)
         Columns bandwidth, graph_penalty, node_penalty, mean_score, fold_0_score, ...,
         rank; scores are minus the mean loss over nodes, so higher is better.
     notes : list of str
-        Where the choice sits on the edge of a grid.
+        One for every choice at the edge of its grid.
     """
 
     bandwidth: float
@@ -68,10 +67,10 @@ def select(
     candidates : Candidates
     progress : bool
     max_memory : int, optional
-        Bytes that the selection may take; more is an error.
+        Refuse a selection that needs more bytes.
     penalty_scale : float
-        Graph penalties are multiplied by this in the solves, but reported without it: for
-        samples that are a part of the nodes the candidates are meant for.
+        Factor of the graph penalties in the solves; the reported ones do not include it. Needed
+        if the samples cover only a part of the nodes that the candidates are meant for.
     """
     lam, gam = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
@@ -91,7 +90,7 @@ def select(
 
 
 def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
-    """Memory of the selection: features, sums of all and of a fold, and iterates."""
+    """Memory of features, sums over all observations and over a fold, and iterates."""
     n_rows, m = data.psi.shape
     n_nodes = len(data.sizes)
     entries = 2 * n_rows * m + 7 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
@@ -101,11 +100,8 @@ def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
 def best_candidate(candidates: Candidates, scores: FloatArray) -> Selection:
     """Pick the candidate with the best mean score; among ties the most regularised.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    scores : ndarray of shape (n_bandwidths, n_pairs, n_folds)
-        NaN in folds in which no node has both samples.
+    `scores` has shape (n_bandwidths, n_pairs, n_folds), with NaN in folds in which no node has
+    both samples.
     """
     flat = mean_over_folds(scores).ravel()
     triples = list(product(candidates.bandwidth, zip(*candidates.pairs, strict=True)))
@@ -113,7 +109,7 @@ def best_candidate(candidates: Candidates, scores: FloatArray) -> Selection:
     lam = np.array([pair[0] for _, pair in triples])
     gam = np.array([pair[1] for _, pair in triples])
     tied = flat >= flat.max() - TIE_TOLERANCE * abs(flat.max())
-    # More regularisation first: the larger ridge, then the stronger graph, then the wider kernel.
+    # Order by regularisation: by ridge, then by graph penalty, then by bandwidth.
     order = np.lexsort((bandwidth, lam, lam * gam))
     best = int(order[tied[order]][-1])
     columns = {"bandwidth": bandwidth, "graph_penalty": lam, "node_penalty": gam}
@@ -127,12 +123,8 @@ def score_table(
 ) -> dict[str, FloatArray]:
     """Columns of `cv_results_`: settings, mean score, scores of the folds, rank.
 
-    Parameters
-    ----------
-    columns : dict of str to ndarray of shape (n_candidates,)
-    scores : ndarray of shape (n_candidates, n_folds)
-    chosen : int
-        The candidate that gets rank 1, also where it is tied with others.
+    `scores` has shape (n_candidates, n_folds). The candidate `chosen` gets rank 1, also if it
+    ties with others.
     """
     mean = mean_over_folds(scores)
     results = {**columns, "mean_score": mean}

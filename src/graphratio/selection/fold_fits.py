@@ -1,9 +1,9 @@
-"""The engine of all fits on folds: data split once, nodes coupled in some way, held-out losses.
+"""The engine of all fits on folds: split data, couplings of the nodes, held-out losses.
 
 Selections, searches, bounds and comparisons all fit on some folds and evaluate on others. They
-share the economies that are made here, and two rules:
+share the shortcuts of this module and two rules:
 
-- precision: single, or double where the weights of the graph are too uneven for it;
+- precision: single, or double if the weights of the graph are too uneven;
 - empty folds: a fold in which no node has both samples has the loss NaN, and means over folds
   leave it out.
 
@@ -28,8 +28,9 @@ from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, row_weights
 from graphratio.moments.losses import moment_losses
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, selection_precision, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 
@@ -37,7 +38,7 @@ from graphratio.solvers.bases import Basis
 SOLVE_TOLERANCE = 1e-3
 SOLVE_ITERATIONS = 200
 
-# Directions that carry a smaller share of the second moment are left out.
+# Directions with a smaller share of the second moment are dropped.
 FEATURE_FLOOR = 1e-6
 
 # Whitening threshold.
@@ -46,7 +47,7 @@ RANK_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples split into folds, and how their features are made.
+    """Samples split into folds, and the recipe of their features.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class Split:
     dtype: type[np.floating] = np.float32
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
-        """Features of one bandwidth, and their moments, ready to be split by folds."""
+        """Features of one bandwidth, and their moments by fold."""
         features = NystromMap.build(self.kernel, self.dictionary, float(bandwidth), RANK_TOLERANCE)
         sizes = self.samples.sizes
         weights = row_weights(sizes, self.alpha)
@@ -81,13 +82,13 @@ class Split:
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
-    """Single precision, unless the weights of one of the graphs are too uneven for it."""
+    """Single precision, or double if the weights of one of the graphs are too uneven."""
     uneven = any(selection_precision(graph) is np.float64 for graph in graphs)
     return np.float64 if uneven else np.float32
 
 
 def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
-    """Mean over the nodes that a fold has both samples of, shape (C,); NaN if it has none."""
+    """Mean over the nodes that have both samples in the fold, shape (C,); NaN without any."""
     if not held_out.complete.any():
         return np.full(theta.shape[1], np.nan)
     losses = moment_losses(held_out, np.ascontiguousarray(theta))
@@ -115,12 +116,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Neighbours in a graph are fitted together; without edges every node by itself.
-
-    Attributes
-    ----------
-    graph : Graph
-    """
+    """Fit neighbours in a graph together; without edges fit every node by itself."""
 
     graph: Graph
 
@@ -151,9 +147,8 @@ class SharedFit:
 
 
 def _averaged(moments: Moments) -> Moments:
-    """All nodes as one, each with the same weight."""
-    n_complete = max(int(moments.complete.sum()), 1)
-    share = len(moments.complete) / n_complete
+    """Average over the complete nodes, as the moments of a single node."""
+    share = len(moments.complete) / max(int(moments.complete.sum()), 1)
     second = moments.second.mean()[np.newaxis] * share
     first = moments.first.mean(axis=0, keepdims=True) * share
     return Moments(

@@ -1,12 +1,10 @@
-"""The limit of as many profiles as features: every node a ratio of its own, as in GRULSIF.
+"""The limit of as many profiles as features: every node has its own ratio, as in GRULSIF.
 
-Where nodes do not share a few kinds of change, profiles would blur what they do not share.
-Penalties are given by what they mean for a node, as in `solvers.profiles`:
+If nodes do not share a few kinds of change, profiles would blur their differences. Penalties are
+in the units of a node's data, as in `solvers.alternating`, and vary independently:
 
-    strength = lam N (mean degree)     against the data of the node
+    strength = lam N (mean degree)
     ridge    = lam gam N
-
-and varied independently of each other.
 """
 
 from __future__ import annotations
@@ -25,25 +23,16 @@ from graphratio.selection.search import Axis, Trial
 STRENGTHS = 10.0 ** np.arange(-2, 3)
 RIDGES = 10.0 ** np.arange(-6, 0)
 
-# How often a grid is extended where the best candidate is at its end.
+# A grid is extended at most this often while the best candidate is at its end.
 EXTENSIONS = 4
 
-# Share of the loss by which an extension must lower it.
+# An extension must lower the loss by this share.
 SETTLED = 1e-3
 
 
 @dataclass(frozen=True)
 class FullRank:
-    """The best candidate.
-
-    Attributes
-    ----------
-    strength, ridge : float
-    trial : Trial
-        Its held-out losses.
-    tried : dict of (strength, ridge) to Trial
-        All candidates.
-    """
+    """The best candidate and its trial, and all tried candidates (strength, ridge)."""
 
     strength: float
     ridge: float
@@ -51,7 +40,7 @@ class FullRank:
     tried: dict[tuple[float, float], Trial]
 
     def penalties(self, graph: Graph) -> tuple[float, float]:
-        """Graph and node penalty as GRULSIF takes them."""
+        """Graph and node penalty of GRULSIF."""
         lam, gam = as_penalties(graph, np.array([self.strength]), np.array([self.ridge]))
         return float(lam[0]), float(gam[0])
 
@@ -82,7 +71,7 @@ def as_penalties(
 def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis) -> FullRank:
     """Search the two penalties on grids that grow while the best is at their ends.
 
-    Candidates that were given are taken as they are.
+    Given candidates are not extended.
     """
     strengths = strength.values if strength.given else STRENGTHS
     ridges = ridge.values if ridge.given else RIDGES
@@ -94,7 +83,7 @@ def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis
         losses = _losses(folds, coupling, np.array(new))
         tried |= {pair: Trial(found[np.newaxis]) for pair, found in zip(new, losses, strict=True)}
         candidate = min(tried, key=lambda pair: tried[pair].loss)
-        # Towards infinity the loss settles; there is no point in following it.
+        # Towards infinity the loss settles, so do not follow it.
         if not tried[candidate].loss < loss - SETTLED * abs(loss):
             break
         best, loss = candidate, tried[candidate].loss
@@ -109,7 +98,7 @@ def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis
 
 
 def _extended(grid: FloatArray, best: float) -> FloatArray:
-    """Two more candidates beyond an end that is the best."""
+    """Add two candidates beyond an end of the grid if the best is there."""
     step = grid[1] / grid[0]
     if best == grid[0]:
         return np.concatenate([grid[0] / step ** np.array([2.0, 1.0]), grid])

@@ -1,4 +1,4 @@
-"""The candidates of a selection: the paper's grids, and those that users give."""
+"""The candidates of a selection: the paper's grids, or those of the user."""
 
 from __future__ import annotations
 
@@ -16,23 +16,17 @@ from graphratio.data.graph import Graph
 NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
 GRAPH_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
 
-# Nodes that a selection looks at by default. The paper's grid for the graph penalty is meant for
-# graphs of up to this size.
+# A selection uses at most this many nodes by default. The paper's grid for the graph penalty is
+# meant for graphs of up to this size.
 SELECTION_NODES = 2000
 
-# Beyond these a sum of penalty and data is one of the two, or out of range.
+# Outside this range a sum of penalty and data rounds to one of the two, or overflows.
 PENALTY_SPAN = (1e-15, 1e15)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every combination of these three is tried.
-
-    Attributes
-    ----------
-    bandwidth, graph_penalty, node_penalty : ndarray
-        In increasing order.
-    """
+    """Candidates in increasing order; every combination is tried."""
 
     bandwidth: FloatArray
     graph_penalty: FloatArray
@@ -49,7 +43,7 @@ class Candidates:
 
 
 def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:
-    """Candidates of a hyperparameter: the default for None, one for a number, or those given.
+    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
 
     Examples
     --------
@@ -70,7 +64,7 @@ def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArra
 
 
 def default_graph_penalties(graph: Graph) -> FloatArray:
-    """The paper's candidates divided by the mean degree; without edges there is one, as in POOL.
+    """The paper's candidates divided by the mean degree; without edges only 1, as in POOL.
 
     The data term is a mean over nodes. Beyond 2,000 nodes the candidates therefore shrink with
     the number of nodes, which keeps the balance between data and graph at a node.
@@ -87,7 +81,7 @@ def default_graph_penalties(graph: Graph) -> FloatArray:
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:
-    """Number of nodes that a selection looks at: a default, all, or the number asked for.
+    """Number of nodes that a selection uses: the default, all, or the requested number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Training and held-out moments of every fold, for one bandwidth at a time."""
+"""Training and held-out moments of every fold, by bandwidth, kept while memory allows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from graphratio.selection.fold_fits import Split
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.edges import Edges
 
-# Entries of the second moments of all folds that are kept between visits, 1 GB.
+# Entries of second moments that are kept between visits: 1 GB.
 LARGEST_KEPT = 2**28
 
-# More profiles than a search will ask for; all are found at once.
+# The first profiles are computed at once, up to this number; a search needs fewer.
 MOST_PROFILES = 12
 
 
 class FoldProblems:
-    """One fold of one bandwidth: the problem on the others, and what is held out."""
+    """One fold of one bandwidth: the problem of the other folds, and the held-out moments."""
 
     def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
         self.train, self.held_out = train, held_out
@@ -28,7 +28,7 @@ class FoldProblems:
         self._starts: dict[bool, FloatArray] = {}
 
     def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
-        """Profiles to begin with, shape (m, n_profiles); see `first_profiles`."""
+        """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
         if smooth not in self._starts:
             most = min(MOST_PROFILES, *self.train.first.shape)
             self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
@@ -40,12 +40,11 @@ class FoldProblems:
 
 
 class Folds:
-    """All folds of one bandwidth; where they would not fit into memory, made at every visit."""
+    """All folds of one bandwidth; made again at every visit if they do not fit into memory."""
 
     def __init__(self, data: FoldedMoments, n_folds: int, edges: Edges) -> None:
         self.data, self.n_folds, self.edges = data, n_folds, edges
-        n_features = data.psi.shape[1]
-        self.size = n_folds * edges.n_nodes * n_features**2
+        self.size = n_folds * edges.n_nodes * data.psi.shape[1] ** 2
         self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
 
     def _made(self) -> Iterator[FoldProblems]:
@@ -57,7 +56,7 @@ class Folds:
 
 
 class HeldOutData:
-    """Folds of all bandwidths; those of the last bandwidths visited are kept."""
+    """Folds of all bandwidths; those of the latest bandwidths are kept."""
 
     def __init__(self, split: Split, edges: Edges) -> None:
         self.split, self.edges = split, edges

@@ -1,17 +1,16 @@
-"""Kinds of change: nodes grouped by their coordinates, "unchanged" being the origin.
+"""Kinds of change: nodes grouped by their coordinates; the origin is "unchanged".
 
 Symbols
 -------
 C           coordinates of the nodes, shape (n_nodes, r); the origin is the ratio 1
 K           number of kinds besides "unchanged"
 
-K-means with one centre held at the origin. How many kinds there are is decided on held-out
-data: in every training fold the nodes are grouped, each gets the ratio of its kind, and the
-number grows as long as one kind more, or two, lower the held-out loss by a standard error. A
-kind must beat the ratio 1 on held-out data, by a standard error and at most of its nodes;
-otherwise its nodes go to the nearest of the others or to "unchanged".
-Nodes near the origin that clearly beat it, together and each by itself, are "other": they
-changed, but like none of the kinds.
+The grouping is k-means with one centre fixed at the origin. Held-out data choose the number of
+kinds: in every training fold the nodes are grouped, and each gets the ratio of its kind. The
+number grows as long as one or two more kinds lower the held-out loss by a standard error. A kind
+must beat the ratio 1 on held-out data by a standard error, and at most of its nodes. Otherwise
+its nodes go to the nearest other kind or to "unchanged". Nodes near the origin that clearly beat
+the ratio 1, together and each by itself, are "other": they changed, but like none of the kinds.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ UNCHANGED = "unchanged"
 OTHER = "other"
 MOST_KINDS = 6
 
-# Share of the nodes of a kind that must be better off with it than with no change.
+# More than this share of the nodes of a kind must do better with it than with no change.
 MOST_NODES = 2 / 3
 
-# Standard errors by which nodes near "no change" must be better than it to count as changed.
+# Nodes near "no change" count as changed if they beat it by this many standard errors.
 CLEARLY = 3.0
 _ITERATIONS = 50
 
@@ -46,7 +45,7 @@ def group(coordinates: FloatArray, n_kinds: int) -> tuple[IntArray, FloatArray]:
     """
     centres: FloatArray = np.zeros((1, coordinates.shape[1]))
     for _ in range(n_kinds):
-        # The node farthest from all centres so far, then settle.
+        # Start from the node farthest from all centres, then iterate.
         far = _squared_distances(coordinates, centres).min(axis=1).argmax()
         centres = np.vstack([centres, coordinates[far]])
         centres = _settle(coordinates, centres)
@@ -87,12 +86,8 @@ def number_of_kinds(losses: Sequence[FloatArray]) -> int:
 def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarray:
     """Names of the kinds of all nodes, the largest kind first.
 
-    Parameters
-    ----------
-    coordinates : ndarray of shape (n_nodes, r)
-    n_kinds : int
-    gains : ndarray of shape (n_folds, n_nodes)
-        Held-out loss of the ratio 1 minus that of the fitted one; NaN where unknown.
+    `gains`, shape (n_folds, n_nodes), is the held-out loss of the ratio 1 minus that of the
+    fitted ratio; NaN where unknown.
 
     Examples
     --------
@@ -105,9 +100,9 @@ def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarra
     clear = _clear_by_itself(gains, by_node)
     kinds, centres = group(coordinates, n_kinds)
     while doubted := [
-        k for k in range(1, len(centres)) if not _believed(kinds == k, by_node, clear)
+        k for k in range(1, len(centres)) if not _credible(kinds == k, by_node, clear)
     ]:
-        # Its nodes may belong to a kind that is believed, so they are grouped once more.
+        # Its nodes may belong to a credible kind, so group them again.
         worst = min(doubted, key=lambda k: float(np.nansum(by_node[kinds == k])))
         centres = np.delete(centres, worst, axis=0)
         kinds = _squared_distances(coordinates, centres).argmin(axis=1)
@@ -115,26 +110,22 @@ def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarra
     sizes = np.bincount(kinds, minlength=len(centres))[1:]
     for number, k in enumerate(np.argsort(-sizes, kind="stable"), start=1):
         names[kinds == k + 1] = f"kind {number}"
-    # Where there are more ways to change than kinds, nodes near no change need not be unchanged.
+    # If there are more ways to change than kinds, nodes near "no change" may have changed.
     rest = names == UNCHANGED
     if _beats_no_change(by_node[rest], CLEARLY):
         names[rest & clear] = OTHER
     return names
 
 
-def _doubted(kinds: IntArray, n_centres: int, by_node: FloatArray, clear: BoolArray) -> list[int]:
-    return [k for k in range(1, n_centres) if not _believed(kinds == k, by_node, clear)]
+def _credible(members: BoolArray, by_node: FloatArray, clear: BoolArray) -> bool:
+    """Whether a kind beats no change on average and at most of its nodes.
 
-
-def _believed(members: BoolArray, by_node: FloatArray, clear: BoolArray) -> bool:
-    """Whether a kind beats no change: on average, and at most of its nodes.
-
-    Strongly and weakly changed neighbours of unchanged nodes make for a group in between that
-    gains on average, although most of its nodes are unchanged.
+    A group between changed and unchanged nodes can gain on average although most of its nodes
+    are unchanged.
     """
     gains = by_node[members & np.isfinite(by_node)]
     if len(gains) == 1:
-        return bool(clear[members].any())  # No others to compare with.
+        return bool(clear[members].any())  # A single node has no standard error.
     return _beats_no_change(gains) and float((gains > 0).mean()) > MOST_NODES
 
 
@@ -144,7 +135,7 @@ def _beats_no_change(gains: FloatArray, errors: float = 1.0) -> bool:
 
 
 def _clear_by_itself(gains: FloatArray, by_node: FloatArray) -> BoolArray:
-    """Nodes whose own gain is well above its spread over the folds."""
+    """True at nodes whose mean gain exceeds `CLEARLY` standard errors over the folds."""
     counted = np.isfinite(gains)
     number = counted.sum(axis=0)
     squares = np.where(counted, np.square(gains - by_node), 0.0).sum(axis=0)

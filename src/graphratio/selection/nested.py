@@ -1,13 +1,13 @@
-"""Ratios at observations that the fits have not seen, with nested selection.
+"""Held-out ratios with nested selection.
 
 Every sample of every node is split into folds. For fold k the model is fitted on the others and
-its ratios are evaluated at the observations of fold k. Hyperparameters are chosen without fold
-k too: by the losses of fits that leave out fold k and a second fold j, evaluated at fold j. The
-fit without j and k serves both, so the nested selection takes K (K - 1) / 2 fits of the whole
-grid instead of the K (K - 1) of a plain nesting. On many nodes two j for each k are enough,
-and K fits. All folds share nothing but the unlabelled points of the dictionary.
+its ratios are evaluated at the observations of fold k. The hyperparameters do not depend on fold
+k either: fits that leave out fold k and a second fold j are evaluated at fold j. The fit without
+j and k serves both, so the nested selection takes K (K - 1) / 2 fits of the whole grid instead
+of the K (K - 1) of plain nesting. With many nodes two j for each k are enough, which takes K
+fits. The folds share only the unlabelled points of the dictionary.
 
-Several ways of fitting run side by side, on the same folds and features.
+Several ways of fitting use the same folds and features.
 
 Symbols
 -------
@@ -33,10 +33,10 @@ from graphratio.moments.node_moments import Moments
 from graphratio.selection.fold_fits import Fit, Split, mean_losses
 from graphratio.selection.grids import Candidates
 
-# Beyond this many nodes a selection is sure enough with two inner folds instead of all.
+# Beyond this many nodes two inner folds are enough for a selection.
 MANY_NODES = 1_000
 
-Choice = tuple[float, float, float]
+Candidate = tuple[float, float, float]
 F = TypeVar("F", bound=Fit, covariant=True)
 
 
@@ -50,17 +50,17 @@ class Contender(Generic[F]):
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
-    """One fit on all folds but one, for those who need more of it than its ratios.
+    """One fit on all folds but one.
 
     Attributes
     ----------
     name : str
-        Of the contender.
+        Name of the contender.
     fold : int
-        The one left out.
+        The held-out fold.
     data : FoldedMoments
     train : Moments
-        Of the other folds.
+        Moments of the other folds.
     theta : ndarray of shape (n_nodes, m)
     graph_penalty, node_penalty : float
     """
@@ -76,7 +76,7 @@ class FoldFit:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Ratios of one contender at observations its fits have not seen.
+    """Held-out ratios of one contender.
 
     Attributes
     ----------
@@ -90,14 +90,14 @@ class HeldOut:
 
     ratios: FloatArray
     folds: IntArray
-    chosen: list[Choice]
+    chosen: list[Candidate]
     functions: list[tuple[NystromMap, FloatArray]]
 
 
 def draw_folds(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, by_node: bool
 ) -> IntArray:
-    """Fold of every observation; with `by_node` whole nodes are in one fold."""
+    """Fold of every observation; with `by_node` all observations of a node share a fold."""
     if not by_node:
         return assign_folds(samples, n_folds, random_state)
     position = random_state.permutation(samples.n_nodes)
@@ -111,16 +111,9 @@ def held_out_ratios(
     look: Callable[[FoldFit], None] | None = None,
     progress: bool = False,
 ) -> dict[str, HeldOut]:
-    """Fit in every way on all folds but one, for each fold, with nested selection.
+    """Fit every contender on all folds but one, for each fold, with nested selection.
 
-    Parameters
-    ----------
-    splits : list of Split
-        The same data, split anew for every repeat.
-    contenders : mapping of name to Contender
-    look : callable, optional
-        Called with every fit.
-    progress : bool
+    Each of `splits` splits the same data, one for every repeat. `look` is called with every fit.
     """
     grids = [contender.candidates.bandwidth for contender in contenders.values()]
     widths = np.unique(np.concatenate(grids))
@@ -142,7 +135,7 @@ def held_out_ratios(
 
 
 def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
-    """Mean loss of every pair of penalties without the fold that is left out, shape (K, C)."""
+    """Mean loss of every pair of penalties without the held-out fold, shape (K, C)."""
     lam, gam = contender.candidates.pairs
     total = np.zeros((n_folds, lam.size))
     held_out = [data.only(fold) for fold in range(n_folds)]
@@ -151,7 +144,7 @@ def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) 
         pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
     for j, k in pairs:
         theta = contender.fit.solve(data.without(j, k), lam, gam)
-        # An empty fold adds the same to all candidates: nothing.
+        # An empty fold adds zero to all candidates.
         total[k] += np.nan_to_num(mean_losses(held_out[j], theta))
         total[j] += np.nan_to_num(mean_losses(held_out[k], theta))
     return total * n_folds / (2 * len(pairs))
@@ -165,11 +158,11 @@ class _Round:
     contenders: Mapping[str, Contender[Fit]]
     look: Callable[[FoldFit], None] | None
     ratios: dict[str, FloatArray] = field(default_factory=dict)
-    chosen: dict[str, list[Choice]] = field(default_factory=dict)
+    chosen: dict[str, list[Candidate]] = field(default_factory=dict)
     functions: dict[tuple[str, int], tuple[NystromMap, FloatArray]] = field(default_factory=dict)
 
     def run(self, widths: FloatArray, bar: ProgressBar) -> None:
-        """Select, then fit and evaluate at what was selected."""
+        """Select, then fit and evaluate the selected candidates."""
         n_folds = self.split.n_folds
         self.ratios = {
             name: np.empty(self.split.samples.n_observations) for name in self.contenders
@@ -207,8 +200,8 @@ class _Round:
 
 def _best_of(
     candidates: Candidates, losses: Mapping[float, FloatArray], n_folds: int
-) -> list[Choice]:
-    """Best candidate for every left-out fold; losses have shape (K, C) for each bandwidth."""
+) -> list[Candidate]:
+    """Best candidate for every held-out fold, from losses (K, C) of each bandwidth."""
     lam, gam = candidates.pairs
     if len(candidates) == 1:
         return [(float(candidates.bandwidth[0]), float(lam[0]), float(gam[0]))] * n_folds

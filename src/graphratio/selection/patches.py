@@ -1,7 +1,7 @@
-"""A part of a large graph that looks like the whole: a few connected patches.
+"""A representative part of a large graph: a few connected patches.
 
-Hyperparameters of a large graph are chosen on a part of it. Nodes drawn one by one would have
-lost their neighbours; patches grown from a few places keep them, but for those at the rim.
+Hyperparameters of a large graph are chosen on a part of it. Nodes drawn one by one would lose
+their neighbours. Patches keep them, except at the rim.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from graphratio._utils.typing import BoolArray, IntArray
 from graphratio.data.graph import Graph
 
-# Patches that the nodes are spread over, so that no single region speaks for all.
+# Several patches, so that the part does not depend on a single region.
 N_PATCHES = 4
 
 
@@ -21,16 +21,8 @@ def choose_patches(
 ) -> IntArray:
     """Positions of about `n_nodes` nodes in connected patches, in increasing order.
 
-    Patches grow breadth-first from nodes drawn at random; where a component ends before a patch
-    is full, another one is begun.
-
-    Parameters
-    ----------
-    graph : Graph
-    n_nodes : int
-    start : ndarray of shape (graph.n_nodes,)
-        Nodes that a patch may begin with.
-    random_state : numpy Generator
+    Patches grow breadth-first from random nodes among those that `start` marks. If a component
+    ends before a patch is full, another patch begins.
 
     Examples
     --------

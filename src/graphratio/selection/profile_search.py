@@ -1,7 +1,7 @@
-"""Choosing rank, penalties, rounds and bandwidth of the profiles on held-out data.
+"""Choice of rank, penalties, rounds and bandwidth of the profiles on held-out data.
 
-Everything that is learned (profiles, edge weights, coordinates) is learned again inside every
-training fold; the held-out observations enter nothing but the loss.
+Every training fold learns its own profiles, edge weights and coordinates. The held-out
+observations enter only the loss.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from graphratio.selection.search import Axis, Point, Trial, advantage, search
 from graphratio.solvers.alternating import Profiles, rounds
 from graphratio.solvers.rotation import principal
 
-# Rounds tried when their number is to be chosen, and those tried where the last was the best.
+# Largest number of rounds tried, and the larger one tried if the last was the best.
 MOST_ROUNDS = 3
 MORE_ROUNDS = 6
 
-# Points that a search usually looks at, by which progress is measured.
+# Usual number of points of a search, for the progress bar.
 USUAL_POINTS = 50
 
 
@@ -37,9 +37,9 @@ class ProfileSettings:
     Attributes
     ----------
     n_profiles : int
-        0 if none are shared: every node has a ratio of its own.
+        0 if every node has its own ratio.
     graph_penalty, node_penalty : float
-        As in `solvers.profiles`: lam and rho.
+        The lam and rho of `solvers.alternating`.
     bandwidth : float
     n_rounds : int
     """
@@ -57,15 +57,9 @@ Row = tuple[ProfileSettings, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The outcome.
+    """The chosen settings, and a table of the scores of all candidates.
 
-    Attributes
-    ----------
-    settings : ProfileSettings
-    full_rank : FullRank or None
-        If a ratio of its own for every node was better than any number of profiles.
-    results : dict of str to ndarray of shape (n_candidates,)
-        Every candidate that was tried, with its scores.
+    `full_rank` is not None if separate ratios were better than any number of profiles.
     """
 
     settings: ProfileSettings
@@ -74,18 +68,18 @@ class Choice:
 
 
 class ProfileSelection:
-    """Held-out losses of settings.
+    """Search for the settings with the smallest held-out loss.
 
     Parameters
     ----------
     data : HeldOutData
     axes : sequence of Axis
-        Of the number of profiles, graph penalty, node penalty and bandwidth.
+        Number of profiles, graph penalty, node penalty and bandwidth.
     n_rounds : int or None
-        Fixed, or chosen from 0 to `MOST_ROUNDS`, or further if the last is the best.
+        None chooses from 0 to `MOST_ROUNDS`, or up to `MORE_ROUNDS` if the last is the best.
     adaptive : bool
     bar : ProgressBar
-        Advanced with every point that is tried.
+        Advances with every point.
     """
 
     def __init__(
@@ -102,20 +96,20 @@ class ProfileSelection:
         self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
 
     def choose(self, coupling: Coupling, *, or_full_rank: bool, without_graph: bool) -> Choice:
-        """Search, and compare with ratios that share no profiles.
+        """Search; with `or_full_rank` also try ratios that share no profiles.
 
-        With `without_graph` the graph must earn its place: unless it is better than none by a
-        standard error it is not used.
+        With `without_graph` the graph is used only if it is better than none by a standard error.
         """
         best, tried = search(self.axes, self._trial)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
             self.most_rounds = MORE_ROUNDS
-            # A stronger penalty may need more rounds to be of use.
+            # A stronger penalty may need more rounds to improve the loss.
             best, more = search(self._from(best, free=(1,)), self._trial)
             tried |= more
         if without_graph:
             best, tried = self._or_without_graph(best, tried)
-        settings = self._settings(best, self._round(tried[best]))
+        n_rounds = tried[best].best_round if self.n_rounds is None else self.n_rounds
+        settings = self._settings(best, n_rounds)
         rows = self._rows(tried)
         chosen, full = settings, None
         if or_full_rank:
@@ -127,7 +121,7 @@ class ProfileSelection:
         return Choice(settings, full, _table(rows, chosen))
 
     def choose_full_rank(self, coupling: Coupling) -> Choice:
-        """Let every node have a ratio of its own, at the best of all bandwidths."""
+        """Fit a separate ratio at every node, at the best of all bandwidths."""
         rows: list[Row] = []
         found: dict[float, FullRank] = {}
         for bandwidth in map(float, self.axes[3].values):
@@ -153,23 +147,23 @@ class ProfileSelection:
         return (best if gain > error else found), tried | more
 
     def _from(self, point: Point, free: tuple[int, ...]) -> list[Axis]:
-        """Axes that begin at a point; those that are not free hold it."""
+        """Axes that start at a point; the search may move along the free ones only."""
         return [
             replace(axis, start=at, stride=1, scanned=(), held=k not in free)
             for k, (axis, at) in enumerate(zip(self.axes, point, strict=True))
         ]
 
     def only(self) -> ProfileSettings:
-        """The settings, where each has a single candidate."""
+        """The settings if each has a single candidate."""
         return self._settings(tuple(axis.start for axis in self.axes), self.n_rounds or 0)
 
     def kinds(
         self, choice: ProfileSettings, full_rank: FullRank | None, coupling: Coupling
     ) -> tuple[int, FloatArray]:
-        """How many kinds of change the held-out data tell apart, and the gains of every node.
+        """Number of kinds of change that held-out data support, and the gains of every node.
 
-        The gain is the held-out loss of the ratio 1 minus that of the node's own, in every fold,
-        shape (n_folds, n_nodes).
+        The gain is the held-out loss of the ratio 1 minus that of the node's ratio, in every
+        fold, shape (n_folds, n_nodes).
         """
         own = []
         losses: list[list[FloatArray]] = [[] for _ in range(MOST_KINDS + 1)]
@@ -214,15 +208,12 @@ class ProfileSelection:
                 path = path[-1:]
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)
-        # A search may go on for longer than is usual; the last step is the end of it.
+        # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1))
 
-    def _round(self, trial: Trial) -> int:
-        return trial.best_round if self.n_rounds is None else self.n_rounds
-
     def _rows(self, tried: dict[Point, Trial]) -> list[Row]:
-        """Every candidate that was tried, with its scores in the folds."""
+        """Every tried candidate, with its scores in the folds."""
         return [
             (self._settings(point, number if self.n_rounds is None else self.n_rounds), scores)
             for point, trial in tried.items()
@@ -235,7 +226,7 @@ def _unshared(full: FullRank, bandwidth: float) -> ProfileSettings:
 
 
 def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
-    """The same of ratios that share no profiles."""
+    """Every tried candidate without shared profiles, with its scores in the folds."""
     return [
         (ProfileSettings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
         for (strength, ridge), trial in full.tried.items()

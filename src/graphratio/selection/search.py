@@ -1,8 +1,8 @@
-"""A search over settings by their held-out losses, going on while it gets better.
+"""A search for the settings with the smallest held-out loss.
 
-Settings are positions on axes. From a starting point the search walks along one axis after the
-other, first in large steps and then in small ones. It stops on an axis where both neighbours are
-worse, so that a choice sits at the end of an axis only when the axis ends there.
+Settings are positions on axes. From a starting point the search moves along one axis after the
+other, first in large steps and then in small ones. It stops on an axis if both neighbours are
+worse, so a choice is at the end of the candidates only if the axis ends there.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from graphratio.selection.fold_fits import mean_over_folds
 
 Point = tuple[int, ...]
 
-# Passes over all settings after the coarse one.
+# Passes over all axes after the coarse one.
 FINE_PASSES = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Held-out losses of one point.
+    """Held-out losses of one point after every round, (n_rounds + 1, n_folds, n_nodes).
 
-    Attributes
-    ----------
-    losses : ndarray of shape (n_rounds + 1, n_folds, n_nodes)
-        After every round; NaN where a fold lacks a sample of a node.
+    They are NaN where a fold lacks a sample of a node.
     """
 
     losses: FloatArray
@@ -42,13 +39,8 @@ class Trial:
 
     @cached_property
     def by_fold(self) -> FloatArray:
-        """Mean over nodes, shape (n_rounds + 1, n_folds); NaN in folds that have none."""
-        counted = np.isfinite(self.losses)
-        total = np.where(counted, self.losses, 0.0).sum(axis=2, dtype=np.float64)
-        number = counted.sum(axis=2)
-        means: FloatArray = np.full(total.shape, np.nan)
-        np.divide(total, number, out=means, where=number > 0)
-        return means
+        """Mean over nodes, shape (n_rounds + 1, n_folds); NaN in folds without losses."""
+        return _finite_means(self.losses, 2, np.float64)
 
     @property
     def best_round(self) -> int:
@@ -67,11 +59,18 @@ class Trial:
 
 
 def node_means(losses: FloatArray) -> FloatArray:
-    """Mean over folds, shape (n_nodes,); NaN at nodes that no fold has both samples of."""
+    """Mean over folds, shape (n_nodes,); NaN at nodes without both samples in any fold."""
+    return _finite_means(losses, 0)
+
+
+def _finite_means(
+    losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
+) -> FloatArray:
+    """Mean of the finite values along an axis, summed in `dtype`; NaN without any."""
     counted = np.isfinite(losses)
-    total = np.where(counted, losses, 0.0).sum(axis=0)
-    number = counted.sum(axis=0)
-    means: FloatArray = np.full(len(total), np.nan)
+    total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
+    number = counted.sum(axis=axis)
+    means: FloatArray = np.full(total.shape, np.nan)
     np.divide(total, number, out=means, where=number > 0)
     return means
 
@@ -94,7 +93,7 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
 def search(
     axes: Sequence[Axis], evaluate: Callable[[Point], Trial]
 ) -> tuple[Point, dict[Point, Trial]]:
-    """Find the point with the smallest held-out loss, and all points that were tried.
+    """Find the point with the smallest held-out loss; also return all tried points.
 
     Examples
     --------
@@ -146,10 +145,10 @@ def _moved(point: Point, axis: int, step: int) -> Point:
     return (*point[:axis], point[axis] + step, *point[axis + 1 :])
 
 
-# Penalties outside of these are no choice that anybody makes.
+# Range of sensible penalties.
 _SMALLEST, _LARGEST = 1e-12, 1e12
 
-# Positions per factor of ten.
+# Candidates per factor of ten.
 PER_DECADE = 2
 
 
@@ -162,17 +161,17 @@ class Axis:
     values : ndarray
         In increasing order.
     start : int
-        Where the search begins.
+        Position at which the search starts.
     stride : int
-        How far the first, coarse pass steps.
+        Step of the first, coarse pass.
     scanned : tuple of int
-        Positions that the first pass looks at in any case, where losses may have several minima.
+        Positions that the first pass always tries, because losses may have several minima.
     reluctance : (float, float)
-        By how many standard errors a smaller, or larger, candidate must be better to be moved to.
+        Standard errors by which a smaller and a larger candidate must be better to be chosen.
     held : bool
-        Whether the search must stay where it starts.
+        Whether the search must stay at its start.
     given : bool
-        Whether there are no candidates but these.
+        Whether the user gave the candidates; they are not extended.
     """
 
     values: FloatArray
@@ -196,7 +195,7 @@ def decades(
     scanned: Sequence[float] = (),
     reluctance: tuple[float, float] = (0.0, 0.0),
 ) -> Axis:
-    """Powers of ten and what lies between; far wider than what a search visits.
+    """Powers of ten and the half-powers between them, far beyond the usual choices.
 
     Examples
     --------
@@ -212,7 +211,7 @@ def decades(
 def listed(
     values: FloatArray, start: float | None = None, reluctance: tuple[float, float] = (0.0, 0.0)
 ) -> Axis:
-    """Candidates that were given; the search begins in the middle, or at the nearest to `start`.
+    """Given candidates; the search starts in the middle, or at the nearest to `start`.
 
     Examples
     --------

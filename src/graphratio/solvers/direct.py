@@ -38,7 +38,8 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
     Examples
     --------
     >>> from scipy import sparse
-    >>> from graphratio.moments.node_moments import DenseSecond, Moments
+    >>> from graphratio.moments.node_moments import Moments
+    >>> from graphratio.moments.second_moments import DenseSecond
     >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
     >>> solution = solve_direct(GraphObjective.of(data, sparse.csr_array((1, 1)), 1.0, 0.5), 1e-9)
     >>> float(solution.theta[0, 0]), solution.converged

@@ -18,8 +18,9 @@ from scipy import sparse
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, solve_many
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.permutations import Units, UnitSums, chunks, random_labels

@@ -30,8 +30,9 @@ from scipy import sparse
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
-from graphratio.moments.node_moments import DenseSecond, Moments
+from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.testing.groups import group_parts

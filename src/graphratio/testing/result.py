@@ -209,7 +209,7 @@ class TwoSampleResult:
         -------
         matplotlib Axes
         """
-        from graphratio.plotting.significance_map import plot_significance
+        from graphratio.plotting.graph_map import plot_significance
 
         return plot_significance(self, ax, **options)
 

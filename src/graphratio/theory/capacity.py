@@ -1,4 +1,4 @@
-"""How fast the eigenvalues of the features decay, which the convergence theorem assumes."""
+"""The decay of the features' eigenvalues, an assumption of the convergence theorem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphratio.theory.spectra import checked_moments
 
 @dataclass(frozen=True, eq=False)
 class Capacity:
-    """How fast the eigenvalues of the features' covariance decay.
+    """Decay of the eigenvalues of the features' covariance.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Capacity:
 
     @property
     def advice(self) -> str:
-        """What the decay means for estimating the nodes together, in plain words."""
+        """A sentence on the gain of estimating the nodes together."""
         if self.decay <= 1.0:
             return (
                 f"The eigenvalues fall only like i^-{max(self.decay, 0.0):.2g}: the convergence "
@@ -79,8 +79,8 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
         Second moments of features whose Gram matrix is the identity (the Nystrom form), so
         that their eigenvalues are those of the covariance operator.
     floor : float in (0, 1), default 1e-8
-        Eigenvalues below this share of a node's largest are left out: sampling and rounding
-        noise is flat, and would pass for slow decay.
+        Eigenvalues below this share of a node's largest are left out: they are sampling and
+        rounding noise, which is flat and looks like slow decay.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Checks on matrices of moments, their eigenvalues, and the sizes that decide the method."""
+"""Checks on matrices of moments, and their eigenvalues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import FloatArray
 from graphratio.data.validation import as_numeric
 
-# Departures from symmetry and positivity, relative to the largest entry, that count as rounding
-# of moments in single precision.
+# Departures from symmetry and positivity up to this, relative to the largest entry, count as
+# rounding of moments in single precision.
 ROUNDING = 1e-6
 
 
 def checked_moments(second: Any) -> tuple[FloatArray, FloatArray]:
-    """Moments of shape (n_nodes, m, m), made exactly symmetric, and ascending eigenvalues."""
+    """Moments (n_nodes, m, m), made exactly symmetric, and their ascending eigenvalues."""
     moments = as_numeric(second, "second")
     if moments.ndim != 3 or moments.shape[1] != moments.shape[2] or 0 in moments.shape:
         raise InputError(
@@ -27,7 +27,7 @@ def checked_moments(second: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def checked_gram(gram: Any, m: int) -> tuple[FloatArray, float]:
-    """Gram matrix and its smallest eigenvalue, which has to be clearly positive."""
+    """Gram matrix and its smallest eigenvalue, which must be clearly positive."""
     matrix = as_numeric(gram, "gram")
     if matrix.shape != (m, m):
         raise InputError(
@@ -45,7 +45,7 @@ def checked_gram(gram: Any, m: int) -> tuple[FloatArray, float]:
 
 
 def _symmetric_spectra(matrices: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
-    """Symmetric part and ascending eigenvalues of matrices that must be symmetric and >= 0."""
+    """Symmetric part and eigenvalues of matrices that must be positive semi-definite."""
     if not np.isfinite(matrices).all():
         raise InputError(f"{name} contains NaN or infinite values")
     scale = ROUNDING * np.abs(matrices).max(axis=(1, 2))
@@ -68,10 +68,3 @@ def _at(positions: Any) -> str:
     return (
         f" at positions {listing(np.flatnonzero(positions).tolist())}" if len(positions) > 1 else ""
     )
-
-
-# Up to this size dense eigenvalues take about a second and need no iteration.
-LARGEST_DENSE = 1000
-
-# Columns of an inverse computed at a time, to keep memory linear in the number of nodes.
-COLUMN_BLOCK = 256

@@ -1,4 +1,4 @@
-"""How many cycles the paper's block coordinate gradient descent needs at most."""
+"""A bound on the cycles of the paper's block coordinate gradient descent."""
 
 from __future__ import annotations
 
@@ -56,11 +56,6 @@ class CycleBound:
     node_curvature: FloatArray
     log_gap: float
 
-    @property
-    def smallest_node_curvature(self) -> float:
-        """Smallest of the nodes' curvatures."""
-        return float(self.node_curvature.min())
-
 
 def cbcgd_cycle_bound(
     second: Any,
@@ -73,10 +68,9 @@ def cbcgd_cycle_bound(
 ) -> CycleBound:
     """Bound the cycles that CBCGD needs, as in Theorem 2 of the paper.
 
-    CBCGD is the paper's cyclic block coordinate gradient descent with the learning rates it
-    prescribes. The bound is loose by orders of magnitude: it proves that the method converges
-    linearly and shows how the penalties, the graph and the sizes enter, but it is no forecast
-    of the cycles a fit will take.
+    CBCGD is the paper's cyclic block coordinate gradient descent with its learning rates. The
+    bound is loose by orders of magnitude. It proves linear convergence and shows the influence of
+    the penalties, the graph and the sizes, but does not predict the cycles of a fit.
 
     Parameters
     ----------
@@ -88,10 +82,10 @@ def cbcgd_cycle_bound(
     graph_penalty, node_penalty : float
         Positive; the ridge is their product.
     initial_gap : float
-        Objective at the starting point minus its minimum; at zero coefficients, where the
-        objective is zero, just minus its minimum.
+        Objective at the starting point minus its minimum. At zero coefficients the objective is
+        zero.
     tolerance : float
-        Accuracy asked for, in units of the objective.
+        Requested accuracy, in units of the objective.
     gram : array of shape (m, m), optional
         Gram matrix of the dictionary, if the features are plain kernel values. Default:
         the Nystrom form, where it is the identity.
@@ -167,10 +161,10 @@ def _largest_eigenvalue(
         return np.asarray(local + laplacian @ (theta @ kernel)).ravel()
 
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
-    # Looked up in the package when needed, so that one assignment there changes every method.
+    # Read from the package at every call, so that one assignment there changes every method.
     if size <= theory.LARGEST_DENSE:
         return float(np.linalg.eigvalsh(operator @ np.eye(size))[-1])
-    # A fixed start keeps the result a function of the input; a random one, because any vector
-    # with structure, such as the constants, may be orthogonal to the eigenvector sought.
+    # A fixed seed makes the result a function of the input. The start is random, because a vector
+    # with structure, such as the constants, may be orthogonal to the eigenvector.
     start = np.random.default_rng(0).standard_normal(size)
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
