@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphratio._utils.computing import computing
+from graphratio._utils.exceptions import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
@@ -15,6 +16,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator, positive_candidates
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.notes import data_notes
 from graphratio.features.kernels import get_kernel
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.objective import GraphObjective
@@ -173,6 +175,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.adaptive = adaptive
         self.progress = progress
         self.engine = engine
+
+    def _notes(self) -> list[Words]:
+        return [*data_notes(self.sizes_, self.graph_), *super()._notes()]
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:

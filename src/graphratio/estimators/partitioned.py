@@ -20,7 +20,6 @@ from graphratio.distributed.descent import solve_descent
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.scores import assign_folds, fold_scores, rotate_features
 from graphratio.distributed.session import Session, open_session
-from graphratio.estimators.base import data_notes
 from graphratio.estimators.dictionary_based import positive_candidates
 from graphratio.features.dictionary import limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
@@ -115,7 +114,7 @@ def _keep(model: GRULSIF, session: Session) -> None:
     model.scaling_, model.encoding_ = session.scaling, None
     model.sizes_ = session.sizes
     model.backend_ = session.backend
-    model.notes_ = data_notes(complete, session.graph)
+    model.n_selected_on_ = session.graph.n_nodes
 
 
 def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:

@@ -91,15 +91,12 @@ class Selection:
     results : dict of str to ndarray of shape (n_candidates,)
         Columns bandwidth, graph_penalty, node_penalty, mean_score, fold_0_score, ...,
         rank; scores are minus the mean loss over nodes, so higher is better.
-    notes : list of str
-        Where the choice sits on the edge of a grid.
     """
 
     bandwidth: float
     graph_penalty: float
     node_penalty: float
     results: dict[str, FloatArray]
-    notes: list[str]
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:
@@ -248,17 +245,4 @@ def choose(candidates: Candidates, scores: FloatArray) -> Selection:
     results["rank"] = np.empty(flat.size, dtype=np.intp)
     results["rank"][ranked] = np.arange(1, flat.size + 1)
     chosen = {name: float(results[name][best]) for name in list(results)[:3]}
-    return Selection(**chosen, results=results, notes=_edges(candidates, chosen))
-
-
-def _edges(candidates: Candidates, chosen: dict[str, float]) -> list[str]:
-    notes = []
-    for name, value in chosen.items():
-        grid: FloatArray = getattr(candidates, name)
-        if grid.size > 1 and value in (grid[0], grid[-1]):
-            side = "lower" if value == grid[0] else "upper"
-            notes.append(
-                f"the selected {name} {value:.3g} is at the {side} edge of its grid "
-                f"{', '.join(f'{item:.3g}' for item in grid)}: other candidates may be better"
-            )
-    return notes
+    return Selection(**chosen, results=results)
