@@ -8,7 +8,13 @@ from scipy import stats
 
 import graphratio as gr
 from graphratio.changepoints import dating
-from graphratio.changepoints.calibration import Calibration, Calibrator, TailTable, _levels
+from graphratio.changepoints.calibration import (
+    Calibration,
+    Calibrator,
+    TailTable,
+    _levels,
+    block_length,
+)
 from graphratio.changepoints.panel_features import look
 from graphratio.changepoints.scan import N_CURVES
 from graphratio.changepoints.smoother import Smoother
@@ -47,10 +53,22 @@ def test_every_panel_in_turn_alarms_as_often_as_stated(n_surrogates, false_alarm
     assert alarms == small == int(false_alarm * (n_surrogates + 1) + 1e-9)
 
 
+def test_a_surrogate_as_high_as_the_panel_counts_against_it():
+    found = calibration(largest=np.array([0.5, 1.0, 1.0, 2.0]))
+    assert [found.p_value(s) for s in (0.1, 1.0, 1.5, 2.0, 3.0)] == [1, 4 / 5, 2 / 5, 2 / 5, 1 / 5]
+
+
+def test_independent_noise_shows_no_autocorrelation():
+    """200 nodes in each of 20 panels, one look each: about one in a hundred panels may err."""
+    rng = np.random.default_rng(0)
+    found = [block_length(rng.normal(size=(1, 1000, 200)), np.ones(1), 5) for _ in range(20)]
+    assert np.sum(np.array(found) > 1) <= 2
+
+
 def test_curves_share_the_chance_equally():
-    """Independent curves on scales of their own: each raises a third of the false alarms."""
-    scales = np.array([[1.0], [10.0], [100.0]])
-    maxima = scales * np.random.default_rng(0).exponential(size=(N_CURVES, 20_000))
+    """Independent curves with tails of their own: each raises a third of the false alarms."""
+    powers = np.array([[1.0], [0.5], [2.0]])
+    maxima = np.random.default_rng(0).exponential(size=(N_CURVES, 20_000)) ** powers
     levels, _ = _levels(maxima, 0.06)
     np.testing.assert_allclose((maxima > levels[:, np.newaxis]).mean(axis=1), 0.02, atol=0.002)
     assert (maxima > levels[:, np.newaxis]).any(axis=0).mean() == pytest.approx(0.06, abs=1e-3)

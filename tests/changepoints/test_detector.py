@@ -70,6 +70,11 @@ def test_finds_other_changes_than_of_the_mean(kind):
         after[:, :, 1] = 0.95 * after[:, :, 0] + np.sqrt(1 - 0.95**2) * after[:, :, 1]
     found = detector(window=50).fit(panel, GRAPH)
     assert len(found.events_) == 1
+    # Where features vary more than before, the scan weighs them down by as much.
+    gain = found._stream.gain
+    assert (gain[:, :6] == 1).all() or len(found.events_[0].nodes) > 6
+    if kind == "variance":
+        assert gain[:, 6:].min() < 0.9
     assert abs(found.events_[0].step - 300) <= 15
     assert len(set(found.events_[0].nodes) ^ set(CHANGED)) <= 1
 
@@ -111,6 +116,10 @@ def test_online_and_offline_agree():
     panel = np.concatenate([quiet(n_times=300), shifted(seed=1, step=60, n_times=160)])
     online = detector().fit(panel[:300], GRAPH)
     alarms = [event for x in panel[300:] if (event := online.update(x)) is not None]
+    # The last step that had been seen: the one whose update raised the alarm.
+    again = detector().fit(panel[:300], GRAPH)
+    raised = [t for t, x in enumerate(panel[300:], 300) if again.update(x) is not None]
+    assert [event.alarm for event in alarms] == raised
     whole = online._new_stream(online._stream.calibration)
     whole.replay(online.features_(panel))
     np.testing.assert_allclose(whole.statistic, online.statistic_, rtol=1e-10)

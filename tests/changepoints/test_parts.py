@@ -133,12 +133,13 @@ def test_block_length_follows_the_autocorrelation():
     assert block_length(one_node, np.ones(1), 100) >= 40
 
 
-def test_surrogates_keep_the_variance_of_windows_where_pieces_meet():
+@pytest.mark.parametrize("block", [1, 5])
+def test_surrogates_keep_the_variance_of_windows_where_pieces_meet(block):
     rng = np.random.default_rng(0)
     psi = rng.normal(size=(1, 200, 2000))
     ends = [0, 100, 200]
-    surrogates = Surrogates(residuals(psi, ends), ends, 1)
-    drawn = [window_differences(surrogates.draw(rng), 50, 1)[0] for _ in range(20)]
+    surrogates = Surrogates(residuals(psi, ends), ends, block)
+    drawn = [window_differences(surrogates.draw(rng), 50, 1)[0] for _ in range(20 * block)]
     spread = np.mean(np.square(drawn), axis=(0, 2))
     # Two means of fifty each: 2 / 50, also at the cut.
     np.testing.assert_allclose(spread, 2 / 50, rtol=0.05)

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import graphratio as gr
+from graphratio.estimators.notes import unscored_nodes
 from graphratio.exceptions import ConvergenceWarning, InputError
 
 RNG = np.random.default_rng
@@ -100,6 +101,7 @@ def test_fewer_observations_than_folds():
     assert np.isnan(scores[1]).all()
     assert model.node_penalty_[1] == 10
     assert np.isfinite(model.divergence_).all()
+    assert unscored_nodes(model.cv_results_, model.nodes_) == [1]
     assert any("nodes 1" in note for note in model.notes_)
 
 

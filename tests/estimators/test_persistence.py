@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphratio as gr
+from graphratio.estimators.restored import check_restored
 from graphratio.exceptions import FileFormatError, InputError
 
 PENALTIES = {"bandwidth": 1.0, "node_penalty": 0.1}
@@ -436,7 +437,7 @@ class TestDamagedFiles:
         document = json.loads(members["model.json"])
         document.update(format_version=99, library_version="9.9")
         members["model.json"] = json.dumps(document)
-        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 1.*graphratio 9.9"):
+        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 2.*graphratio 9.9"):
             load_bytes(archive_of(members), tmp_path / "model")
 
 
@@ -540,3 +541,27 @@ class TestHostileDocuments:
         except FileFormatError:
             return
         use(again)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("GRULSIF", lambda table: table.pop("rank")),
+        ("GRULSIF", lambda table: table.pop("node_penalty")),
+        ("GRULSIF", lambda table: table.update(rank=table["rank"][:-1])),
+        ("GRULSIF", lambda table: table.update({key: part[:0] for key, part in table.items()})),
+        ("RULSIF", lambda table: table.pop("mean_score")),
+        ("RULSIF", lambda table: table.update(mean_score=table["mean_score"][:-1])),
+    ],
+)
+def test_scores_that_no_selection_leaves_are_refused(name, change):
+    """The notes of a model are made from its scores, also after it was read from a file."""
+    rng = np.random.default_rng(0)
+    model = getattr(gr, name)(node_penalty=[0.1, 1.0], random_state=0)
+    model.fit((list(rng.normal(size=(2, 9))), list(rng.normal(size=(2, 9)))))
+    fitted = {key: getattr(model, key) for key in model._fitted_names}
+    check_restored(model.get_params(), fitted)
+    fitted["cv_results_"] = dict(fitted["cv_results_"])
+    change(fitted["cv_results_"])
+    with pytest.raises(ValueError, match="cv_results_ is not what a fit leaves"):
+        check_restored(model.get_params(), fitted)

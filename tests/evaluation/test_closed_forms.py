@@ -9,15 +9,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import graphratio as gr
 from graphratio.evaluation import paired
-from graphratio.evaluation.bounds import bounds_from
+from graphratio.evaluation.bounds import _lower_quantile, _upper_quantile, bounds_from
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import learned_graph
 from graphratio.evaluation.paired import Difference
-from graphratio.evaluation.refit_noise import RefitNoise
+from graphratio.evaluation.ratio_interval import Sandwich, _largest, expected_ratio_interval
+from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.evaluation.verdict import ALONE
 from graphratio.moments.node_moments import MomentSums
 from graphratio.selection.nested import HeldOut
@@ -107,6 +108,33 @@ def test_noise_of_several_splits_is_that_of_one():
     assert (mean.variance[0], mean.fourth[0], mean.n_folds) == (2.0, 0.5, 5)
 
 
+def test_no_interval_exceeds_the_divergence_of_the_largest_ratio(samples):
+    """(1 / alpha - 1) / 2: the ratio is 1 / alpha on a share alpha of the mixture, else 0."""
+    wild = [
+        [two_valued(N_REFERENCE, 0.0, 0.1)] * N_NODES,
+        [two_valued(N_TARGET, 2.0, 1 / ALPHA)] * N_NODES,
+    ]
+    found = bounds(samples, wild, 0.99999)
+    assert found.fitted_divergence_interval[:, 1] == pytest.approx(4.5)
+    assert welch(wild, 0).confidence_interval(0.99999).high > 5
+
+
+@pytest.mark.parametrize("skewness", [-0.1, -0.6])
+def test_the_upper_end_takes_half_of_the_correction_for_skewness(skewness):
+    """The whole correction is the root of Hall's transform; the other end takes all of it."""
+
+    def transformed(t):
+        return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+    freedom, tail = np.full(1, 30.0), 0.05
+    plain = stats.t.ppf(1 - tail, 30)
+    up = optimize.brentq(lambda t: transformed(-t) + plain, 0, 5)
+    down = optimize.brentq(lambda t: transformed(t) - plain, 0, 20)
+    at = np.full(1, skewness)
+    assert _upper_quantile(freedom, at, tail)[0] == pytest.approx((plain + up) / 2)
+    assert _lower_quantile(freedom, at, tail)[0] == pytest.approx(down)
+
+
 @pytest.mark.parametrize(("outlier", "uneven"), [(-0.5, True), (0.5, False)])
 def test_few_low_terms_lower_the_lower_end(samples, ratios, outlier, uneven):
     """A sample that lacks them overstates its mean. Few high terms are not made use of."""
@@ -169,6 +197,78 @@ def test_losses_and_gains_of_nodes_have_two_sided_intervals(samples, ratios):
         ).confidence_interval(0.9)
         for middle, half in ((gain[v], half_gain[v]), (loss[v], half_loss[v])):
             assert (middle - half, middle + half) == pytest.approx(tuple(interval))
+
+
+@pytest.mark.parametrize(("p_value", "tied"), [(0.02, False), (0.035, True)])
+def test_the_best_of_three_graphs_beats_both_others(samples, p_value, tied):
+    """At 5 % / 2 each; p-values of 0.035 would do for a single comparison only."""
+    shift = stats.t.isf(p_value / 2, N_NODES - 1) * paired.DISPERSION / np.sqrt(N_NODES)
+    spread = np.array([-1.0, 0.0, 0.0, 1.0]) / np.std([-1.0, 0.0, 0.0, 1.0], ddof=1)
+    level = Losses.of(np.zeros(samples.n_observations), samples)
+    losses = {
+        name: replace(level, means=replace(level.means, mean=mean))
+        for name, mean in {"a": np.zeros(4), "b": spread + shift, "c": spread + shift}.items()
+    }
+    found = GraphComparison(
+        samples.nodes, {ALONE: losses["b"], **losses}, {}, 0.95, (*"abc",), None
+    )
+    assert found.between("a", "b").p_value == pytest.approx(p_value)
+    assert found.tied == (["b", "c"] if tied else [])
+    assert found.best == (None if tied else "a")
+
+
+def test_noise_of_refitting_counts_pairs_of_observations_of_different_folds():
+    """Against brute force: squares of s_i' G s_j, one of the pair in the fold, one outside."""
+    rng = np.random.default_rng(0)
+    m, sizes = 3, np.array([[6, 8], [5, 7]])
+    n_nodes, segment = len(sizes), np.repeat(np.arange(4), sizes.ravel())
+    psi, ratios = rng.normal(size=(len(segment), m)), rng.uniform(0.2, 3, size=len(segment))
+    held = rng.random(len(segment)) < 0.4
+    root = rng.normal(size=(n_nodes, m, m))
+    blocks, stiffness = root @ root.transpose(0, 2, 1), rng.uniform(0.1, 1, size=(n_nodes, m))
+    found = refit_noise(psi, ratios, segment, held, blocks, stiffness, ALPHA)
+    target = segment % 2 == 1
+    # Derivatives of (1 - alpha)/2 f^2 and of f - alpha/2 f^2.
+    slope = np.where(target, 1 - ALPHA * ratios, (1 - ALPHA) * ratios)
+    for v in range(n_nodes):
+        parts = []
+        for inside in (True, False):
+            scores = []
+            for side in (2 * v, 2 * v + 1):
+                rows = (segment == side) & (held == inside)
+                own = psi[rows] * slope[rows, np.newaxis]
+                n = sizes.ravel()[side] if inside else rows.sum()
+                scores.append((own - own.mean(axis=0)) / n)
+            parts.append(np.concatenate(scores))
+        response = np.linalg.inv(blocks[v] / n_nodes + np.diag(stiffness[v])) / n_nodes
+        pairs = parts[0] @ response @ parts[1].T
+        assert found.variance[v] == pytest.approx(np.sum(pairs**2), rel=1e-6)
+
+
+def test_degrees_of_freedom_of_a_ratio_are_those_of_its_samples():
+    """One sample alone leaves n - 1, two of equal weight twice as many."""
+    sandwich = object.__new__(Sandwich)
+    sandwich.sizes = np.array([4, 4])
+    terms = np.array([[1.0, 1.0]] * 4 + [[0.0, 1.0]] * 4)
+    np.testing.assert_allclose(sandwich.freedom(terms), [3, 6])
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_intervals_of_ratios_are_two_sided(samples, confidence):
+    rng = np.random.default_rng(0)
+    data = [rng.normal(size=(2, 400, 1)), rng.normal(size=(2, 400, 1))]
+    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(tuple(data))
+    found = expected_ratio_interval(model, tuple(data), [0.0], 0, confidence=confidence)
+    half = (found.expected_ratio_high - found.expected_ratio_low)[0] / 2 / found.standard_error[0]
+    # Between the normal law and Student's with the degrees of freedom of one sample.
+    assert stats.norm.ppf(0.5 + confidence / 2) < half <= stats.t.ppf(0.5 + confidence / 2, 399)
+
+
+def test_the_largest_deviation_of_independent_points():
+    """All five within q with probability c: each within it with probability c^(1/5)."""
+    terms = np.eye(5)
+    found = _largest(terms, np.ones(5), 0.9, np.random.default_rng(0))
+    assert found == pytest.approx(stats.norm.ppf(0.5 + 0.9 ** (1 / 5) / 2), abs=0.05)
 
 
 def test_a_learned_graph_joins_the_nearest_ratios():

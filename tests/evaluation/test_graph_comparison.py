@@ -148,6 +148,13 @@ def test_small_graphs_are_split_twice(scenario, monkeypatch, many, repeats):
     assert asked == [repeats]
 
 
+def test_a_learned_graph_has_the_grid_of_the_paper(scenario):
+    """Divided by its degree of about ten, as graphs that are given have it by theirs."""
+    recipe = Recipe.of(MODEL, scenario.samples, np.random.default_rng(0))
+    fit = graph_comparison._learned(recipe)
+    np.testing.assert_allclose(fit.candidates.graph_penalty, [1e-4, 1e-3, 0.01, 0.1, 1])
+
+
 def test_difference_allows_for_dependence():
     rng = np.random.default_rng(0)
     first = rng.normal(size=50)

@@ -5,6 +5,7 @@ from numpy.testing import assert_allclose
 import graphratio as gr
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators.notes import grid_edges
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
@@ -189,7 +190,9 @@ def test_a_choice_on_the_edge_is_noted():
     model = gr.GRULSIF(
         bandwidth=1.0, graph_penalty=0.1, node_penalty=[1e4, 1e5], random_state=0
     ).fit(samples, graph)
-    assert any("node_penalty 1e+04 is at the lower edge" in note for note in model.notes_)
+    edges = [(edge.name, edge.side) for edge in grid_edges(model.cv_results_)]
+    assert edges == [("node_penalty", "lower")]
+    assert any("node penalty 1e+04 is at the lower edge" in note for note in model.notes_)
     assert "lower edge" in repr(model)
 
 

@@ -60,18 +60,20 @@ def test_penalties_are_translated_to_the_size_of_the_part(monkeypatch):
     assert_allclose(lam * 60, np.array([1e-3, 1e-2]) * 300)
     assert_allclose(np.unique(model.cv_results_["graph_penalty"]), [1e-3, 1e-2])
     assert model.graph_penalty_ in (1e-3, 1e-2)
+    assert model.n_selected_on_ == 60
     assert any("selected on 60 of 300 nodes" in note for note in model.notes_)
 
 
 def test_all_nodes_are_the_default_up_to_the_limit(monkeypatch):
-    assert not any("patches" in note for note in fitted().notes_)
+    assert fitted().n_selected_on_ == 300
     monkeypatch.setattr("graphratio.selection.grids.SELECTION_NODES", 100)
     large = fitted()
-    assert any("selected on 100 of 300 nodes" in note for note in large.notes_)
+    assert large.n_selected_on_ == 100
     # The paper's grid at 100 nodes, brought to 300.
     expected = np.array([1e-3, 1e-2, 0.1, 1, 10]) / 3 / large.graph_.mean_degree
     assert_allclose(np.unique(large.cv_results_["graph_penalty"]), expected)
     everything = fitted(selection_nodes="all")
+    assert everything.n_selected_on_ == 300
     assert not any("patches" in note for note in everything.notes_)
 
 

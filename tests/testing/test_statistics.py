@@ -6,6 +6,7 @@ import pytest
 import graphratio as gr
 from graphratio.testing.dependence import cross_correlation
 from graphratio.testing.global_null import _compare, _one_scale
+from graphratio.testing.masked_selection import pooled_share
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.pooled import PooledSamples
 from graphratio.testing.settings import read_settings
@@ -135,6 +136,11 @@ def test_correlation_between_nodes_is_free_of_bias():
     # Perfect correlation less the 1 / 14 that 16 independent pairs would show.
     found = cross_correlation(samples_of(same, 8), None, PATH, rng)
     assert found.value**2 == pytest.approx(13 / 14)
+
+
+def test_the_mixture_of_a_node_is_its_pooled_sample():
+    samples = gr.NodeSamples.from_arrays([np.zeros(2), np.zeros(5)], [np.zeros(6), np.zeros(5)])
+    assert pooled_share(samples).tolist() == [0.75, 0.5]
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -184,7 +185,7 @@ class PeakTracker:
     peak: int | None = None
     height: float = 0.0
 
-    def observe(self, time: int, value: float) -> str | None:
+    def observe(self, time: int, value: float) -> Literal["alarm", "peak"] | None:
         """Take in the value at a time; say "alarm" when one begins, "peak" when one is final."""
         if time < self.blocked_until:
             return None

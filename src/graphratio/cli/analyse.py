@@ -8,7 +8,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio._utils.optional import import_optional
-from graphratio.cli.console import Screen
+from graphratio.cli.console import Screen, as_option
 from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
@@ -119,7 +119,8 @@ def _analyse(
     # Before the fit, so that they can be read while it runs.
     screen.notes(problem.notes)
     model, fit_notes = fit_problem(problem, fit, screen)
-    screen.notes([*fit_notes, *model.notes_])
+    told = model._told(as_option)
+    screen.notes([*fit_notes, *told])
     summary = node_summary(model, problem.samples)
     tested = None
     if tests is not None:
@@ -146,7 +147,7 @@ def _analyse(
         show_test(screen, tested)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
-    notes = [*problem.notes, *fit_notes, *model.notes_]
+    notes = [*problem.notes, *fit_notes, *told]
     content = summary_object(command, model, problem, summary, files, notes)
     if tested is not None:
         content["test"] = outcome_object(tested)

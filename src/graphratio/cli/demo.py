@@ -10,7 +10,7 @@ import typer
 
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.files import staged
-from graphratio.cli.console import Screen
+from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import fit_problem, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
@@ -74,7 +74,9 @@ def demo(
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
-    content = summary_object("demo", model, problem, summary, files, [*notes, *model.notes_])
+    content = summary_object(
+        "demo", model, problem, summary, files, [*notes, *model._told(as_option)]
+    )
     screen.result(content)
 
 

@@ -13,7 +13,7 @@ from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.files import appearing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
-from graphratio.cli.console import Screen, plain
+from graphratio.cli.console import Screen, as_option, plain
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
 from graphratio.cli.output import most_changed
@@ -210,7 +210,7 @@ def info(model: Model, json: Json = False) -> None:
         "n_reference": int(fitted.sizes_[:, 0].sum()),
         "n_target": int(fitted.sizes_[:, 1].sum()),
         "settings": settings_of(fitted),
-        "notes": list(fitted.notes_),
+        "notes": fitted._told(as_option),
     }
     for name, value in content.items():
         screen.say(f"{name.replace('_', ' ')}: {_in_words(value)}")

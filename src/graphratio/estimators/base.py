@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import DataWarning, InputError, listing
+from graphratio._utils.exceptions import DataWarning, InputError, Spelling, Words, listing, spelled
 from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.encoding import Encoding
@@ -60,7 +60,6 @@ class NodeRatioEstimator(BaseEstimator):
     feature_names_in_: np.ndarray
     divergence_: FloatArray
     divergence_name_: str
-    notes_: list[str]
     scaling_: Scaling | None
     encoding_: Encoding | None
     sizes_: IntArray
@@ -74,7 +73,6 @@ class NodeRatioEstimator(BaseEstimator):
         "feature_names_in_",
         "divergence_",
         "divergence_name_",
-        "notes_",
         "scaling_",
         "encoding_",
         "sizes_",
@@ -114,12 +112,25 @@ class NodeRatioEstimator(BaseEstimator):
         self.encoding_ = aligned.encoding
         self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
-        self.notes_ = data_notes(aligned.complete, graph) if borrow else []
         return aligned
 
     def _finish(self, samples: NodeSamples) -> Self:
         self.divergence_ = self._divergences(samples)
         return self
+
+    @property
+    def notes_(self) -> list[str]:
+        """What deserves a look, in plain language."""
+        return self._told(str)
+
+    def _told(self, spelling: Spelling) -> list[str]:
+        """The notes, with arguments as an interface spells them."""
+        check_is_fitted(self, "nodes_")
+        return [spelled(words, spelling) for words in self._notes()]
+
+    def _notes(self) -> list[Words]:
+        """What deserves a look; subclasses say it of what they fit."""
+        return []
 
     def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
         """Ratio = target / reference at given points.
@@ -311,22 +322,3 @@ class NodeRatioEstimator(BaseEstimator):
     def _divergences(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
         return pearson_divergences(ratios, samples.sizes, self._relative)
-
-
-def data_notes(complete: BoolArray, graph: Graph) -> list[str]:
-    """What a reader of the results should know about the data."""
-    notes = []
-    if not graph.n_edges and graph.n_nodes > 1:
-        notes.append("the graph has no edges: every node is estimated by itself")
-    elif graph.n_nodes > 1 and graph.isolated:
-        notes.append(f"nodes without edges, estimated on their own: {listing(graph.isolated)}")
-    joined = graph.n_components - len(graph.isolated)
-    if joined > 1:
-        notes.append(f"the graph has {joined} components besides isolated nodes")
-    lacking = [graph.nodes[i] for i in np.flatnonzero(~complete)]
-    if lacking:
-        notes.append(
-            "nodes without reference or target observations borrow their ratio from "
-            f"neighbours, and their divergence is undefined (NaN): {listing(lacking)}"
-        )
-    return notes

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.exceptions import listing
+from graphratio._utils.exceptions import Words
 from graphratio._utils.parameters import as_generator
 from graphratio._utils.ragged import batches
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
@@ -21,6 +21,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
 from graphratio.estimators.node_choice import combined, draw_centres, mean_scores, target_first
+from graphratio.estimators.notes import unscored_notes
 from graphratio.features.kernels import get_kernel, median_bandwidths
 from graphratio.features.node_blocks import (
     LARGEST_RECTANGLE,
@@ -137,25 +138,22 @@ class CentredEstimator(NodeRatioEstimator):
         self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
         return self._finish(aligned)
 
+    def _notes(self) -> list[Words]:
+        return unscored_notes(self.cv_results_, self.nodes_)
+
     def _table_of_scores(
         self,
         widths: FloatArray,
         penalties: FloatArray,
         tables: list[tuple[IntArray, FloatArray]],
     ) -> dict[str, Any]:
-        """One row per node and candidate; also notes where no candidate could be scored."""
+        """One row per node and candidate."""
         n_folds = tables[0][1].shape[3]
         scores = np.empty((*widths.shape, penalties.size, n_folds))
         for nodes, part in tables:
             scores[nodes] = part
         mean = mean_scores(scores)
         flat = mean.reshape(len(widths), -1)
-        unscored = np.flatnonzero(np.isnan(flat).all(axis=1))
-        if unscored.size:
-            self.notes_.append(
-                "too few observations to compare hyperparameters; the strongest penalty and the "
-                f"middle bandwidth are used at nodes {listing([self.nodes_[i] for i in unscored])}"
-            )
         labels = np.empty(len(widths), dtype=object)
         labels[:] = self.nodes_
         order = np.argsort(-flat, axis=1, kind="stable")

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._utils.exceptions import Words
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
@@ -14,6 +15,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowed_strength import BorrowingMixin
+from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
@@ -62,6 +64,7 @@ class NystromEstimator(BorrowingMixin):
     bandwidth_: float
     solution_: Solution
     cv_results_: dict[str, FloatArray] | None
+    n_selected_on_: int
 
     _fitted_names = (
         *NodeRatioEstimator._fitted_names,
@@ -76,7 +79,12 @@ class NystromEstimator(BorrowingMixin):
         "prior_ratio_",
         "direction_weights_",
         "direction_moments_",
+        "n_selected_on_",
     )
+
+    def _notes(self) -> list[Words]:
+        part = part_notes(self.n_selected_on_, len(self.nodes_))
+        return [*part, *edge_notes(self.cv_results_)]
 
     @property
     def n_atoms_(self) -> int:
@@ -112,6 +120,7 @@ class NystromEstimator(BorrowingMixin):
         kernel = get_kernel(self.kernel)
         self._check_parameters()
         self.prior_ratio_ = float(self.prior_ratio)
+        self.n_selected_on_ = len(self.nodes_)
         cap = parse_memory(self.max_memory)
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
@@ -138,10 +147,7 @@ class NystromEstimator(BorrowingMixin):
         if n_nodes < graph.n_nodes:
             positions = choose_patches(graph, n_nodes, samples.complete, rng)
             scale = graph.n_nodes / len(positions)
-            self.notes_.append(
-                f"hyperparameters were selected on {len(positions)} of {graph.n_nodes} nodes, "
-                "in connected patches; set selection_nodes for more"
-            )
+            self.n_selected_on_ = len(positions)
             labels = [graph.nodes[i] for i in positions]
             samples, graph = samples.subset(labels), graph.subset(labels)
         chosen = select(
@@ -181,7 +187,6 @@ class NystromEstimator(BorrowingMixin):
         self.graph_penalty_ = chosen.graph_penalty
         self.node_penalty_ = chosen.node_penalty
         self.cv_results_ = chosen.results
-        self.notes_ += chosen.notes
 
     def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
         """Fit at the settled hyperparameters, with features kept or computed block by block."""

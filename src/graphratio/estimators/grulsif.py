@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphratio._utils.exceptions import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
@@ -15,6 +16,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import NODE_PENALTIES, default_graph_penalties, positive_candidates
@@ -171,6 +173,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.adaptive = adaptive
         self.progress = progress
         self.engine = engine
+
+    def _notes(self) -> list[Words]:
+        return [*data_notes(self.sizes_, self.graph_), *super()._notes()]
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:

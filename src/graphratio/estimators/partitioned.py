@@ -18,7 +18,6 @@ from graphratio.distributed.conjugate import solve_conjugate
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.scores import fold_scores, rotate_features, share_folds
 from graphratio.distributed.session import Session, open_session
-from graphratio.estimators.base import data_notes
 from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
@@ -113,7 +112,7 @@ def _keep(model: GRULSIF, session: Session) -> None:
     model.scaling_, model.encoding_ = session.scaling, None
     model.sizes_ = session.sizes
     model.backend_ = session.backend
-    model.notes_ = data_notes(complete, session.graph)
+    model.n_selected_on_ = session.graph.n_nodes
 
 
 def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:

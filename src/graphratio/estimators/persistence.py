@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
 
 MODEL = Format(
-    "graphratio-model", 1, "graphratio model", "Save the model again with model.save(path)"
+    "graphratio-model", 2, "graphratio model", "Save the model again with model.save(path)"
 )
 
 

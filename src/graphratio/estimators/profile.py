@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.exceptions import InputError, Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
@@ -19,6 +19,7 @@ from graphratio.data.validation import as_points
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.notes import data_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.fold_fits import Coupling
@@ -321,9 +322,8 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
             )
             self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
             self.solution_ = self._solution(problem, path, settings)
-            if edges.weights.size and self.graph_penalty is None and not settings.graph_penalty:
-                self.notes_.append("the graph was not used: held-out data do not speak for it")
-            elif self.adaptive and edges.weights.size:
+            unused = self.graph_penalty is None and not settings.graph_penalty
+            if self.adaptive and edges.weights.size and not unused:
                 weights = path[-1].weights * self.graph_.mean_degree
                 self.graph_learned_ = with_weights(self.graph_, edges, weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
@@ -368,11 +368,18 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         graph = self._graph_used
         objective = GraphObjective.of(moments, graph.laplacian, *full_rank.penalties(graph))
         self.solution_ = solve(objective, graph, "auto", float(self.tol), self.max_iter)
-        if self.n_profiles is None:
-            self.notes_.append(
+
+    def _notes(self) -> list[Words]:
+        notes = data_notes(self.sizes_, self.graph_)
+        unused = self.graph_penalty is None and not self.graph_penalty_
+        if self.shared_ and unused and self.graph_.n_edges:
+            notes.append("the graph was not used: it does not improve the held-out loss")
+        if not self.shared_ and self.n_profiles is None:
+            notes.append(
                 "no small number of profiles describes the changes: every node has a ratio of its "
                 "own"
             )
+        return notes
 
     def _table(self) -> dict[str, Any]:
         return {**super()._table(), "kind": [str(kind) for kind in self.kinds_]}

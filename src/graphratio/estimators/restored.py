@@ -12,6 +12,7 @@ from graphratio._utils.parameters import check_real
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.scaling import Scaling
+from graphratio.estimators.notes import SELECTED
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.solvers import Solution
@@ -109,11 +110,25 @@ def _is_solution(value: Any, coef: Any) -> bool:
     )
 
 
-def _are_scores(value: Any) -> bool:
+def _are_scores(value: Any, columns: tuple[str, ...]) -> bool:
+    """Tell whether a value is a table of at least one candidate, with these columns."""
     if value is None:
         return True
-    return isinstance(value, dict) and all(
-        _is_array(part, "fiu", None, nan=True) for part in value.values()
+    return (
+        isinstance(value, dict)
+        and set(columns) <= set(value)
+        and all(_is_array(part, "fiu", None, nan=True) for part in value.values())
+        and len({len(part) for part in value.values()}) == 1
+        and all(len(part) > 0 for part in value.values())
+    )
+
+
+def _are_own_scores(value: Any, n_nodes: int) -> bool:
+    """Tell whether a value is a table with equally many candidates for every node."""
+    return value is None or (
+        isinstance(value, dict)
+        and _is_array(value.get("mean_score"), "f", None, nan=True)
+        and len(value["mean_score"]) % n_nodes == 0
     )
 
 
@@ -128,7 +143,6 @@ _COMMON: dict[str, _Rule] = {
     ),
     "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
     "divergence_name_": lambda value, _: isinstance(value, str),
-    "notes_": lambda value, _: isinstance(value, list) and _are_strings(value),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": lambda value, fitted: (
@@ -150,7 +164,7 @@ _CENTRED: dict[str, _Rule] = {
     ),
     "node_penalty_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
-    "cv_results_": lambda value, _: value is None or isinstance(value, dict),
+    "cv_results_": lambda value, fitted: _are_own_scores(value, fitted["graph_"].n_nodes),
 }
 
 # Estimators that share one dictionary among all nodes.
@@ -172,7 +186,10 @@ _NYSTROM: dict[str, _Rule] = {
         and bool(np.isfinite(value).all() and (value >= 0).all())
     ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
-    "cv_results_": lambda value, _: _are_scores(value),
+    "cv_results_": lambda value, fitted: _are_scores(
+        value, () if "profiles_" in fitted else (*SELECTED, "rank")
+    ),
+    "n_selected_on_": lambda value, _: _is_count(value, low=1),
 }
 
 # Those whose nodes share profiles; their graph penalty may be zero.

@@ -164,7 +164,7 @@ def _spread_of(value: Any) -> str:
 
 def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str]) -> list[str]:
     solution: Any = getattr(model, "solution_", None)
-    found = [sentence(_in_words(note)) for note in model.notes_]
+    found = [sentence(note) for note in model.notes_]
     if solution is not None and not solution.converged:
         found.insert(
             0,
@@ -181,10 +181,3 @@ def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str])
             f"one of the samples; read their results with care: {listed}."
         )
     return found
-
-
-def _in_words(note: str) -> str:
-    """A note of the model with the names of parameters spelled out."""
-    for name in ("graph_penalty", "node_penalty"):
-        note = note.replace(f"the selected {name} ", f"the selected {name.replace('_', ' ')} ")
-    return note

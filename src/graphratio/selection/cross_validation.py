@@ -38,15 +38,12 @@ class Selection:
     results : dict of str to ndarray of shape (n_candidates,)
         Columns bandwidth, graph_penalty, node_penalty, mean_score, fold_0_score, ...,
         rank; scores are minus the mean loss over nodes, so higher is better.
-    notes : list of str
-        One for every choice at the edge of its grid.
     """
 
     bandwidth: float
     graph_penalty: float
     node_penalty: float
     results: dict[str, FloatArray]
-    notes: list[str]
 
 
 def select(
@@ -115,7 +112,7 @@ def best_candidate(candidates: Candidates, scores: FloatArray) -> Selection:
     columns = {"bandwidth": bandwidth, "graph_penalty": lam, "node_penalty": gam}
     results = score_table(columns, scores.reshape(-1, scores.shape[2]), best)
     chosen = {name: float(column[best]) for name, column in columns.items()}
-    return Selection(**chosen, results=results, notes=_edges(candidates, chosen))
+    return Selection(**chosen, results=results)
 
 
 def score_table(
@@ -134,16 +131,3 @@ def score_table(
     results["rank"] = np.empty(mean.size, dtype=np.intp)
     results["rank"][ranked] = np.arange(1, mean.size + 1)
     return results
-
-
-def _edges(candidates: Candidates, chosen: dict[str, float]) -> list[str]:
-    notes = []
-    for name, value in chosen.items():
-        grid: FloatArray = getattr(candidates, name)
-        if grid.size > 1 and value in (grid[0], grid[-1]):
-            side = "lower" if value == grid[0] else "upper"
-            notes.append(
-                f"the selected {name} {value:.3g} is at the {side} edge of its grid "
-                f"{', '.join(f'{item:.3g}' for item in grid)}: other candidates may be better"
-            )
-    return notes
