@@ -108,17 +108,6 @@ def test_noise_of_several_splits_is_that_of_one():
     assert (mean.variance[0], mean.fourth[0], mean.n_folds) == (2.0, 0.5, 5)
 
 
-def test_no_interval_exceeds_the_divergence_of_the_largest_ratio(samples):
-    """(1 / alpha - 1) / 2: the ratio is 1 / alpha on a share alpha of the mixture, else 0."""
-    wild = [
-        [two_valued(N_REFERENCE, 0.0, 0.1)] * N_NODES,
-        [two_valued(N_TARGET, 2.0, 1 / ALPHA)] * N_NODES,
-    ]
-    found = bounds(samples, wild, 0.99999)
-    assert found.fitted_divergence_interval[:, 1] == pytest.approx(4.5)
-    assert welch(wild, 0).confidence_interval(0.99999).high > 5
-
-
 @pytest.mark.parametrize("skewness", [-0.1, -0.6])
 def test_the_upper_end_takes_half_of_the_correction_for_skewness(skewness):
     """The whole correction is the root of Hall's transform; the other end takes all of it."""
