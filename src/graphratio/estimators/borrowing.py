@@ -31,8 +31,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.moments.directions import Directions
 from graphratio.solvers.bases import Diagonal
-from graphratio.solvers.conjugate_gradients import Progress, iterate
-from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
 from graphratio.solvers.stacks import Selection, times
 
 # Up to this many nodes G is formed; beyond it the diagonal comes from random projections.

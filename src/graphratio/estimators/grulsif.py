@@ -20,8 +20,7 @@ from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import NODE_PENALTIES, default_graph_penalties, positive_candidates
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
-from graphratio.solvers.adaptive import adaptive_rounds
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges, adaptive_rounds
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):

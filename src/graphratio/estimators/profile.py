@@ -29,7 +29,6 @@ from graphratio.selection.kinds import named
 from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, ProfileSettings
 from graphratio.selection.search import Axis, decades, listed, moderate
 from graphratio.solvers import Solution, solve
-from graphratio.solvers.adaptive import with_weights
 from graphratio.solvers.alternating import (
     RESIDUAL,
     ProfileProblem,
@@ -39,7 +38,7 @@ from graphratio.solvers.alternating import (
     objective_value,
     rounds,
 )
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.rotation import principal, readable
 
 

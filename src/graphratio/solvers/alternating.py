@@ -33,7 +33,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.node_moments import Moments
-from graphratio.solvers.edges import Edges, typical_distance
+from graphratio.solvers.learned_edges import Edges, typical_distance
 
 # Up to this many unknowns the coordinates come from a dense factorisation.
 SMALL_SYSTEM = 600

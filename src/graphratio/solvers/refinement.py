@@ -17,8 +17,8 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
-from graphratio.solvers.choice import solve
 from graphratio.solvers.conjugate_gradients import REMEDY
+from graphratio.solvers.path import solve
 from graphratio.solvers.solution import Solution
 
 MAX_CORRECTIONS = 3

@@ -1,29 +1,38 @@
-"""The graph penalty on differences, quadratic or adaptive, and the weights it gives to edges.
+"""Learned edges: a penalty that lets edges between different nodes break.
+
+    Phi(Theta) = (1/N) sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
+                 + lam sum_uv W_uv phi(|theta_u - theta_v|)      over the edges, each once
+                 + (lam gam/2) sum_v |theta_v|^2
 
 Symbols
 -------
 W           weights of the given edges
-t           how differently the two ends of an edge behave, a distance
+t           distance between the two ends of an edge
 s           typical distance, at which an edge keeps about the weight it was given
 phi         penalty of a distance: t^2 / 2, or adaptive
             phi(t) = s^2 / 2 log(1 + t^2 / (e s^2)) with e = `SOFTENING`
 
-The adaptive penalty is quadratic for ends that behave alike and hardly grows any more for ends
-that do not: it joins nodes of one kind and lets edges between kinds break. phi is concave in
-t^2, so that its tangent at the present distances bounds it from above: minimising the quadratic
-penalty with the weights phi'(t) / t = 1 / (t^2 / s^2 + e) never increases the objective. This
-is majorise-minimise; every round reweights and solves once.
+The adaptive penalty is quadratic at small distances and hardly grows at large ones. It joins
+nodes of one kind and lets edges between kinds break. phi is concave in t^2, so its tangent at
+the present distances bounds it from above. Minimising the quadratic penalty with the weights
+phi'(t) / t = 1 / (t^2 / s^2 + e) therefore never increases the objective. This is
+majorise-minimise: every round reweights the graph and solves the problem of
+`moments.objective` on it once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.path import solve_path
 
 # Squared distance, relative to the typical one, below which the penalty is about quadratic.
 SOFTENING = 0.2
@@ -38,7 +47,7 @@ class Edges:
     n_nodes : int
     rows, columns : ndarray of shape (n_edges,)
     weights : ndarray of shape (n_edges,)
-        Divided by the mean degree, so that penalties do not depend on the units of the weights.
+        Divided by the mean degree, so that the units of the weights do not matter.
     """
 
     n_nodes: int
@@ -48,7 +57,7 @@ class Edges:
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
-        """Take the edges of a graph.
+        """Edges of a graph.
 
         Examples
         --------
@@ -66,7 +75,7 @@ class Edges:
         return np.asarray(np.linalg.norm(points[self.rows] - points[self.columns], axis=1))
 
     def reweighted(self, distances: FloatArray, scale: float) -> FloatArray:
-        """Weights of the quadratic bound on the adaptive penalty at these distances.
+        """Weights of the quadratic upper bound on the adaptive penalty at these distances.
 
         Examples
         --------
@@ -77,7 +86,7 @@ class Edges:
         return np.asarray(self.weights / (np.square(distances / scale) + SOFTENING))
 
     def penalty(self, distances: FloatArray, scale: float | None) -> float:
-        """Sum of W phi(t); a scale of None stands for the quadratic penalty."""
+        """Sum of W phi(t); without a scale phi is quadratic."""
         if scale is None:
             return float(0.5 * self.weights @ np.square(distances))
         growth = np.log1p(np.square(distances / scale) / SOFTENING)
@@ -105,7 +114,67 @@ class Edges:
 
 
 def typical_distance(distances: FloatArray) -> float:
-    """Median distance; where most edges join equal ends, the mean."""
+    """Median distance, or the mean if the median is zero."""
     if not distances.size:
         return 1.0
     return float(np.median(distances)) or float(distances.mean()) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveFit:
+    """Coefficients after some rounds.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_nodes, m)
+    graph : Graph
+        With the weights that gave these coefficients.
+    scale : float or None
+        Typical distance of the adaptive penalty, None for the quadratic one.
+    """
+
+    theta: FloatArray
+    graph: Graph
+    scale: float | None
+
+
+def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
+    """The same graph with other weights on its edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = Graph.from_edges([("a", "b"), ("b", "c")])
+    >>> with_weights(graph, Edges.of(graph), np.array([0.5, 2.0])).degrees
+    array([0.5, 2.5, 2. ])
+    """
+    shape = (graph.n_nodes, graph.n_nodes)
+    upper = sparse.coo_array((weights, (edges.rows, edges.columns)), shape=shape)
+    return replace(graph, adjacency=sparse.csr_array(upper + upper.T))
+
+
+def adaptive_rounds(
+    moments: Moments,
+    graph: Graph,
+    lam: float,
+    gam: float,
+    n_rounds: int,
+    tol: float,
+    max_iter: int,
+) -> list[AdaptiveFit]:
+    """Solve, then reweight and solve `n_rounds` times; returns all fits in order."""
+    edges = Edges.of(graph)
+    scale = None
+    current = graph
+    path: list[AdaptiveFit] = []
+    for number in range(n_rounds + 1):
+        if number:
+            distances = edges.distances(path[-1].theta)
+            scale = typical_distance(distances) if scale is None else scale
+            weights = edges.reweighted(distances, scale) * (graph.mean_degree or 1.0)
+            current = with_weights(graph, edges, weights)
+        objective = GraphObjective.of(moments, current.laplacian, lam, gam)
+        basis = basis_of(current, moments.second.dtype)
+        theta = solve_path(objective, basis, tol, max_iter).theta[:, 0]
+        path.append(AdaptiveFit(theta, current, scale))
+    return path
