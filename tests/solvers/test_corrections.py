@@ -15,7 +15,11 @@ from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
 from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
 from graphratio.solvers.path import _System
-from graphratio.solvers.preconditioners.mean_field import Corrected, corrected_mean_field, mean_field
+from graphratio.solvers.preconditioners.mean_field import (
+    Corrected,
+    corrected_mean_field,
+    mean_field,
+)
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -95,7 +99,9 @@ def test_many_candidates_at_once_equal_one_by_one():
     x = np.random.default_rng(0).normal(size=(graph.n_nodes, 5, 3))
     together = corrected_mean_field(GraphObjective.of(moments, graph.laplacian, lam, 1e-2), basis)
     for i, value in enumerate(lam):
-        alone = corrected_mean_field(GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis)
+        alone = corrected_mean_field(
+            GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis
+        )
         expected = alone.apply(x[:, [i]])
         tolerance = {"rtol": 1e-4, "atol": 1e-5 * np.abs(expected).max()}
         assert_allclose(together.apply(x)[:, [i]], expected, **tolerance)

@@ -16,8 +16,7 @@ from graphratio.data.frames import Backend
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
-from graphratio.distributed.coarse import coarse_modes
-from graphratio.distributed.conjugate import PartitionedSystem
+from graphratio.distributed.conjugate import PartitionedSystem, coarse_modes
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
 from graphratio.distributed.recovery import Fleet
 from graphratio.distributed.settings import EngineSettings

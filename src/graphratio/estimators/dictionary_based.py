@@ -13,10 +13,11 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.estimators.borrowed_strength import BorrowingMixin
+from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.directions import Directions
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.losses import pearson_divergences
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
@@ -232,6 +233,12 @@ class NystromEstimator(BorrowingMixin):
         self._keep_directions(psi, moments)
         return self._keep_divergences(self._combine(psi, samples.node_index))
 
+    def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
+        """Keep what says how far the data of a node reach; a part of the features will do."""
+        kept = Directions.of(moments, psi.mean(axis=0))
+        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
+        self.__dict__.pop("_reach", None)
+
     def _keep_divergences(self, ratios: FloatArray) -> Self:
         self.divergence_name_ = "Pearson"
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
@@ -269,3 +276,13 @@ class NystromEstimator(BorrowingMixin):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
+
+    def _summary(self) -> str:
+        chosen = "selected" if self.cv_results_ is not None else "given"
+        return (
+            f"{super()._summary()}\n"
+            f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
+            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
+            f"{self.n_atoms_} atoms, {self.n_components_} features\n"
+            f"  solver: {self.solution_.describe()}, residual {self.solution_.residual:.1g}"
+        )

@@ -98,7 +98,7 @@ class Edges:
         return np.asarray((differences * weights[:, np.newaxis]).T @ differences)
 
     def dense_laplacian(self, weights: FloatArray) -> FloatArray:
-        """Laplacian of the graph with other weights on its edges, as a full matrix."""
+        """Laplacian for other weights on the edges, as a full matrix."""
         matrix = np.zeros((self.n_nodes, self.n_nodes))
         matrix[self.rows, self.columns] = -weights
         matrix += matrix.T
@@ -106,11 +106,15 @@ class Edges:
         return matrix
 
     def laplacian(self, weights: FloatArray) -> sparse.csr_array:
-        """Laplacian of the graph with other weights on its edges, sparse."""
+        """Laplacian for other weights on the edges, sparse."""
+        adjacency = self.adjacency(weights)
+        return sparse.csr_array(sparse.diags_array(adjacency.sum(axis=1)) - adjacency)
+
+    def adjacency(self, weights: FloatArray) -> sparse.csr_array:
+        """Adjacency matrix for other weights on the edges."""
         shape = (self.n_nodes, self.n_nodes)
         upper = sparse.coo_array((weights, (self.rows, self.columns)), shape=shape).tocsr()
-        adjacency = upper + upper.T
-        return sparse.csr_array(sparse.diags_array(adjacency.sum(axis=1)) - adjacency)
+        return sparse.csr_array(upper + upper.T)
 
 
 def typical_distance(distances: FloatArray) -> float:
@@ -148,9 +152,7 @@ def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
     >>> with_weights(graph, Edges.of(graph), np.array([0.5, 2.0])).degrees
     array([0.5, 2.5, 2. ])
     """
-    shape = (graph.n_nodes, graph.n_nodes)
-    upper = sparse.coo_array((weights, (edges.rows, edges.columns)), shape=shape)
-    return replace(graph, adjacency=sparse.csr_array(upper + upper.T))
+    return replace(graph, adjacency=edges.adjacency(weights))
 
 
 def adaptive_rounds(
