@@ -1,8 +1,8 @@
-"""What RULSIF, ULSIF and KLIEP share: own centres, bandwidth and penalty at every node.
+"""The base of RULSIF, ULSIF and KLIEP: every node has its own centres, bandwidth and penalty.
 
 The ratio of node v is f_v(x) = sum_k theta_vk K(x, c_vk) with centres c_vk drawn from the
-target sample of the node. Nodes are independent problems of the same form; they are solved in
-rectangles of similar sizes (see `node_blocks`), never one by one.
+target sample of the node. Nodes are independent problems of the same form. They are solved in
+blocks of similar sizes (see `features.node_blocks`), never one by one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CentredEstimator(NodeRatioEstimator):
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Score of every candidate, higher is better, and which one to take.
+        """Score of every candidate (higher is better), and the chosen one.
 
         Parameters
         ----------
@@ -92,8 +92,11 @@ class CentredEstimator(NodeRatioEstimator):
         """Fit the nodes of a block with given hyperparameters, each of shape (k,)."""
 
     def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray | None:
-        """Fold of every observation, where the selection needs one."""
+        """Fold of every observation, if the selection needs folds."""
         return None
+
+    def _check_parameters(self) -> None:
+        """Check the parameters that only a subclass has."""
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -102,10 +105,11 @@ class CentredEstimator(NodeRatioEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
-            Every node needs both samples.
+            Every node needs both samples; a pair of arrays is one node.
         graph : Graph, optional
-            Kept for the order of nodes, tables and plots; its edges play no part.
+            Sets the order of nodes and serves tables and plots; its edges are not used.
         """
+        self._check_parameters()
         aligned = self._prepare(samples, graph, borrow=False)
         rng = as_generator(self.random_state)
         kernel = get_kernel(self.kernel)
@@ -135,7 +139,8 @@ class CentredEstimator(NodeRatioEstimator):
             solutions.append(solution)
         self.solution_ = combined(solutions, self.coef_)
         self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
-        return self._finish(aligned)
+        self.divergence_ = self._divergences(aligned)
+        return self
 
     def _table_of_scores(
         self,
@@ -143,7 +148,7 @@ class CentredEstimator(NodeRatioEstimator):
         penalties: FloatArray,
         tables: list[tuple[IntArray, FloatArray]],
     ) -> dict[str, Any]:
-        """One row per node and candidate; also notes where no candidate could be scored."""
+        """One row per node and candidate; adds a note on nodes without a score."""
         n_folds = tables[0][1].shape[3]
         scores = np.empty((*widths.shape, penalties.size, n_folds))
         for nodes, part in tables:

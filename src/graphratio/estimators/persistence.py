@@ -46,7 +46,7 @@ def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> 
 
 
 def _estimators() -> dict[str, type[NodeRatioEstimator]]:
-    """Return the estimators of the library by name; imported late, since they import this."""
+    """Estimators of the library by name; imported late, since they import this module."""
     from graphratio import estimators
     from graphratio.estimators.base import NodeRatioEstimator
 
@@ -99,7 +99,7 @@ def _build(source: Path, document: dict[str, Any]) -> NodeRatioEstimator:
 
 
 def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
-    """Refuse what no fit can have produced, with a ValueError that names it."""
+    """Raise a ValueError that names the first value that no fit can produce."""
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
     rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
@@ -107,17 +107,17 @@ def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
         rules |= _LEARNED
     if "profiles_" in fitted:
         rules |= _PROFILES
-    # Every other rule counts nodes and features by these two.
+    # All other rules use these two to count nodes and features.
     first = ("graph_", "n_features_in_")
     for name in (*first, *(other for other in rules if other not in first)):
         if not rules[name](fitted[name], fitted):
-            raise ValueError(f"{name} is not what a fit leaves")
+            raise ValueError(f"{name} is not the result of a fit")
 
 
 def _is_array(value: Any, kinds: str, *shape: int | None, nan: bool = False) -> bool:
-    """Tell whether a value is an array of these kinds and this shape; None is any length.
+    """Whether a value is an array of these kinds and this shape; None stands for any length.
 
-    Numbers must be finite; with `nan`, some may be missing.
+    Numbers must be finite, or with `nan` finite or missing.
     """
     return (
         isinstance(value, np.ndarray)
@@ -219,7 +219,7 @@ _COMMON: dict[str, _Rule] = {
     "alpha_": lambda value, _: _is_number(value) and 0 <= value < 1,
 }
 
-# Estimators with centres and hyperparameters of their own at every node.
+# Estimators with separate centres and hyperparameters at every node.
 _CENTRED: dict[str, _Rule] = {
     "centers_": lambda value, fitted: _is_array(
         value, "f", fitted["graph_"].n_nodes, None, fitted["n_features_in_"]
@@ -256,7 +256,7 @@ _NYSTROM: dict[str, _Rule] = {
     "cv_results_": lambda value, _: _are_scores(value),
 }
 
-# Those whose nodes share profiles; their graph penalty may be zero.
+# Estimators whose nodes share profiles; their graph penalty may be zero.
 _PROFILES: dict[str, _Rule] = {
     "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
     "n_profiles_": lambda value, _: _is_count(value, low=1),
@@ -270,7 +270,7 @@ _PROFILES: dict[str, _Rule] = {
     "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
 }
 
-# Those that can learn the weights of edges.
+# Estimators that can learn the weights of edges.
 _LEARNED: dict[str, _Rule] = {
     "n_rounds_": lambda value, _: _is_count(value),
     "graph_learned_": lambda value, fitted: (
