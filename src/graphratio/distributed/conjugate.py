@@ -31,14 +31,14 @@ from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 from graphratio.solvers.stacks import Linear
 
-# Dropping candidates is worth more than in one process: their rows travel no more.
+# Dropping candidates saves more than in one process, since their rows no longer travel.
 KEEP_SHARE = 0.95
 
-# Iterations after which the nodes' own blocks are brought in: more than in one process, since
-# preconditioners that stay within partitions need more.
+# Iterations before the blocks of the nodes enter: more than in one process, since preconditioners
+# within partitions need more.
 PATIENCE = 40
 
-# Modes that are used: more on larger graphs, between these bounds.
+# Number of modes: larger on larger graphs, between these bounds.
 FEWEST_MODES = 8
 MOST_MODES = 48
 NODES_PER_MODE = 40
@@ -49,7 +49,7 @@ SMALL_GRAPH = 300
 
 @dataclass(frozen=True, eq=False)
 class PartitionedSystem:
-    """What the driver knows of the linear system that the partitions hold.
+    """The driver's description of the linear system on the partitions.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def solve_conjugate(
     max_iter : int
     every : int, optional
         Iterations between copies of the coefficients. None for no copies: a loss then repeats
-        the whole solve, and the residuals are not computed from scratch in the end.
+        the whole solve, and the final residuals are not computed from scratch.
     start : list of ndarray of shape (n_own, n_candidates, m), optional
         Default zero.
     """
@@ -143,7 +143,7 @@ class PartitionIterates:
     Parameters
     ----------
     fleet : Fleet
-        Its last copy of the coefficients is where a restart begins.
+        A restart begins at its last copy of the coefficients.
     coarse : Linear
         Inverse on the coarse space.
     norm : float
@@ -221,13 +221,13 @@ class PartitionIterates:
 
 
 def _stage(iterates: PartitionIterates, tol: float, limit: int) -> None:
-    """Iterate up to `limit` times, again from the last copy of the coefficients after a loss."""
+    """Iterate up to `limit` times; after a loss, from the last copy of the coefficients."""
     fleet, progress = iterates.fleet, iterates.progress
     first, n_steps = progress.n_iter.copy(), len(progress.history)
 
     def work() -> None:
         if fleet.saved is None:
-            # Nothing is left of iterations that a loss has cut short, so they do not count.
+            # A loss without a copy loses all iterations, so they do not count.
             progress.n_iter[:] = first
             del progress.history[n_steps:]
         iterate(iterates, progress, tol, limit + int(first.max() - progress.n_iter.max()))

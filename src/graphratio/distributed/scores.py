@@ -1,7 +1,7 @@
 """Cross-validation on partitions: all pairs of penalties of a fold in lockstep.
 
-The same steps as in `model_selection`, with sums over partitions where that has sums over nodes.
-Folds are the ones that a single process would draw.
+The steps are those of `selection.fold_fits`, with sums over partitions instead of nodes. The
+folds are those that a single process would draw.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def share_folds(
 ) -> None:
     """Let every partition find the folds of its observations.
 
-    Every partition runs through the same stream of random numbers and keeps those of its own
-    observations, so that nothing of their number travels.
+    Every partition draws the same stream of random numbers and keeps those of its own
+    observations, so no folds travel.
     """
     per_node = sizes.sum(axis=1)
     starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
@@ -124,7 +124,7 @@ def fold_scores(
     scores = np.empty((len(maps), len(system.lam), n_folds))
 
     def score() -> FloatArray:
-        # The solution stays on the partitions, so one that is lost takes it along.
+        # The solution stays on the partitions, so a lost partition loses its rows.
         solve_conjugate(fleet, system, tol, max_iter, every=None)
         total, count = ordered_sum(fleet.engine.gather("held_out_loss"))
         return np.asarray(-total / count) if count else np.full(len(system.lam), np.nan)

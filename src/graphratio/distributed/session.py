@@ -1,4 +1,4 @@
-"""One fit on partitions: cut the graph, load the data, keep what the driver has to know."""
+"""One fit on partitions: cut the graph, load the data, describe them to the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from graphratio.distributed.worker import Source
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Partitions with their data, and what is known of them here.
+    """Partitions with their data, and their description at the driver.
 
     Attributes
     ----------
@@ -61,12 +61,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Start an engine for a fit and close it in the end.
 
-    Parameters
-    ----------
-    settings : EngineSettings
-    samples : NodeSamples, optional
-        Aligned to the graph; None if the settings have a loader.
-    graph : Graph
+    `samples` are aligned to the graph, or None if the settings have a loader.
     """
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
@@ -78,7 +73,7 @@ def open_session(
     ]
     engine = settings.open(plans, sources)
     try:
-        # One thread, so that sums here come in one order whatever the machine.
+        # One thread, so that sums have the same order on every machine.
         with single_thread():
             fleet = Fleet(engine, settings.retries, settings.checkpoint)
             fleet.nodes = [plan.nodes for plan in plans]
