@@ -32,16 +32,8 @@ def coherence_dictionary(
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
-    Parameters
-    ----------
-    fleet : Fleet
-    kernel : Kernel
-    sigma : sequence of ndarray
-        Bandwidths of the nodes of every partition.
-    bandwidth : float
-        Of the graph stage.
-    node_coherence, graph_coherence : float
-    n_features : int
+    The node stage uses the bandwidths `sigma` of the nodes of every partition, the graph stage
+    uses `bandwidth`.
     """
 
     def both_stages() -> FloatArray:

@@ -37,13 +37,7 @@ SMALLEST_RADIUS = 0.01
 
 @dataclass(frozen=True, eq=False)
 class LocalBasis:
-    """The own nodes of a partition as coordinates for the library's mean field.
-
-    Attributes
-    ----------
-    laplacian : csr_array of shape (n_own, n_own)
-    dtype : floating type
-    """
+    """The own nodes of a partition as coordinates for the mean field of the library."""
 
     laplacian: sparse.csr_array
     dtype: Any
@@ -135,15 +129,10 @@ class Chebyshev:
 
 
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
-    """Approximate inverse of a partition's own part of the Hessian.
+    """Approximate inverse of the own part of the Hessian of a partition.
 
-    Parameters
-    ----------
-    name : {"mean field", "blocks", "mixed"}
-        Every A_v replaced by their mean; the diagonal blocks; half the sum of both.
-    objective : GraphObjective
-        Of the partition.
-    basis : LocalBasis
+    "mean field" replaces every A_v by their mean, "blocks" takes the diagonal blocks, "mixed" is
+    half the sum of both.
     """
     if name == "mean field":
         return mean_field(objective, basis)

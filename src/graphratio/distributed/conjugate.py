@@ -140,17 +140,9 @@ def _set_up(
 class PartitionIterates:
     """The iterates on the partitions of a fleet; symbols as in `solvers.conjugate_gradients`.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        A restart begins at its last copy of the coefficients.
-    coarse : Linear
-        Inverse on the coarse space.
-    norm : float
-        Of the right-hand side, the same for all candidates.
-    progress : Progress
-    every : int, optional
-        Iterations between copies of the coefficients.
+    A restart begins at the fleet's last copy of the coefficients, which is renewed every `every`
+    iterations. `coarse` is the inverse on the coarse space. All candidates share the right-hand
+    side and its norm.
     """
 
     keep_share = KEEP_SHARE

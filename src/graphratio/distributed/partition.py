@@ -219,14 +219,7 @@ class PartitionPlan:
 
 
 def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> list[PartitionPlan]:
-    """Cut the graph along a partitioning.
-
-    Parameters
-    ----------
-    graph : Graph
-    partitioning : Partitioning
-    modes : ndarray of shape (n_nodes, k)
-    """
+    """Cut the graph along a partitioning; `modes` has shape (n_nodes, k)."""
     owner = partitioning.owner
     halos, rows = [], []
     for p in range(partitioning.n_partitions):

@@ -26,15 +26,7 @@ BLOCKS_AT_ONCE = 256
 
 
 class SystemRows:
-    """N times the Hessian and the right-hand side, at own nodes.
-
-    Parameters
-    ----------
-    plan : PartitionPlan
-    moments : Moments
-        Of own nodes.
-    lam, gam : ndarray of shape (n_candidates,)
-    """
+    """N times the Hessian and the right-hand side, at own nodes with the given moments."""
 
     def __init__(
         self, plan: PartitionPlan, moments: Moments, lam: FloatArray, gam: FloatArray
@@ -81,14 +73,7 @@ class SystemRows:
 
 
 class ConjugateRows:
-    """Own rows of conjugate gradients.
-
-    Parameters
-    ----------
-    system : SystemRows
-    preconditioner : str
-        See `local_inverse`.
-    """
+    """Own rows of conjugate gradients; `local_inverse` names the preconditioners."""
 
     def __init__(self, system: SystemRows, preconditioner: str) -> None:
         self.plan, self.all = system.plan, system

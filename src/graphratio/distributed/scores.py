@@ -55,22 +55,9 @@ def rotate_features(
 ) -> FloatArray:
     """Compute features and moments on all partitions, in principal directions.
 
-    Parameters
-    ----------
-    fleet : Fleet
-    features : NystromMap
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha, prior_ratio : float
-    floor : float
-        Leave out directions whose share of the second moment is below this.
-    dtype : floating type
-    folded : bool
-        Keep sums by fold.
-
-    Returns
-    -------
-    rotation : ndarray of shape (m, n_kept)
-        From the features that were used to the principal ones.
+    Directions whose share of the second moment is below `floor` are left out. With `folded` the
+    partitions keep sums by fold. Returns the rotation from the features to the principal ones,
+    shape (m, n_kept).
     """
     used = features
     if floor > 0:
@@ -105,21 +92,8 @@ def fold_scores(
 ) -> FloatArray:
     """Minus the held-out losses, shape (n_bandwidths, n_pairs, n_folds).
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Its partitions have their folds.
-    maps : sequence of NystromMap
-        One for every bandwidth.
-    sizes : ndarray of shape (n_nodes, 2)
-    system : PartitionedSystem
-        With all pairs of penalties.
-    n_folds : int
-    alpha, prior_ratio, floor, tol : float
-    max_iter : int
-    dtype : floating type
-    advance : callable
-        Called after every fold.
+    The partitions have their folds, `maps` holds one map per bandwidth, and `system` has all pairs
+    of penalties. Calls `advance` after every fold.
     """
     scores = np.empty((len(maps), len(system.lam), n_folds))
 
