@@ -20,7 +20,7 @@ import numpy as np
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine, Message
-from graphratio.distributed.coarse import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
+from graphratio.distributed.conjugate import FEWEST_MODES, MOST_MODES, NODES_PER_MODE
 from graphratio.distributed.local import LocalPartitions
 from page import between
 

@@ -7,7 +7,7 @@ from tests.problems import GRAPHS, graph
 
 import graphratio as gr
 from graphratio.distributed import partition_graph
-from graphratio.distributed.coarse import coarse_modes
+from graphratio.distributed.conjugate import coarse_modes
 from graphratio.distributed.partition import make_plans
 from graphratio.exceptions import InputError
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphratio as gr
-from graphratio.estimators.restored import check_restored
+from graphratio.estimators.persistence import check_restored
 from graphratio.exceptions import FileFormatError, InputError
 
 PENALTIES = {"bandwidth": 1.0, "node_penalty": 0.1}

@@ -13,7 +13,7 @@ from tests.fuzz import judge
 import graphratio as gr
 from graphratio.changepoints import calibration, dating, panel_features
 from graphratio.data import links, validation
-from graphratio.distributed import atoms, coarse
+from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, graph_comparison, paired
 from graphratio.moments import directions, losses, memory, second_moments
@@ -171,7 +171,7 @@ STATED = [
     ("docs/scaling.md", "vectors # N m", 8 * memory.DOUBLE_VECTORS + 4 * memory.SINGLE_VECTORS),
     ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
     ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),
-    ("docs/dask.md", "k is at most #", coarse.MOST_MODES),
+    ("docs/dask.md", "k is at most #", conjugate.MOST_MODES),
     ("docs/dask.md", "at most # observations at a time", atoms.BLOCK),
     # Promises
     ("docs/reliability.md", "stops every input after # seconds", judge.LIMIT),

@@ -11,7 +11,6 @@ from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums, factored_moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import alternating as core
-from graphratio.solvers.adaptive import adaptive_rounds, with_weights
 from graphratio.solvers.alternating import (
     ProfileProblem,
     Profiles,
@@ -22,7 +21,7 @@ from graphratio.solvers.alternating import (
     orthonormal,
     rounds,
 )
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges, adaptive_rounds, with_weights
 
 
 def build(n_nodes=24, n=30, name="Ib", seed=0, n_atoms=9):

@@ -5,8 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from graphratio.solvers.bases import Diagonal
-from graphratio.solvers.conjugate_gradients import WEAK_COUPLING, Progress, iterate, stages
-from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.conjugate_gradients import (
+    WEAK_COUPLING,
+    Progress,
+    StackIterates,
+    iterate,
+    stages,
+)
 
 
 class Matrix:

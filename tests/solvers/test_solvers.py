@@ -34,7 +34,7 @@ def test_agrees_with_the_dense_solve(name, method, lam, gam):
     tol = 1e-13 if method == "cbcgd" else 1e-11
     with pytest.MonkeyPatch.context() as patch:
         # Let "auto" take the iterative way too.
-        patch.setattr("graphratio.solvers.choice.SMALL_SYSTEM", 0)
+        patch.setattr("graphratio.solvers.path.SMALL_SYSTEM", 0)
         solution = solve(problem, graph(name), method, tol, 200_000)
     truth = dense_solution(problem)
     assert np.linalg.norm(solution.theta - truth) <= 1e-8 * np.linalg.norm(truth)

@@ -1,9 +1,8 @@
 """Partitions as actors on Dask workers.
 
 One actor holds one partition, and the driver talks to its worker directly. Whatever goes wrong
-between the two counts as a lost partition, which is made again somewhere else: the connection
-breaks, Dask drops the worker, pings stay without an answer for the time-out, or the answer takes
-too long altogether.
+between the two counts as a lost partition, which is rebuilt elsewhere: the connection breaks,
+Dask drops the worker, pings get no answer for the time-out, or the answer takes too long.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ PING_SECONDS = 1.0
 PING_SHARE = 0.1
 MISSED_PINGS = 4
 
-# What comes back from an actor: what became of the call, and a value.
+# The answer of an actor: the outcome of the call, and a value.
 Answer = tuple[str, Any]
 Send = Callable[[], Awaitable[Answer]]
 
@@ -48,8 +47,8 @@ Send = Callable[[], Awaitable[Answer]]
 class PartitionHost:
     """The actor: a partition, and errors turned into values.
 
-    Errors of the partition travel as values, so that every exception that reaches the driver
-    otherwise is one of the connection.
+    Errors of the partition travel as values, so any exception at the driver comes from the
+    connection.
     """
 
     def __init__(self) -> None:
@@ -62,7 +61,7 @@ class PartitionHost:
     def call(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Answer:
         """Run a method of the partition."""
         if self.partition is None:
-            # An actor that Dask restarted by itself has nothing of what the lost one had.
+            # Dask restarted the actor by itself, without the state of the lost one.
             return "empty", None
         partition = self.partition
         return self._guarded(lambda: partition.run(method, inbox, arguments))
@@ -123,7 +122,7 @@ class DaskPartitions(Engine):
     def close(self) -> None:
         """Release the actors and disconnect."""
         self.hosts.clear()
-        # Whether the scheduler takes notice changes nothing for the fit.
+        # The fit is over, so it does not matter whether the scheduler notices.
         with suppress(OSError):
             self.client.close(timeout=self.timeout)
 
@@ -154,7 +153,7 @@ class DaskPartitions(Engine):
         deadline = time.monotonic() + self.timeout
         while True:
             if self.client.scheduler is None:
-                # The client has given up on its scheduler, which it does for good.
+                # The client has given up on its scheduler for good.
                 raise WorkerLost(partitions, "the scheduler is gone")
             if workers := self.client.sync(self._usable):
                 return list(workers)
@@ -225,7 +224,7 @@ class DaskPartitions(Engine):
             else:
                 replies[p] = value
         if missing:
-            # Whoever shares a worker with a lost partition is lost as well.
+            # Partitions on the same worker as a lost one are lost too.
             gone = {self.address[p] for p in missing if p in self.address}
             missing |= {p for p, address in self.address.items() if address in gone}
             raise WorkerLost(sorted(missing), reason)
@@ -247,7 +246,7 @@ class DaskPartitions(Engine):
         if answer.done():
             return answer.result()
         answer.cancel()
-        # Ends the message under way, which would else wait for as long as the fit lasts.
+        # Cancels the pending message, which would otherwise wait until the fit ends.
         self.client.rpc.remove(self.address[p])
         raise loss.result() if loss.done() else TimeoutError(f"no answer within {allowed:g} s")
 

@@ -1,9 +1,9 @@
-"""The paper's two-level dictionary on partitions, the same one that a single process finds.
+"""The two-level dictionary of the paper on partitions, the same as in a single process.
 
-The node stage is a matter of every node by itself and runs where its samples are. The graph
-stage is one greedy pass over the candidates of all nodes in the order of the graph. It runs at
-the driver on blocks of candidates, but a partition sends a candidate only while no atom found
-so far covers it: most never leave their partition.
+The node stage treats every node separately and runs where its samples are. The graph stage is
+one greedy pass over the candidates of all nodes in the order of the graph. It runs at the driver
+on blocks of candidates. A partition sends a candidate only if no atom so far covers it, so most
+never leave their partition.
 """
 
 from __future__ import annotations
@@ -32,20 +32,12 @@ def coherence_dictionary(
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
-    Parameters
-    ----------
-    fleet : Fleet
-    kernel : Kernel
-    sigma : sequence of ndarray
-        Bandwidths of the nodes of every partition.
-    bandwidth : float
-        Of the graph stage.
-    node_coherence, graph_coherence : float
-    n_features : int
+    The node stage uses the bandwidths `sigma` of the nodes of every partition, the graph stage
+    uses `bandwidth`.
     """
 
     def both_stages() -> FloatArray:
-        # Partitions forget candidates on the way, so after a loss all begin again.
+        # Partitions drop candidates on the way, so after a loss all start again.
         fleet.engine.gather(
             "filter_nodes",
             [{"sigma": own} for own in sigma],
@@ -65,7 +57,7 @@ def coherence_dictionary(
                 limit=BLOCK,
             )
             more = any(reply[2] for reply in replies)
-            # Up to here the candidates of all partitions are known.
+            # Up to this node the driver knows the candidates of all partitions.
             known = [int(order[-1]) for _, order, rest in replies if rest]
             after = min(known) if known else np.iinfo(np.int64).max
             points = np.concatenate([points for points, _, _ in replies])

@@ -1,4 +1,4 @@
-"""The mean field within a partition, inverted approximately without leaving it.
+"""Approximate inverse of the mean field within a partition.
 
 Symbols
 -------
@@ -8,9 +8,9 @@ T           w + lam (lap + gam I), for every candidate and every direction
 D           diagonal of T
 rho         bound on the spectral radius of I - D^{-1} T
 
-The eigenvalues of D^{-1} T lie in [1 - rho, 1 + rho]. A fixed number of steps of Chebyshev's
-iteration is a polynomial in it, hence a symmetric positive definite operator; it is accurate
-down to a floor below which the coarse space takes over.
+The eigenvalues of D^{-1} T lie in [1 - rho, 1 + rho]. A fixed number of steps of the Chebyshev
+iteration is a polynomial in D^{-1} T, hence a symmetric positive definite operator. It is
+accurate for eigenvalues above a floor; the coarse space handles those below.
 """
 
 from __future__ import annotations
@@ -27,23 +27,17 @@ from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
 from graphratio.solvers.preconditioners.mean_field import mean_field
 from graphratio.solvers.stacks import Linear, Selection, pick
 
-# Largest ratio of the eigenvalues that the polynomial takes care of, and how well it does.
+# Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
 SPREAD = 150.0
 ACCURACY = 0.1
 
-# Coupling is taken to be at least this, so that the interval has a length.
+# Smallest coupling, so that the interval has a length.
 SMALLEST_RADIUS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class LocalBasis:
-    """The own nodes of a partition as coordinates for the library's mean field.
-
-    Attributes
-    ----------
-    laplacian : csr_array of shape (n_own, n_own)
-    dtype : floating type
-    """
+    """The own nodes of a partition as coordinates for the mean field of the library."""
 
     laplacian: sparse.csr_array
     dtype: Any
@@ -135,15 +129,10 @@ class Chebyshev:
 
 
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
-    """Approximate inverse of a partition's own part of the Hessian.
+    """Approximate inverse of the own part of the Hessian of a partition.
 
-    Parameters
-    ----------
-    name : {"mean field", "blocks", "mixed"}
-        Every A_v replaced by their mean; the diagonal blocks; half the sum of both.
-    objective : GraphObjective
-        Of the partition.
-    basis : LocalBasis
+    "mean field" replaces every A_v by their mean, "blocks" takes the diagonal blocks, "mixed" is
+    half the sum of both.
     """
     if name == "mean field":
         return mean_field(objective, basis)

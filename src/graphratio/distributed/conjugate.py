@@ -4,7 +4,15 @@ The loop is that of `solvers.conjugate_gradients`; here the iterates are rows on
 of an engine. An iteration takes two steps: `direction`, before which the neighbours' rows of the
 preconditioned residual arrive, and `advance`. These rows travel, and per candidate a few numbers
 and its residual in the low modes of the graph. The preconditioner is the sum of an approximate
-inverse within every partition (`chebyshev`) and of the coarse space (`coarse`).
+inverse within every partition (`chebyshev`) and of the coarse space: low modes of the graph,
+which exchanges between neighbours smooth too slowly. Coupling between different modes is left
+out, so the coarse problem is one (m, m) problem per mode, B_k + N lam (mu_k + gam), and one
+eigendecomposition of B_k serves all candidates.
+
+Symbols
+-------
+mu, V       lowest eigenvalues and eigenvectors of the Laplacian, (k,) and (n_nodes, k)
+B_k         V_k' A V_k, the second moment averaged with the squares of mode k, (m, m)
 """
 
 from __future__ import annotations
@@ -15,23 +23,33 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio.data.graph import Graph
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
+from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 from graphratio.solvers.stacks import Linear
 
-# Dropping candidates is worth more than in one process: their rows travel no more.
+# Dropping candidates saves more than in one process, since their rows no longer travel.
 KEEP_SHARE = 0.95
 
-# Iterations after which the nodes' own blocks are brought in: more than in one process, since
-# preconditioners that stay within partitions need more.
+# Iterations before the blocks of the nodes enter: more than in one process, since preconditioners
+# within partitions need more.
 PATIENCE = 40
+
+# Number of modes: larger on larger graphs, between these bounds.
+FEWEST_MODES = 8
+MOST_MODES = 48
+NODES_PER_MODE = 40
+
+# Up to this many nodes all modes are computed and the lowest taken.
+SMALL_GRAPH = 300
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionedSystem:
-    """What the driver knows of the linear system that the partitions hold.
+    """The driver's description of the linear system on the partitions.
 
     Attributes
     ----------
@@ -47,6 +65,25 @@ class PartitionedSystem:
     n_nodes: int
     modes: FloatArray
     mean_degree: float
+
+
+def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
+    """Lowest modes of a graph, shapes (k,) and (n_nodes, k); none without edges.
+
+    Examples
+    --------
+    >>> mu, vectors = coarse_modes(Graph.from_edges([(0, 1), (1, 2)]))
+    >>> mu.round(6), vectors.shape
+    (array([0., 1., 3.]), (3, 3))
+    """
+    if graph.n_edges == 0:
+        return np.empty(0), np.empty((graph.n_nodes, 0))
+    count = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
+    if graph.n_nodes <= SMALL_GRAPH:
+        modes, vectors = graph.spectrum
+    else:
+        modes, vectors = low_modes(graph, count, component_indicators(graph, count))
+    return modes[:count], vectors[:, :count]
 
 
 def solve_conjugate(
@@ -70,7 +107,7 @@ def solve_conjugate(
     max_iter : int
     every : int, optional
         Iterations between copies of the coefficients. None for no copies: a loss then repeats
-        the whole solve, and the residuals are not computed from scratch in the end.
+        the whole solve, and the final residuals are not computed from scratch.
     start : list of ndarray of shape (n_own, n_candidates, m), optional
         Default zero.
     """
@@ -103,17 +140,9 @@ def _set_up(
 class PartitionIterates:
     """The iterates on the partitions of a fleet; symbols as in `solvers.conjugate_gradients`.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Its last copy of the coefficients is where a restart begins.
-    coarse : Linear
-        Inverse on the coarse space.
-    norm : float
-        Of the right-hand side, the same for all candidates.
-    progress : Progress
-    every : int, optional
-        Iterations between copies of the coefficients.
+    A restart begins at the fleet's last copy of the coefficients, which is renewed every `every`
+    iterations. `coarse` is the inverse on the coarse space. All candidates share the right-hand
+    side and its norm.
     """
 
     keep_share = KEEP_SHARE
@@ -184,13 +213,13 @@ class PartitionIterates:
 
 
 def _stage(iterates: PartitionIterates, tol: float, limit: int) -> None:
-    """Iterate up to `limit` times, again from the last copy of the coefficients after a loss."""
+    """Iterate up to `limit` times; after a loss, from the last copy of the coefficients."""
     fleet, progress = iterates.fleet, iterates.progress
     first, n_steps = progress.n_iter.copy(), len(progress.history)
 
     def work() -> None:
         if fleet.saved is None:
-            # Nothing is left of iterations that a loss has cut short, so they do not count.
+            # A loss without a copy loses all iterations, so they do not count.
             progress.n_iter[:] = first
             del progress.history[n_steps:]
         iterate(iterates, progress, tol, limit + int(first.max() - progress.n_iter.max()))

@@ -1,4 +1,4 @@
-"""The Dask engine as its users create it: which cluster, which partitions, which patience."""
+"""The Dask engine that users create: its cluster, partitions and time-outs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class DaskEngine(EngineSettings):
     client : distributed.Client or str
         The cluster, or the address of its scheduler.
     partitions : int, or sequence of collections of labels, optional
-        How many, or which nodes are together because their data are. Default one per worker.
+        Number of partitions, or the nodes of each, where their data are. Default one per worker.
     loader : callable, optional
         A function of a list of labels that returns the `NodeSamples` of these nodes. It runs on
-        the worker, for its partition, and again if the partition has to be made anew. Without
-        one the samples given to `fit` are sent to the workers.
+        the worker, for its partition, and again if the partition is rebuilt. Without a loader
+        the samples given to `fit` are sent to the workers.
     partitioner : {"bisection", "metis"}
         How the graph is split when a number is given; METIS needs the package pymetis.
     timeout : float, default 60
@@ -47,7 +47,7 @@ class DaskEngine(EngineSettings):
     checkpoint_every : int, default 10
         Iterations between copies of the coefficients to this process.
     checkpoint : path, optional
-        File that the copies are also written to, in NumPy's format.
+        File for these copies, in NumPy's format.
     start : array of shape (n_nodes, 1, m), or path of a checkpoint, optional
         Where the final solve starts: the checkpoint of an `EngineError`, or its file.
     workers : collection of str, optional
@@ -151,7 +151,7 @@ class DaskEngine(EngineSettings):
 
 
 def _check_pickle(loader: Callable[[list[Label]], Any]) -> None:
-    """Refuse a loader that cannot travel, here rather than on the way."""
+    """Refuse a loader that cannot be sent to workers."""
     cloudpickle = import_optional("cloudpickle", "dask", "DaskEngine")
     try:
         cloudpickle.dumps(loader)

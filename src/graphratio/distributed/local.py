@@ -1,4 +1,4 @@
-"""Partitions in this process: for tests, and to see what partitions would exchange."""
+"""Partitions in this process, for tests and to watch their messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphratio.distributed.worker import Partition, Source
 class LocalPartitions(Engine):
     """Partitions as objects of this process.
 
-    Everything that crosses a border is pickled, so that partitions share no memory.
+    Everything that crosses a border is pickled, so partitions share no memory.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LocalPartitions(Engine):
 class LocalEngine(EngineSettings):
     """Run a fit on partitions within this process.
 
-    Gives bit for bit what `DaskEngine` gives with the same partitions.
+    The results equal those of `DaskEngine` with the same partitions bit for bit.
 
     Parameters
     ----------

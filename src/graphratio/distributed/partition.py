@@ -1,9 +1,8 @@
-"""Splitting the nodes of a graph into partitions, and what each of them must know of the others.
+"""Split the nodes of a graph into partitions, and plan their exchange.
 
-The built-in method is recursive bisection: the nodes of a part are brought into reverse
-Cuthill-McKee order, in which neighbours are close, and the order is cut in two; so on until
-there are enough parts. It is fast and has no parameters. METIS finds smaller boundaries where
-the package pymetis is installed.
+The built-in method is recursive bisection: sort the nodes of a part in reverse Cuthill-McKee
+order, in which neighbours are close, and cut the order in two, until there are enough parts. It
+is fast and has no parameters. METIS finds smaller boundaries if the package pymetis is installed.
 """
 
 from __future__ import annotations
@@ -177,7 +176,7 @@ def _metis(graph: Graph, count: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class PartitionPlan:
-    """What a partition knows of the graph: its own rows and the rows next to them.
+    """The part of the graph that a partition knows: its own rows and their neighbours.
 
     Attributes
     ----------
@@ -220,14 +219,7 @@ class PartitionPlan:
 
 
 def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> list[PartitionPlan]:
-    """Cut the graph along a partitioning.
-
-    Parameters
-    ----------
-    graph : Graph
-    partitioning : Partitioning
-    modes : ndarray of shape (n_nodes, k)
-    """
+    """Cut the graph along a partitioning; `modes` has shape (n_nodes, k)."""
     owner = partitioning.owner
     halos, rows = [], []
     for p in range(partitioning.n_partitions):
@@ -243,7 +235,7 @@ def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> l
             int(q): slice(int(a), int(a + n))
             for q, a, n in zip(senders, first, counts, strict=True)
         }
-        # The graph is undirected, so those who send here are those who need rows from here.
+        # The graph is undirected, so partitions that send rows here also need rows from here.
         sends = {q: np.searchsorted(own, halos[q][owner[halos[q]] == p]) for q in receives}
         plans.append(
             PartitionPlan(

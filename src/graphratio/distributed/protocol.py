@@ -43,12 +43,12 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What a method call returns.
+    """The answer to a method call.
 
     Attributes
     ----------
     value : object
-        A number, an array, a tuple of them, or anything else where no sum is asked for.
+        A number, an array or a tuple of them; any object if no sum is needed.
     outbox : dict of int to ndarray
         Rows for other partitions.
     """
@@ -78,14 +78,14 @@ class PartitionFailed(GraphRatioError, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Something that crossed the border of a partition, for those who want to watch.
+    """Data that crossed the border of a partition, for observers.
 
     Attributes
     ----------
     partition : int
     method : str
     outgoing : bool
-        True for what left the partition.
+        True for data that left the partition.
     payload : object
     """
 
@@ -96,7 +96,7 @@ class Message:
 
 
 class Engine:
-    """The partitions of one fit. Subclasses say where they are: they deliver calls and rebuild.
+    """The partitions of one fit. Subclasses place them, deliver calls and rebuild them.
 
     Parameters
     ----------
@@ -136,11 +136,13 @@ class Engine:
         replies = self._run_all(method, per_part, shared, empty, slow=True)
         return [reply.value for reply in replies]
 
-    def call(self, partitions: Sequence[int], calls: Sequence[Call]) -> list[Reply]:
-        """Run different calls on some partitions, without mail."""
+    def call(
+        self, partitions: Sequence[int], calls: Sequence[Call], slow: bool = True
+    ) -> list[Reply]:
+        """Run different calls on some partitions; replies in order."""
         for p, call in zip(partitions, calls, strict=True):
             self._watch(p, call.method, False, (call.inbox, call.arguments))
-        replies = self._deliver(partitions, calls, slow=True)
+        replies = self._deliver(partitions, calls, slow)
         for p, call, reply in zip(partitions, calls, replies, strict=True):
             self._watch(p, call.method, True, (reply.value, reply.outbox))
         return replies
@@ -151,7 +153,7 @@ class Engine:
         self._make(partitions)
 
     def close(self) -> None:
-        """Nothing to let go by default."""
+        """Release resources; nothing by default."""
 
     def _run_all(
         self,
@@ -166,12 +168,7 @@ class Engine:
             Call(method, inboxes[p], shared if per_part is None else {**shared, **per_part[p]})
             for p in everyone
         ]
-        for p, call in enumerate(calls):
-            self._watch(p, method, False, (call.inbox, call.arguments))
-        replies = self._deliver(everyone, calls, slow)
-        for p, reply in enumerate(replies):
-            self._watch(p, method, True, (reply.value, reply.outbox))
-        return replies
+        return self.call(everyone, calls, slow)
 
     def _watch(self, partition: int, method: str, outgoing: bool, payload: Any) -> None:
         if self.observe is not None:

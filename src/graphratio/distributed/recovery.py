@@ -1,8 +1,8 @@
-"""Going on after a worker was lost.
+"""Recovery from lost workers.
 
 The state of a partition follows from its source and the calls that set it up. The fleet keeps
-these calls; a partition that is made anew gets them again. Iterations go on from the last
-copy of the coefficients, since conjugate gradients may start from any.
+these calls and repeats them on a rebuilt partition. Iterations continue from the last copy of the
+coefficients, since conjugate gradients may start anywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class Fleet:
-    """An engine whose partitions are made again when they are lost.
+    """An engine that rebuilds lost partitions.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Fleet:
     Attributes
     ----------
     n_recoveries : int
-        How often partitions were made again.
+        How often partitions were rebuilt.
     saved : list of ndarray, or None
         Last copy of the coefficients of the solve under way, by partition.
     """
@@ -58,18 +58,18 @@ class Fleet:
         try:
             self.engine.rebuild(everyone)
         except WorkerLost as loss:
-            # The others may not have been made either when one was lost.
+            # When one is lost, the others may not exist yet either.
             self._recover(WorkerLost(everyone, loss.reason))
 
     def setup(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
-        """Run a call that a partition made anew needs too; it replaces earlier ones of the name.
+        """Run a call that a rebuilt partition needs too; it replaces earlier calls of its name.
 
-        Set-up calls build on each other, so those that came after the replaced one go as well.
+        Set-up calls build on each other, so calls after the replaced one are dropped too.
         """
         names = [name for name, _, _ in self._setup]
         if method in names:
             del self._setup[names.index(method) :]
-        # Entered only when done: a partition lost on the way gets the call with all others.
+        # Recorded only when done, since `ask` repeats the call after a loss.
         values = self.ask(method, per_part, **shared)
         self._setup.append((method, per_part, shared))
         return values
@@ -79,10 +79,10 @@ class Fleet:
         return self.attempt(lambda: self.engine.gather(method, per_part, **shared))
 
     def attempt(self, work: Callable[[], Result]) -> Result:
-        """Run work, again from its beginning after every loss.
+        """Run work, and restart it after every loss.
 
-        Having done all of it is progress; parts of it that are attempts themselves are not,
-        since whatever fails after them would repeat them for ever.
+        Only finishing the outermost work counts as progress. If nested attempts counted, a later
+        failure could repeat them for ever.
         """
         self._depth += 1
         try:
@@ -130,7 +130,7 @@ class Fleet:
         return [rows[nodes] for nodes in self.nodes]
 
     def _recover(self, loss: WorkerLost) -> None:
-        """Make lost partitions again, and those that are lost while doing so."""
+        """Rebuild lost partitions, and those that are lost meanwhile."""
         missing: set[int] = set()
         while True:
             missing.update(loss.partitions)

@@ -1,7 +1,7 @@
 """A partition's rows of the linear system, and its rows of conjugate gradients.
 
-Symbols as in `objectives`; N counts all nodes of the graph. X, R, Z, P, Q are the iterates of
-conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
+Symbols as in `moments.objective`; N counts all nodes of the graph. X, R, Z, P, Q are the
+iterates of conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
 preconditioned residual, direction, and the system times the direction.
 V           low modes of the graph at own nodes, shape (n_own, k)
 """
@@ -27,22 +27,14 @@ BLOCKS_AT_ONCE = 256
 
 
 class SystemRows:
-    """N times the Hessian and the right-hand side, at own nodes.
-
-    Parameters
-    ----------
-    plan : PartitionPlan
-    moments : Moments
-        Of own nodes.
-    lam, gam : ndarray of shape (n_candidates,)
-    """
+    """N times the Hessian and the right-hand side, at own nodes with the given moments."""
 
     def __init__(
         self, plan: PartitionPlan, moments: Moments, lam: FloatArray, gam: FloatArray
     ) -> None:
         dtype = moments.second.dtype
         self.plan = plan
-        # The local problem divides by the number of own nodes; this makes up for it.
+        # The local problem divides by the number of own nodes, not of all nodes.
         scale = plan.n_nodes / len(plan.nodes)
         self.objective = GraphObjective.of(moments, plan.inner, scale * lam, gam)
         self.second = moments.second
@@ -55,8 +47,8 @@ class SystemRows:
     def apply(self, x: FloatArray, halo: FloatArray) -> FloatArray:
         """Multiply; `halo` has the rows of the neighbours outside.
 
-        The graph penalty sees differences only. A common value is taken out first: a strong
-        penalty would otherwise blow up the rounding of its cancellation.
+        The graph penalty depends only on differences. A common value is subtracted first, since
+        a strong penalty would otherwise amplify the rounding error of its cancellation.
         """
         common = x.mean(axis=0, keepdims=True)
         graph = times(self.inner, x - common) - times(self.outer, halo - common)
@@ -82,14 +74,7 @@ class SystemRows:
 
 
 class ConjugateRows:
-    """Own rows of conjugate gradients.
-
-    Parameters
-    ----------
-    system : SystemRows
-    preconditioner : str
-        See `local_inverse`.
-    """
+    """Own rows of conjugate gradients; `local_inverse` names the preconditioners."""
 
     def __init__(self, system: SystemRows, preconditioner: str) -> None:
         self.plan, self.all = system.plan, system
@@ -124,11 +109,11 @@ class ConjugateRows:
         inbox : dict of int to ndarray
             The neighbours' rows of Z.
         coarse : ndarray of shape (k, n_candidates, m)
-            What the coarse space adds to Z, in low modes.
+            Contribution of the coarse space to Z, in low modes.
         ratio : ndarray of shape (n_candidates,)
-            How much of the previous direction is kept.
+            Share of the previous direction that is kept.
         keep : ndarray of bool, optional
-            Candidates that go on; `coarse` and `ratio` are theirs.
+            Candidates that continue; `coarse` and `ratio` belong to them.
         """
         dtype = self.r.dtype
         halo_z = np.empty_like(self.halo_p)
@@ -181,7 +166,7 @@ class ConjugateRows:
 
 
 def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Nodes and their blocks, a few at a time: all at once may not fit beside the features."""
+    """Nodes and their blocks, a few at a time, since all may not fit into memory."""
     if not isinstance(second, FactoredSecond):
         blocks = second.dense()
         for begin in range(0, len(blocks), BLOCKS_AT_ONCE):

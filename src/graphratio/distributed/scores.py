@@ -1,7 +1,7 @@
 """Cross-validation on partitions: all pairs of penalties of a fold in lockstep.
 
-The same steps as in `model_selection`, with sums over partitions where that has sums over nodes.
-Folds are the ones that a single process would draw.
+The steps are those of `selection.fold_fits`, with sums over partitions instead of nodes. The
+folds are those that a single process would draw.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def share_folds(
 ) -> None:
     """Let every partition find the folds of its observations.
 
-    Every partition runs through the same stream of random numbers and keeps those of its own
-    observations, so that nothing of their number travels.
+    Every partition draws the same stream of random numbers and keeps those of its own
+    observations, so no folds travel.
     """
     per_node = sizes.sum(axis=1)
     starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
@@ -55,22 +55,9 @@ def rotate_features(
 ) -> FloatArray:
     """Compute features and moments on all partitions, in principal directions.
 
-    Parameters
-    ----------
-    fleet : Fleet
-    features : NystromMap
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha, prior_ratio : float
-    floor : float
-        Leave out directions whose share of the second moment is below this.
-    dtype : floating type
-    folded : bool
-        Keep sums by fold.
-
-    Returns
-    -------
-    rotation : ndarray of shape (m, n_kept)
-        From the features that were used to the principal ones.
+    Directions whose share of the second moment is below `floor` are left out. With `folded` the
+    partitions keep sums by fold. Returns the rotation from the features to the principal ones,
+    shape (m, n_kept).
     """
     used = features
     if floor > 0:
@@ -105,26 +92,13 @@ def fold_scores(
 ) -> FloatArray:
     """Minus the held-out losses, shape (n_bandwidths, n_pairs, n_folds).
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Its partitions have their folds.
-    maps : sequence of NystromMap
-        One for every bandwidth.
-    sizes : ndarray of shape (n_nodes, 2)
-    system : PartitionedSystem
-        With all pairs of penalties.
-    n_folds : int
-    alpha, prior_ratio, floor, tol : float
-    max_iter : int
-    dtype : floating type
-    advance : callable
-        Called after every fold.
+    The partitions have their folds, `maps` holds one map per bandwidth, and `system` has all pairs
+    of penalties. Calls `advance` after every fold.
     """
     scores = np.empty((len(maps), len(system.lam), n_folds))
 
     def score() -> FloatArray:
-        # The solution stays on the partitions, so one that is lost takes it along.
+        # The solution stays on the partitions, so a lost partition loses its rows.
         solve_conjugate(fleet, system, tol, max_iter, every=None)
         total, count = ordered_sum(fleet.engine.gather("held_out_loss"))
         return np.asarray(-total / count) if count else np.full(len(system.lam), np.nan)

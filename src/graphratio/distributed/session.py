@@ -1,4 +1,4 @@
-"""One fit on partitions: cut the graph, load the data, keep what the driver has to know."""
+"""One fit on partitions: cut the graph, load the data, describe them to the driver."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from graphratio.data.frames import Backend
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
-from graphratio.distributed.coarse import coarse_modes
-from graphratio.distributed.conjugate import PartitionedSystem
+from graphratio.distributed.conjugate import PartitionedSystem, coarse_modes
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
 from graphratio.distributed.recovery import Fleet
 from graphratio.distributed.settings import EngineSettings
@@ -26,7 +25,7 @@ from graphratio.distributed.worker import Source
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Partitions with their data, and what is known of them here.
+    """Partitions with their data, and their description at the driver.
 
     Attributes
     ----------
@@ -62,12 +61,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Start an engine for a fit and close it in the end.
 
-    Parameters
-    ----------
-    settings : EngineSettings
-    samples : NodeSamples, optional
-        Aligned to the graph; None if the settings have a loader.
-    graph : Graph
+    `samples` are aligned to the graph, or None if the settings have a loader.
     """
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
@@ -79,7 +73,7 @@ def open_session(
     ]
     engine = settings.open(plans, sources)
     try:
-        # One thread, so that sums here come in one order whatever the machine.
+        # One thread, so that sums have the same order on every machine.
         with single_thread():
             fleet = Fleet(engine, settings.retries, settings.checkpoint)
             fleet.nodes = [plan.nodes for plan in plans]

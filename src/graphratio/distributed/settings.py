@@ -1,4 +1,4 @@
-"""What every engine is told by its user."""
+"""The settings that all engines share."""
 
 from __future__ import annotations
 
@@ -21,19 +21,7 @@ from graphratio.distributed.worker import Source
 class EngineSettings:
     """Where and how a fit runs: base class of the engines that users create.
 
-    Parameters
-    ----------
-    partitions : int, or sequence of collections of labels, optional
-    loader : callable, optional
-    partitioner : {"bisection", "metis"}
-    retries : int
-        How many recoveries in a row without progress are attempted.
-    checkpoint_every : int
-        Iterations between copies of the coefficients to the driver.
-    checkpoint : path, optional
-        File that the copies are also written to, in NumPy's format.
-    start : array of shape (n_nodes, 1, m), or path of a checkpoint, optional
-        Coefficients that the final solve starts from; any are valid, good ones save iterations.
+    `DaskEngine` describes the parameters.
     """
 
     def __init__(

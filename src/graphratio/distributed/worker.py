@@ -26,7 +26,7 @@ from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.losses import moment_losses, pearson_divergences
 from graphratio.moments.node_moments import node_moments
 
-# Random keys are drawn in pieces of this many, so that only own ones have to be kept.
+# Random keys are drawn in chunks, so that a partition stores only its own.
 KEYS_AT_ONCE = 2**20
 
 Source = NodeSamples | Callable[[list[Label]], Any]
@@ -62,7 +62,7 @@ class Partition:
         return reply
 
     def describe(self, inbox: Mail) -> Reply:
-        """What the driver has to know of the samples."""
+        """Description of the samples for the driver."""
         samples = self.samples
         about = (samples.feature_names, samples.scaling, samples.backend)
         return Reply((self.sizes, *about))
@@ -91,7 +91,7 @@ class Partition:
         after: int,
         limit: int,
     ) -> Reply:
-        """Forget candidates that new atoms cover or that were looked at; return the first others.
+        """Drop candidates that are done or that new atoms cover; return the first of the rest.
 
         Parameters
         ----------
@@ -100,9 +100,9 @@ class Partition:
         bandwidth, coherence : float
         atoms : ndarray of shape (n_new_atoms, n_features)
         after : int
-            Candidates of nodes up to this position have been looked at.
+            Candidates of nodes up to this position are done.
         limit : int
-            Send at most this many, and then the rest of the last node.
+            Send this many, and the rest of the last node.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Partition:
         offset: IntArray,
         n_folds: int,
     ) -> Reply:
-        """Fold of every own observation: the ones it would have if all were in one place.
+        """Fold of every own observation, the same as in a single process.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Partition:
         return Reply((second, self.psi.sum(axis=0, dtype=np.float64)))
 
     def direction_moments(self, inbox: Mail, leading: Leading) -> Reply:
-        """What own nodes say about the leading directions, shape (n_own, n_directions)."""
+        """Information of own nodes about leading directions, shape (n_own, n_directions)."""
         return Reply(leading.moments(self.moments.second))
 
     def divergences(

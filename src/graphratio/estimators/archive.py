@@ -1,8 +1,8 @@
 """Values as one file: a zip of NumPy arrays and one JSON document, no pickle.
 
-The JSON holds everything but arrays, which are stored beside it, in NumPy's own format, and
-referred to by name. Reading checks that the file is one of ours, that every array has the
-declared size before it is loaded, and that nothing is missing or damaged.
+The JSON holds everything but arrays. These are stored beside it in NumPy's own format, and the
+JSON refers to them by name. Reading checks that the file is one of ours, that every array has
+its declared size before it is loaded, and that nothing is missing or damaged.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from graphratio.solvers import Solution
 
 Read = TypeVar("Read")
 
-# The JSON document holds labels and scores, never data: larger ones are not ours.
+# The JSON document holds labels and scores, never data, so larger ones are not ours.
 LARGEST_DOCUMENT = 256 * 2**20
 
-# No stream of deflate expands by more than this.
+# A deflate stream expands by at most this factor.
 DEFLATE_RATIO = 1032
 
 _ALLOWED_DTYPES = "fiubU"
@@ -54,11 +54,11 @@ class Format:
     name : str
         Written into the file.
     version : int
-        The only one that is read.
+        The only version that can be read.
     what : str
-        What it holds, for messages.
+        Name of the content, for messages.
     remedy : str
-        What to do about a damaged file.
+        Advice for a damaged file.
     """
 
     name: str
@@ -75,13 +75,7 @@ class Format:
     def write(self, path: Any, head: dict[str, Any], parts: dict[str, dict[str, Any]]) -> None:
         """Write a file, which appears only when it is complete.
 
-        Parameters
-        ----------
-        path : str or Path
-        head : dict
-            Plain values at the top of the document.
-        parts : dict of dict
-            Values of any kind that can be saved.
+        `head` holds plain values for the top of the document, `parts` any values that can be saved.
         """
         target = _as_path(path)
         arrays: dict[str, np.ndarray] = {}
@@ -102,10 +96,10 @@ class Format:
         _write_archive(target, document, arrays)
 
     def read(self, path: Any, build: Callable[[Path, dict[str, Any]], Read]) -> Read:
-        """Read a file and build from its document what it holds.
+        """Read a file and build the object in it.
 
-        `build` gets the path and the document with its arrays in place; whatever it raises is
-        taken as damage of the file.
+        `build` gets the path and the document with its arrays in place. Any error that it raises
+        means that the file is damaged.
         """
         source = _as_path(path)
         if not source.is_file():
@@ -124,9 +118,8 @@ class Format:
                 f"{str(source)!r} cannot be read ({error})", "Check the file"
             ) from error
         except Exception as error:
-            # Nothing but the content of the file was read, so whatever went wrong lies in it:
-            # the ways in which zip, zlib, JSON and NumPy complain about bad bytes are not
-            # documented.
+            # Only the file was read, so the error lies in it. The exceptions that zip, zlib, JSON
+            # and NumPy raise on bad bytes are not documented.
             raise self.damaged(source, f"{type(error).__name__}: {error}") from error
 
     def _document(self, stream: BinaryIO, source: Path) -> dict[str, Any]:
@@ -143,7 +136,7 @@ class Format:
         return document
 
     def _check_members(self, archive: zipfile.ZipFile, source: Path) -> None:
-        """Refuse members that could not come out of a file of this size."""
+        """Refuse members that a file of this size cannot hold."""
         available = source.stat().st_size
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_DEFLATED:
@@ -171,10 +164,10 @@ class Format:
 
 
 def lasting(values: dict[str, Any]) -> dict[str, Any]:
-    """What a file can hold of parameters.
+    """Replace parameters that a file cannot hold by None.
 
-    A generator has been advanced and cannot be repeated, and an engine is a place and not a
-    property of the model: None stands for them.
+    A generator has been advanced and cannot be repeated; an engine is a place, not a property of
+    the model.
     """
     passing = (np.random.Generator, np.random.RandomState, EngineSettings)
     return {name: None if isinstance(value, passing) else value for name, value in values.items()}
@@ -193,8 +186,8 @@ def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.
                 np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
                 archive.writestr(f"arrays/{key}.npy", buffer.getvalue())
         except BaseException:
-            # Ctrl-C may leave a member open, with which no archive can be closed. It is lost
-            # anyway, and the error should be the one that was raised.
+            # Ctrl-C may leave a member open, and then the archive cannot be closed. It is lost
+            # anyway, and the first error should reach the caller.
             archive.fp = None
             raise
 
@@ -206,7 +199,7 @@ def _as_path(path: Any) -> Path:
 
 
 def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) -> np.ndarray:
-    """Load one array after checking that it is as large as declared, and no larger."""
+    """Load one array after checking that it has the declared size."""
     dtype = np.dtype(declared["dtype"])
     shape = tuple(int(size) for size in declared["shape"])
     if dtype.kind not in _ALLOWED_DTYPES or any(size < 0 for size in shape):
@@ -219,7 +212,7 @@ def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) ->
     if not n_bytes <= member.file_size <= n_bytes + 4096:
         raise ValueError(f"array {key} does not have the declared size")
     with archive.open(member) as stream:
-        # NumPy takes the memory that the header asks for before it reads the data.
+        # NumPy allocates the size in the header before it reads the data.
         np.lib.format.read_magic(stream)
         found_shape, _, found_dtype = np.lib.format.read_array_header_1_0(stream)
         if found_shape != shape or found_dtype != dtype:
@@ -231,7 +224,7 @@ def _read_array(archive: zipfile.ZipFile, key: str, declared: dict[str, Any]) ->
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
-    """Turn a value into JSON, moving arrays aside; nested containers keep their type."""
+    """Turn a value into JSON and collect its arrays; nested containers keep their type."""
 
     def nested(part: Any, suffix: object) -> Any:
         return _encode(part, arrays, f"{name}.{suffix}")

@@ -1,4 +1,4 @@
-"""What all estimators share once they are fitted: ratios, divergences, weights, tables, files."""
+"""The base class of all estimators: ratios, divergences, weights, tables, files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Make a fit that fails leave the estimator as it was."""
+    """Restore the estimator if its fit fails."""
 
     @wraps(fit)
     def guarded(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
@@ -51,7 +51,7 @@ def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
 class NodeRatioEstimator(BaseEstimator):
     """Base class: an estimate of the ratio = target / reference at every node of a graph.
 
-    Subclasses fit, and say what the ratio is at given points.
+    Subclasses fit and evaluate the ratio.
     """
 
     nodes_: tuple[Label, ...]
@@ -65,7 +65,9 @@ class NodeRatioEstimator(BaseEstimator):
     sizes_: IntArray
     alpha_: float
 
-    # What `save` writes besides the parameters; subclasses add their own.
+    _divergence_name = "Pearson"
+
+    # `save` writes these besides the parameters; subclasses add their own.
     _fitted_names: tuple[str, ...] = (
         "nodes_",
         "graph_",
@@ -98,7 +100,7 @@ class NodeRatioEstimator(BaseEstimator):
         return self.alpha_
 
     def _prepare(self, samples: Any, graph: Graph | None, *, borrow: bool) -> NodeSamples:
-        """Check and align the data, and keep what every estimator keeps of it."""
+        """Check and align the data, and set the attributes that every estimator has."""
         alpha = getattr(self, "alpha", 0.0)
         self.alpha_ = check_real(alpha, "alpha", low=0, high=1, include_low=True)
         read = as_samples(samples)
@@ -112,11 +114,8 @@ class NodeRatioEstimator(BaseEstimator):
         self.encoding_ = aligned.encoding
         self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
+        self.divergence_name_ = self._divergence_name
         return aligned
-
-    def _finish(self, samples: NodeSamples) -> Self:
-        self.divergence_ = self._divergences(samples)
-        return self
 
     @property
     def notes_(self) -> list[str]:
@@ -138,13 +137,13 @@ class NodeRatioEstimator(BaseEstimator):
         Parameters
         ----------
         x : array of shape (n_points, n_features), or 1-D for one feature
-            Columns of a data frame are taken by the names of the features, if they were named;
-            a model with categorical features takes them, as they were read, from a frame.
+            If the features have names, the columns of a data frame are matched by name. A model
+            with categorical features takes them from a frame, as they were read.
         node : label, optional
             One node; default all.
         clip : bool, default True
-            Cut values to the range [0, 1 / alpha] in which the true relative ratio lies (no
-            upper bound at alpha = 0).
+            Clip to [0, 1 / alpha], the range of the true relative ratio (no upper bound at
+            alpha = 0).
 
         Returns
         -------
@@ -187,16 +186,16 @@ class NodeRatioEstimator(BaseEstimator):
     def importance_weights(self, samples: Any, *, relative: bool = True) -> ImportanceWeights:
         """Weights for the reference observations of every node, with mean one.
 
-        Warns (`OverlapWarning`) where they rest on very few observations.
+        Warns (`OverlapWarning`) where the weights rest on very few observations.
 
         Parameters
         ----------
         samples : NodeSamples or (reference, target)
-            The target samples serve the diagnostics only.
+            The target samples serve only the diagnostics.
         relative : bool, default True
-            The relative ratio r^alpha; with False the plain ratio
-            q / p = (1 - alpha) r / (1 - alpha r), in which no single observation may carry
-            more than the whole sample.
+            True for the relative ratio r^alpha. False for the plain ratio
+            q / p = (1 - alpha) r / (1 - alpha r), where the weight of an observation is at most
+            the size of the sample.
 
         Returns
         -------
@@ -246,7 +245,7 @@ class NodeRatioEstimator(BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        """What notebooks show; a property as in scikit-learn, which may be set to plain text."""
+        """HTML for notebooks; a property as in scikit-learn, which can switch to plain text."""
         plain: Callable[[], str] = super()._repr_html_
         return self._html_summary if hasattr(self, "divergence_") else plain
 
@@ -272,7 +271,7 @@ class NodeRatioEstimator(BaseEstimator):
         return "\n".join(lines + [f"  note: {note}" for note in self.notes_])
 
     def _align(self, samples: Any) -> NodeSamples:
-        """Bring new samples into the order and the scale of the fit."""
+        """Bring new samples into the order and scale of the fit."""
         check_is_fitted(self, "nodes_")
         read = as_samples(samples)
         remedy = "Pass the same features in the same order as in fit"
@@ -295,7 +294,7 @@ class NodeRatioEstimator(BaseEstimator):
         return read.aligned(self.nodes_).scaled(self.scaling_)
 
     def _points(self, x: Any) -> FloatArray:
-        """Check new points and bring them into the order and the scale of the fit."""
+        """Check new points and bring them into the order and scale of the fit."""
         check_is_fitted(self, "nodes_")
         if self.encoding_ is not None and frames.is_frame(x):
             columns = self.encoding_.columns
@@ -306,7 +305,7 @@ class NodeRatioEstimator(BaseEstimator):
         return points if self.scaling_ is None else self.scaling_.apply(points)
 
     def _in_fitted_order(self, x: Any) -> Any:
-        """Take the columns of a frame by name; anything else as it is."""
+        """Match the columns of a frame by name; return anything else unchanged."""
         named = tuple(self.feature_names_in_) != default_names(self.n_features_in_)
         by_name = named and frames.is_frame(x)
         return frames.points_by_name(x, self.feature_names_in_) if by_name else x

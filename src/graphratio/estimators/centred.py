@@ -1,8 +1,8 @@
-"""What RULSIF, ULSIF and KLIEP share: own centres, bandwidth and penalty at every node.
+"""The base of RULSIF, ULSIF and KLIEP: every node has its own centres, bandwidth and penalty.
 
 The ratio of node v is f_v(x) = sum_k theta_vk K(x, c_vk) with centres c_vk drawn from the
-target sample of the node. Nodes are independent problems of the same form; they are solved in
-rectangles of similar sizes (see `node_blocks`), never one by one.
+target sample of the node. Nodes are independent problems of the same form. They are solved in
+blocks of similar sizes (see `features.node_blocks`), never one by one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CentredEstimator(NodeRatioEstimator):
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Score of every candidate, higher is better, and which one to take.
+        """Score of every candidate (higher is better), and the chosen one.
 
         Parameters
         ----------
@@ -93,8 +93,11 @@ class CentredEstimator(NodeRatioEstimator):
         """Fit the nodes of a block with given hyperparameters, each of shape (k,)."""
 
     def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray | None:
-        """Fold of every observation, where the selection needs one."""
+        """Fold of every observation, if the selection needs folds."""
         return None
+
+    def _check_parameters(self) -> None:
+        """Check the parameters that only a subclass has."""
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -103,10 +106,11 @@ class CentredEstimator(NodeRatioEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
-            Every node needs both samples.
+            Every node needs both samples; a pair of arrays is one node.
         graph : Graph, optional
-            Kept for the order of nodes, tables and plots; its edges play no part.
+            Sets the order of nodes and serves tables and plots; its edges are not used.
         """
+        self._check_parameters()
         aligned = self._prepare(samples, graph, borrow=False)
         rng = as_generator(self.random_state)
         kernel = get_kernel(self.kernel)
@@ -136,7 +140,8 @@ class CentredEstimator(NodeRatioEstimator):
             solutions.append(solution)
         self.solution_ = combined(solutions, self.coef_)
         self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
-        return self._finish(aligned)
+        self.divergence_ = self._divergences(aligned)
+        return self
 
     def _notes(self) -> list[Words]:
         return unscored_notes(self.cv_results_, self.nodes_)

@@ -14,11 +14,12 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.estimators.borrowed_strength import BorrowingMixin
+from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.directions import Directions
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.losses import pearson_divergences
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
@@ -105,7 +106,7 @@ class NystromEstimator(BorrowingMixin):
         solver: str,
         max_iter: int,
     ) -> Self:
-        """Fit on aligned samples; more than one candidate of anything starts a selection."""
+        """Fit on aligned samples, with a selection if there is more than one candidate."""
         check_choice(solver, "solver", SOLVERS)
         check_integer(max_iter, "max_iter", low=1)
         rng = as_generator(self.random_state)
@@ -124,7 +125,7 @@ class NystromEstimator(BorrowingMixin):
         cap = parse_memory(self.max_memory)
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
-            # Before any work, where the size of the problem is known beforehand.
+            # The size of the problem is known, so check it before any work.
             plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
@@ -137,12 +138,13 @@ class NystromEstimator(BorrowingMixin):
         candidates: Candidates,
         rng: np.random.Generator,
     ) -> None:
-        """Settle the hyperparameters, by cross-validation where there is a choice."""
+        """Set the hyperparameters, by cross-validation if there is a choice."""
         if len(candidates) == 1:
             self._settle(candidates)
             return
         n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
-        # The data term carries 1 / N, so the same balance on a part has a larger penalty.
+        # The data term has the factor 1 / N, so the same balance on fewer nodes needs a larger
+        # penalty.
         scale = 1.0
         if n_nodes < graph.n_nodes:
             positions = choose_patches(graph, n_nodes, samples.complete, rng)
@@ -161,7 +163,6 @@ class NystromEstimator(BorrowingMixin):
         self._take(chosen)
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
-        """Split the samples into folds."""
         n_folds = check_integer(self.cv, "cv", low=2)
         return Split(
             samples,
@@ -175,21 +176,21 @@ class NystromEstimator(BorrowingMixin):
         )
 
     def _settle(self, candidates: Candidates) -> None:
-        """Take the only candidate there is."""
+        """Take the only candidate."""
         self.bandwidth_ = float(candidates.bandwidth[0])
         self.graph_penalty_ = float(candidates.graph_penalty[0])
         self.node_penalty_ = float(candidates.node_penalty[0])
         self.cv_results_ = None
 
     def _take(self, chosen: Selection) -> None:
-        """Take the outcome of a selection."""
+        """Take the result of a selection."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.node_penalty_ = chosen.node_penalty
         self.cv_results_ = chosen.results
 
     def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
-        """Fit at the settled hyperparameters, with features kept or computed block by block."""
+        """Fit at the chosen hyperparameters; features are stored or computed block by block."""
         self._build_features(samples)
         penalties = (self.graph_penalty_, self.node_penalty_)
         how = (graph, solver, float(self.tol), max_iter)
@@ -232,13 +233,18 @@ class NystromEstimator(BorrowingMixin):
         return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
 
     def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
-        """Take the coefficients from the solution, and the divergences they give."""
+        """Set the coefficients from the solution, and their divergences."""
         self.coef_ = self.solution_.theta
         self._keep_directions(psi, moments)
         return self._keep_divergences(self._combine(psi, samples.node_index))
 
+    def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
+        """Keep how far the data of each node reach; a subset of the features is enough."""
+        kept = Directions.of(moments, psi.mean(axis=0))
+        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
+        self.__dict__.pop("_reach", None)
+
     def _keep_divergences(self, ratios: FloatArray) -> Self:
-        self.divergence_name_ = "Pearson"
         self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
         return self
 
@@ -258,7 +264,7 @@ class NystromEstimator(BorrowingMixin):
         for begin in range(0, len(points), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
             present, which = np.unique(node[rows], return_inverse=True)
-            # The whitening goes into the coefficients: one product per node, not per point.
+            # Whitening the coefficients takes one product per node, not per point.
             weights = self.coef_[present] @ self.features_.transform.T
             values = kernel(points[rows], pivots, self.features_.bandwidth)
             if len(present) == 1:
@@ -274,3 +280,13 @@ class NystromEstimator(BorrowingMixin):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
+
+    def _summary(self) -> str:
+        chosen = "selected" if self.cv_results_ is not None else "given"
+        return (
+            f"{super()._summary()}\n"
+            f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
+            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
+            f"{self.n_atoms_} atoms, {self.n_components_} features\n"
+            f"  solver: {self.solution_.describe()}, residual {self.solution_.residual:.1g}"
+        )

@@ -22,8 +22,7 @@ from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import NODE_PENALTIES, default_graph_penalties, positive_candidates
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
-from graphratio.solvers.adaptive import adaptive_rounds
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges, adaptive_rounds
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):
@@ -38,7 +37,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         + graph_penalty * node_penalty / 2 * sum_v ||f_v||^2
 
     where loss_v(f) = 1/2 mean f^2 under the mixture (1 - alpha) reference + alpha target, minus
-    the mean of f over the target. The first penalty says that neighbours have similar ratios.
+    the mean of f over the target. The first penalty makes the ratios of neighbours similar.
 
     Parameters
     ----------
@@ -47,41 +46,40 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         at 0 it is the plain ratio and unbounded.
     kernel : {"gaussian", "laplacian"}
     bandwidth, graph_penalty, node_penalty : float, sequence of float, or None
-        A number is used as it is, a sequence gives the candidates of a cross-validation, None
-        stands for the candidates of the paper.
+        A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
+        the candidates of the paper.
     dictionary : {"coherence", "uniform", "kmeans", "all"} or array (n_atoms, n_features)
         The points whose kernels span the ratios; "coherence" is the paper's filter.
     node_coherence, graph_coherence : float in (0, 1]
         Thresholds of that filter, within a node and over the graph.
     max_atoms : int, optional
-        Largest size of the dictionary; what exceeds it is left out by a pivoted Cholesky
-        factorisation, the best represented atoms first.
+        Largest size of the dictionary. A pivoted Cholesky factorisation leaves out further
+        atoms, first those that the others represent best.
     prior_ratio : float, default 0
-        The constant that ratios are shrunk towards: 0 as in the paper, 1 for "no change".
+        Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
     cv : int, default 5
         Number of folds.
     solver : {"auto", "direct", "pcg", "cbcgd"}
         Dense factorisation, conjugate gradients, the paper's cyclic block coordinate gradient
         descent, or a choice between them by size.
     tol : float, default 1e-6
-        Largest relative residual of the linear system; for "cbcgd" the relative change at which
-        it stops.
+        Largest relative residual of the linear system; "cbcgd" stops at this relative change.
     max_iter : int, default 1000
     selection_nodes : int, "all" or None
-        Nodes that the cross-validation looks at: all of them, or about that many in connected
-        patches. None takes all up to 2,000 nodes and patches of 2,000 beyond. The loss is a mean
-        over nodes and the graph penalty is not, so that candidates are multiplied by
-        N / (nodes looked at) for the selection, and the choice is divided by it again.
+        Nodes for the cross-validation: all of them, or about that many in connected patches.
+        None takes all up to 2,000 nodes and patches of 2,000 beyond. The loss is a mean over
+        nodes and the graph penalty is a sum, so the selection multiplies its candidates by
+        N / (nodes used) and divides the choice by it again.
     max_memory : int, str or None
-        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. What a fit
-        needs is predicted before it starts: under a limit it keeps less, and says so with an
-        error if even that is too much.
+        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The need of a
+        fit is predicted before it starts. Under a limit the fit keeps less in memory; if even
+        that is too much, it raises an error.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
-        again. How strongly and how often is chosen on held-out data. Solved by conjugate
-        gradients whatever `solver` says.
+        again. Held-out data choose how strongly and how often. Always solved by conjugate
+        gradients.
     progress : bool, default False
         Show a progress bar during the selection.
     engine : DaskEngine, optional
@@ -96,10 +94,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     bandwidth_, graph_penalty_, node_penalty_ : float
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         One entry per candidate: bandwidth, graph_penalty, node_penalty, mean_score,
-        fold_0_score, ..., rank; scores are minus the mean held-out loss, computed in single
-        precision and to a tolerance that tells good candidates apart, not hopeless ones.
+        fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single precision.
+        Their tolerance separates good candidates, not hopeless ones.
     solution_ : Solution
-        With converged, n_iter, residual, history and the method used.
+        With converged, n_iter, residual, history and method.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     n_rounds_ : int
@@ -107,7 +105,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     nodes_ : tuple of labels
         In the order of the graph, as are all results.
     notes_ : list of str
-        What deserves a look: grid edges, isolated nodes, nodes without observations.
+        Notes on grid edges, isolated nodes and nodes without observations.
     n_atoms_, n_components_, n_features_in_, graph_ :
         Sizes and the graph.
 
@@ -184,13 +182,12 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
-            None if the engine has a loader, which then brings the samples of all nodes of the
-            graph.
+            None if the engine has a loader, which then reads the samples of all nodes.
         graph : Graph
-            Aligned with the samples by label. None means no edges: every node by itself.
+            Aligned with the samples by label. None means no edges: every node on its own.
         """
         if self.engine is not None:
-            # Imported on use: the engine is not needed for anything else.
+            # Imported on use, since only fits on an engine need it.
             from graphratio.estimators.partitioned import fit_partitioned
 
             fit_partitioned(self, samples, graph)

@@ -21,7 +21,7 @@ from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution
 
-# KKT residual of the solves during selection, hence about the accuracy of the scores.
+# KKT residual of the solves during selection, and about the accuracy of the scores.
 SOLVE_TOLERANCE = 1e-3
 
 
@@ -35,9 +35,8 @@ class KLIEP(CentredEstimator):
         maximise    mean_target log f - node_penalty/2 ||theta||^2
         subject to  mean_reference f = 1,  theta >= 0,
 
-    every mean over its own sample (Sugiyama and others, NIPS 20, 2007, where there is no
-    penalty). Bandwidth and penalty are chosen at every node by cross-validation of the
-    likelihood.
+    every mean over its own sample (Sugiyama and others, NIPS 20, 2007, without the penalty).
+    Cross-validation of the likelihood chooses bandwidth and penalty at every node.
 
     Parameters
     ----------
@@ -50,9 +49,10 @@ class KLIEP(CentredEstimator):
     n_centers : int, optional
         Centres per node; default 100. A node with fewer target observations uses all.
     cv : int, default 5
-        Folds of the target sample. The reference is not split: it only normalises.
+        Folds of the target sample. The reference only normalises and is not split.
     tol : float, default 1e-8
-        Largest residual of the optimality conditions, see `solvers.kliep.kliep_residuals`.
+        Largest residual of the optimality conditions, see
+        `solvers.interior_point.kliep_residuals`.
     max_iter : int, default 100
     random_state : int, numpy Generator, RandomState or None
         Determines the centres and the folds.
@@ -63,7 +63,7 @@ class KLIEP(CentredEstimator):
         As in `RULSIF`.
     divergence_ : ndarray of shape (n_nodes,)
         Kullback-Leibler divergence KL(target || reference) on the training samples: the mean
-        of log f over the target. Here and in scores ratios below 1e-12 count as 1e-12.
+        of log f over the target. Here and in scores, ratios below 1e-12 count as 1e-12.
     divergence_name_ : str
     cv_results_ : dict of ndarray, or None
         One row per node and candidate: node, bandwidth, node_penalty, mean_score (mean of
@@ -77,8 +77,8 @@ class KLIEP(CentredEstimator):
     Notes
     -----
     `score` is the mean over nodes of the mean of log f over the target. With a single target
-    observation at a node nothing can be held out: the strongest penalty and the middle
-    bandwidth are taken there, the scores are NaN, and `notes_` says so.
+    observation at a node nothing can be held out: the node gets the strongest penalty and the
+    middle bandwidth, its scores are NaN, and `notes_` says so.
 
     Examples
     --------
@@ -92,6 +92,8 @@ class KLIEP(CentredEstimator):
     >>> model.divergence_name_, model.solution_.residual < 1e-6
     ('KL', True)
     """
+
+    _divergence_name = "KL"
 
     def __init__(
         self,
@@ -122,17 +124,18 @@ class KLIEP(CentredEstimator):
         samples : NodeSamples, or a tuple (reference, target)
             Every node needs both samples; a pair of arrays is one node.
         graph : Graph, optional
-            Kept for the order of nodes, tables and plots; its edges play no part.
+            Sets the order of nodes and serves tables and plots; its edges are not used.
         """
-        check_real(self.tol, "tol", low=0)
-        check_integer(self.max_iter, "max_iter", low=1)
-        check_integer(self.cv, "cv", low=2)
-        self.divergence_name_ = "KL"
         super().fit(samples, graph)
         self.solution_.warn_unless_converged(
             self.tol, "Raise max_iter or node_penalty, or widen tol"
         )
         return self
+
+    def _check_parameters(self) -> None:
+        check_real(self.tol, "tol", low=0)
+        check_integer(self.max_iter, "max_iter", low=1)
+        check_integer(self.cv, "cv", low=2)
 
     def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray:
         return assign_folds(samples, self.cv, rng)

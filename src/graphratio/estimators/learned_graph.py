@@ -1,4 +1,4 @@
-"""What the estimators share that learn the weights of edges."""
+"""The part that estimators with learned edge weights share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class LearnedGraphMixin:
         return self.graph_learned_
 
     def cut_links(self, below: float = CUT) -> list[tuple[Label, Label]]:
-        """Return the edges between nodes that behave too differently to learn from each other.
+        """Edges between nodes that are too different to learn from each other.
 
         Parameters
         ----------
         below : float, default 0.1
-            Share of the typical learned weight below which an edge counts as cut.
+            An edge counts as cut below this share of the typical learned weight.
 
         Returns
         -------

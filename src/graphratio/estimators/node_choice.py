@@ -1,4 +1,4 @@
-"""Choices made at every node by itself: its centres, and its best candidate."""
+"""Choices at every node: its centres, and its best candidate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DEFAULT_CENTRES = 100
 # Mean scores closer than this, relative to the best, are ties.
 TIE_TOLERANCE = 1e-6
 
-# A bandwidth counts as no worse than the best up to this many standard errors.
+# A bandwidth may be this many standard errors worse than the best.
 WIDTH_STANDARD_ERRORS = 2.0
 
 
 def target_first(samples: NodeSamples) -> NodeSamples:
-    """Exchange the two samples: the median heuristic looks at the target first."""
+    """Swap the two samples, since the median heuristic looks at the target first."""
     order = np.lexsort((~samples.is_target, samples.node_index))
     return replace(
         samples,
@@ -34,13 +34,11 @@ def target_first(samples: NodeSamples) -> NodeSamples:
 def draw_centres(
     samples: NodeSamples, n_centers: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, IntArray]:
-    """Draw centres from the target of every node without replacement, in their given order.
+    """Draw centres from the target of every node without replacement.
 
-    Returns
-    -------
-    centres : ndarray of shape (n_nodes, c, n_features)
-        Nodes with fewer than c target observations use all, and repeat the first as padding.
-    counts : ndarray of shape (n_nodes,)
+    Returns the centres in the order of the sample, shape (n_nodes, c, n_features), and their
+    number at each node. Nodes with fewer than c target observations use all of them and repeat
+    the first as padding.
     """
     wanted = DEFAULT_CENTRES if n_centers is None else check_integer(n_centers, "n_centers", low=1)
     counts = np.minimum(min(wanted, samples.n_observations), samples.n_target)
@@ -59,7 +57,7 @@ def draw_centres(
 
 
 def mean_scores(scores: FloatArray) -> FloatArray:
-    """Mean over the folds in which a score is defined, NaN where there is none."""
+    """Mean over the folds with a score; NaN without any."""
     defined = ~np.isnan(scores)
     total = np.where(defined, scores, 0.0).sum(axis=-1)
     count = defined.sum(axis=-1)
@@ -67,9 +65,9 @@ def mean_scores(scores: FloatArray) -> FloatArray:
 
 
 def best_per_node(mean: FloatArray) -> tuple[IntArray, IntArray]:
-    """Best candidate of every node; of ties the strongest penalty, then the widest kernel.
+    """Best candidate of every node; ties go to the strongest penalty, then the widest kernel.
 
-    Where nothing could be scored: the strongest penalty and the middle bandwidth.
+    Nodes without a score get the strongest penalty and the middle bandwidth.
 
     Parameters
     ----------
@@ -97,14 +95,14 @@ def best_per_node(mean: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """Candidate of every node that allows for the noise of its left-out losses.
+    """Choose a candidate for every node, allowing for the noise of its left-out losses.
 
-    With few pairs the smallest mean loss is often one of a weak penalty that was lucky at a
-    few rows, while the strongest penalty that is not significantly worse is often far too
-    strong. So every candidate has the weight exp(-t^2 / 2), where t is the mean of its paired
-    differences from the best candidate over their standard error. The weighted median of the
-    penalties is taken, then the widest kernel that at this penalty is at most two standard
-    errors of the paired differences worse than the best one.
+    With few pairs the smallest mean loss often belongs to a weak penalty that was lucky at a few
+    rows, and the strongest penalty that is not significantly worse is often far too strong. So
+    every candidate gets the weight exp(-t^2 / 2), where t is the mean of its paired differences
+    from the best candidate over their standard error. The chosen penalty is the weighted median.
+    The chosen kernel is the widest that is at most two standard errors of the paired differences
+    worse than the best at this penalty.
 
     Parameters
     ----------
@@ -115,7 +113,7 @@ def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, In
     Returns
     -------
     width, penalty : ndarray of shape (k,)
-        Positions; where nothing could be scored as in `choose`.
+        Positions; nodes without a score as in `best_per_node`.
 
     Examples
     --------
@@ -133,7 +131,7 @@ def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, In
     with np.errstate(divide="ignore"):
         t = np.divide(excess, error, out=np.zeros_like(excess), where=excess > 0)
     weights = np.exp(-0.5 * t**2).reshape(k, n_widths, n_penalties).sum(axis=1)
-    # From the strongest on, so that a tie goes to the stronger of the two in the middle.
+    # Summed from the strongest, so that a tie in the middle goes to the stronger one.
     share = np.cumsum(weights[:, ::-1], axis=1) / weights.sum(axis=1, keepdims=True)
     penalty = n_penalties - 1 - np.argmax(share >= 0.5 - TIE_TOLERANCE, axis=1)
     at_penalty = flat.reshape(losses.shape)[each, :, penalty]
@@ -146,8 +144,8 @@ def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, In
 def _paired_differences(losses: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
     """Mean loss above the best candidate, and its standard error, shape (k, n_candidates) each.
 
-    The error counts the rows of the smaller sample, since the pairs beyond these repeat them.
-    Differences that are ties count as zero.
+    The error uses the size of the smaller sample, since further pairs repeat its rows. Ties count
+    as zero.
     """
     n_pairs = sizes.max(axis=1)[:, np.newaxis]
     mean = losses.sum(axis=2) / n_pairs
@@ -156,14 +154,14 @@ def _paired_differences(losses: FloatArray, sizes: IntArray) -> tuple[FloatArray
     excess = mean - lowest
     excess[excess <= TIE_TOLERANCE * np.abs(lowest)] = 0.0
     difference = losses - np.take_along_axis(losses, best[:, :, np.newaxis], axis=1)
-    # Padding is zero in all candidates and adds nothing; its part of the mean is taken off.
+    # Padding is zero in all candidates and adds nothing.
     squares = np.einsum("kcp,kcp->kc", difference, difference)
     centred = np.maximum(squares - n_pairs * (mean - lowest) ** 2, 0.0)
     return excess, np.sqrt(centred / (n_pairs - 1).clip(1) / sizes.min(axis=1)[:, np.newaxis])
 
 
 def combined(solutions: list[Solution], theta: FloatArray) -> Solution:
-    """One solution of all nodes: the worst residual, after every iteration and at the end."""
+    """One solution for all nodes, with the worst residual at the end and after every iteration."""
     longest = max(len(solution.history) for solution in solutions)
     histories = [s.history + [s.residual] * (longest - len(s.history)) for s in solutions]
     return Solution(

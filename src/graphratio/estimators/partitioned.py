@@ -1,4 +1,4 @@
-"""The fit of GRULSIF on an engine: the steps of `_nystrom`, on partitions."""
+"""The fit of GRULSIF on an engine: the steps of `dictionary_based`, on partitions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def fit_partitioned(model: GRULSIF, samples: Any, graph: Graph | None) -> None:
-    """Fit on the model's engine; `samples` is None where its loader brings the data."""
+    """Fit on the engine of the model; `samples` is None if the engine has a loader."""
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
@@ -100,7 +100,7 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
 
 
 def _keep(model: GRULSIF, session: Session) -> None:
-    """Set what every estimator keeps of its data."""
+    """Set the attributes that every estimator has."""
     model.alpha_ = check_real(model.alpha, "alpha", low=0, high=1, include_low=True)
     complete = has_both(session.sizes)
     check_borrowing(complete, session.graph)
@@ -113,6 +113,7 @@ def _keep(model: GRULSIF, session: Session) -> None:
     model.sizes_ = session.sizes
     model.backend_ = session.backend
     model.n_selected_on_ = session.graph.n_nodes
+    model.divergence_name_ = model._divergence_name
 
 
 def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:
@@ -207,7 +208,7 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         every=settings.checkpoint_every,
         start=None if start is None else fleet.parts(start),
     )
-    # In the coordinates of the feature map that the model keeps.
+    # Back from the rotated features to those of the model.
     model.coef_ = fleet.solution()[:, 0] @ rotation.T
     model.solution_ = progress.solution(
         model.coef_,
@@ -218,7 +219,6 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         recoveries=fleet.n_recoveries,
     )
     _keep_directions(model, session, rotation)
-    model.divergence_name_ = "Pearson"
     parts = fleet.ask(
         "divergences",
         [{"theta": rows} for rows in fleet.parts(model.coef_)],
@@ -230,11 +230,11 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
 
 
 def _keep_directions(model: GRULSIF, session: Session, rotation: FloatArray) -> None:
-    """Keep what tells later how far data reach, see `_borrowed`."""
+    """Keep how far the data of each node reach, see `borrowing`."""
     fleet, sizes = session.fleet, session.sizes
     second, features = ordered_sum(fleet.ask("feature_sums"))
     n_complete = max(int(has_both(sizes).sum()), 1)
-    # The partitions have their moments in rotated features, and so are the directions.
+    # The moments on the partitions are in rotated features, so the directions are too.
     leading = Leading.of(second / n_complete, features @ rotation / sizes.sum())
     model.direction_weights_ = leading.weights
     model.direction_moments_ = fleet.whole(fleet.ask("direction_moments", leading=leading))

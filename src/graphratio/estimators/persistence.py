@@ -1,14 +1,27 @@
-"""Fitted models as files; see `archive` for what is in them."""
+"""Fitted models as files, and checks on what was read; `archive` holds the format.
+
+The checks make a wrong file fail at once, not in a later call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphratio._utils.exceptions import InputError
+from graphratio._utils.parameters import check_real
+from graphratio.data.encoding import Encoding
+from graphratio.data.graph import Graph
+from graphratio.data.scaling import Scaling
 from graphratio.estimators.archive import Format, lasting
-from graphratio.estimators.restored import check_restored
+from graphratio.estimators.notes import SELECTED
+from graphratio.features.kernels import get_kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.solvers import Solution
 
 if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
@@ -34,7 +47,7 @@ def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> 
 
 
 def _estimators() -> dict[str, type[NodeRatioEstimator]]:
-    """Return the estimators of the library by name; imported late, since they import this."""
+    """Estimators of the library by name; imported late, since they import this module."""
     from graphratio import estimators
     from graphratio.estimators.base import NodeRatioEstimator
 
@@ -79,8 +92,205 @@ def _build(source: Path, document: dict[str, Any]) -> NodeRatioEstimator:
     if set(fitted) != set(kind._fitted_names):
         odd = sorted(set(fitted) ^ set(kind._fitted_names))
         raise MODEL.damaged(source, f"fitted attributes are missing or unknown: {', '.join(odd)}")
-    check_restored(parameters, fitted)
+    _check(parameters, fitted)
     model = kind(**parameters)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
+
+
+def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
+    """Raise a ValueError that names the first value that no fit can produce."""
+    check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
+    get_kernel(parameters["kernel"])
+    rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    if "graph_learned_" in fitted:
+        rules |= _LEARNED
+    if "profiles_" in fitted:
+        rules |= _PROFILES
+    # All other rules use these two to count nodes and features.
+    first = ("graph_", "n_features_in_")
+    for name in (*first, *(other for other in rules if other not in first)):
+        if not rules[name](fitted[name], fitted):
+            raise ValueError(f"{name} is not the result of a fit")
+
+
+def _is_array(value: Any, kinds: str, *shape: int | None, nan: bool = False) -> bool:
+    """Whether a value is an array of these kinds and this shape; None stands for any length.
+
+    Numbers must be finite, or with `nan` finite or missing.
+    """
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype.kind in kinds
+        and len(value.shape) == len(shape)
+        and all(want is None or want == have for want, have in zip(shape, value.shape, strict=True))
+        and (value.dtype.kind != "f" or not np.isinf(value).any())
+        and (value.dtype.kind != "f" or nan or not np.isnan(value).any())
+    )
+
+
+def _is_number(value: Any, low: float = -math.inf) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and math.isfinite(value) and value > low
+
+
+def _is_count(value: Any, low: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= low
+
+
+def _are_strings(value: Any) -> bool:
+    return all(isinstance(item, str) for item in value)
+
+
+def _is_scaling(value: Any, n_features: int) -> bool:
+    return value is None or (
+        isinstance(value, Scaling)
+        and _is_array(value.mean, "f", n_features)
+        and _is_array(value.scale, "f", n_features)
+        and (value.log is None or _is_array(value.log, "b", n_features))
+        and bool(np.isfinite(value.mean).all() and (value.scale > 0).all())
+        and bool(np.isfinite(value.scale).all())
+    )
+
+
+def _is_encoding(value: Any, names: Any) -> bool:
+    return value is None or (
+        isinstance(value, Encoding)
+        and isinstance(value.columns, tuple)
+        and all(isinstance(level, tuple) and _are_strings(level) for level in value.levels.values())
+        and set(value.levels) <= set(value.columns)
+        and value.feature_names == tuple(names)
+    )
+
+
+def _is_feature_map(value: Any, n_features: int) -> bool:
+    return (
+        isinstance(value, NystromMap)
+        and _is_number(value.bandwidth, low=0)
+        and _is_array(value.pivots, "f", None, n_features)
+        and _is_array(value.transform, "f", len(value.pivots), None)
+    )
+
+
+def _is_solution(value: Any, coef: Any) -> bool:
+    return (
+        isinstance(value, Solution)
+        and _is_array(value.theta, "f", *coef.shape)
+        and isinstance(value.converged, bool)
+        and _is_count(value.n_iter)
+        and isinstance(value.residual, float)
+        and isinstance(value.history, list)
+        and all(isinstance(item, float) for item in value.history)
+        and isinstance(value.method, str)
+        and all(
+            item is None or isinstance(item, str) for item in (value.reason, value.preconditioner)
+        )
+        and _is_count(value.partitions, low=1)
+        and all(map(_is_count, (value.cut_edges, value.boundary_rows, value.recoveries)))
+    )
+
+
+def _are_scores(value: Any, columns: tuple[str, ...]) -> bool:
+    """Tell whether a value is a table of at least one candidate, with these columns."""
+    if value is None:
+        return True
+    return (
+        isinstance(value, dict)
+        and set(columns) <= set(value)
+        and all(_is_array(part, "fiu", None, nan=True) for part in value.values())
+        and len({len(part) for part in value.values()}) == 1
+        and all(len(part) > 0 for part in value.values())
+    )
+
+
+def _are_own_scores(value: Any, n_nodes: int) -> bool:
+    """Tell whether a value is a table with equally many candidates for every node."""
+    return value is None or (
+        isinstance(value, dict)
+        and _is_array(value.get("mean_score"), "f", None, nan=True)
+        and len(value["mean_score"]) % n_nodes == 0
+    )
+
+
+_Rule = Callable[[Any, dict[str, Any]], bool]
+
+_COMMON: dict[str, _Rule] = {
+    "graph_": lambda value, _: isinstance(value, Graph),
+    "n_features_in_": lambda value, _: _is_count(value, low=1),
+    "nodes_": lambda value, fitted: isinstance(value, tuple) and value == fitted["graph_"].nodes,
+    "feature_names_in_": lambda value, fitted: (
+        _is_array(value, "O", fitted["n_features_in_"]) and _are_strings(value)
+    ),
+    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
+    "divergence_name_": lambda value, _: isinstance(value, str),
+    "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
+    "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
+    "sizes_": lambda value, fitted: (
+        _is_array(value, "iu", fitted["graph_"].n_nodes, 2) and bool((value >= 0).all())
+    ),
+    "backend_": lambda value, _: value in ("pandas", "polars"),
+    "alpha_": lambda value, _: _is_number(value) and 0 <= value < 1,
+}
+
+# Estimators with separate centres and hyperparameters at every node.
+_CENTRED: dict[str, _Rule] = {
+    "centers_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, None, fitted["n_features_in_"]
+    ),
+    "n_centers_": lambda value, fitted: _is_array(value, "iu", fitted["graph_"].n_nodes),
+    "coef_": lambda value, fitted: _is_array(value, "f", *fitted["centers_"].shape[:2]),
+    "bandwidth_": lambda value, fitted: (
+        _is_array(value, "f", fitted["graph_"].n_nodes) and bool((value > 0).all())
+    ),
+    "node_penalty_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
+    "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
+    "cv_results_": lambda value, fitted: _are_own_scores(value, fitted["graph_"].n_nodes),
+}
+
+# Estimators that share one dictionary among all nodes.
+_NYSTROM: dict[str, _Rule] = {
+    "features_": lambda value, fitted: _is_feature_map(value, fitted["n_features_in_"]),
+    "coef_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, fitted["features_"].n_components
+    ),
+    "dictionary_": lambda value, fitted: _is_array(value, "f", None, fitted["n_features_in_"]),
+    "bandwidth_": lambda value, _: _is_number(value, low=0),
+    "graph_penalty_": lambda value, _: _is_number(value, low=0),
+    "node_penalty_": lambda value, _: _is_number(value, low=0),
+    "prior_ratio_": lambda value, _: _is_number(value),
+    "direction_weights_": lambda value, _: (
+        _is_array(value, "f", None) and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
+    "direction_moments_": lambda value, fitted: (
+        _is_array(value, "f", fitted["graph_"].n_nodes, len(fitted["direction_weights_"]))
+        and bool(np.isfinite(value).all() and (value >= 0).all())
+    ),
+    "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
+    "cv_results_": lambda value, fitted: _are_scores(
+        value, () if "profiles_" in fitted else (*SELECTED, "rank")
+    ),
+    "n_selected_on_": lambda value, _: _is_count(value, low=1),
+}
+
+# Estimators whose nodes share profiles; their graph penalty may be zero.
+_PROFILES: dict[str, _Rule] = {
+    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
+    "n_profiles_": lambda value, _: _is_count(value, low=1),
+    "shared_": lambda value, _: isinstance(value, bool),
+    "profiles_": lambda value, fitted: _is_array(
+        value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
+    ),
+    "coordinates_": lambda value, fitted: _is_array(
+        value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
+    ),
+    "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+}
+
+# Estimators that can learn the weights of edges.
+_LEARNED: dict[str, _Rule] = {
+    "n_rounds_": lambda value, _: _is_count(value),
+    "graph_learned_": lambda value, fitted: (
+        isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes
+    ),
+}

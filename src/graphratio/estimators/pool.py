@@ -15,9 +15,9 @@ from graphratio.selection.grids import NODE_PENALTIES, positive_candidates
 
 
 class Pool(NystromEstimator):
-    """Likelihood-ratios of all nodes with a common dictionary, but each node by itself.
+    """Likelihood-ratios of all nodes with a common dictionary, each node on its own.
 
-    GRULSIF with the graph neutralised: the dictionary and the hyperparameters are shared, the
+    GRULSIF without the graph: nodes share the dictionary and the hyperparameters, and the
     ratio = target / reference of every node comes from its own samples. The graph penalty is
     fixed to 1, so `node_penalty` alone is the ridge. Every node has a closed form.
 
@@ -27,11 +27,10 @@ class Pool(NystromEstimator):
         How much of the target is mixed into the reference; ratios are bounded by 1 / alpha.
     kernel : {"gaussian", "laplacian"}
     bandwidth, node_penalty : float, sequence of float, or None
-        A number is used as it is, a sequence gives the candidates of a cross-validation, None
-        stands for the candidates of the paper.
+        A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
+        the candidates of the paper.
     dictionary, node_coherence, graph_coherence, max_atoms, prior_ratio, cv :
-        As in `GRULSIF`.
-        Beyond 2,000 nodes the cross-validation looks at 2,000 of them, drawn at random.
+        As in `GRULSIF`. Beyond 2,000 nodes the cross-validation uses 2,000 of them at random.
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
     random_state : int, numpy Generator, RandomState or None
@@ -97,7 +96,7 @@ class Pool(NystromEstimator):
         ----------
         samples : NodeSamples, or a tuple (reference, target)
         graph : Graph, optional
-            Kept for the order of nodes, tables and plots; its edges play no part.
+            Sets the order of nodes and serves tables and plots; its edges are not used.
         """
         aligned = self._prepare(samples, graph, borrow=False)
         return self._fit_on(

@@ -30,7 +30,6 @@ from graphratio.selection.kinds import named
 from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, ProfileSettings
 from graphratio.selection.search import Axis, decades, listed, moderate
 from graphratio.solvers import Solution, solve
-from graphratio.solvers.adaptive import with_weights
 from graphratio.solvers.alternating import (
     RESIDUAL,
     ProfileProblem,
@@ -40,15 +39,15 @@ from graphratio.solvers.alternating import (
     objective_value,
     rounds,
 )
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.rotation import principal, readable
 
 
 class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     """Likelihood-ratios of all nodes, made up of a few profiles that all nodes share.
 
-    Most networks show only a few kinds of change. The relative ratio = target / reference of
-    node v is therefore modelled as::
+    Most networks show only a few kinds of change. So the model of the relative
+    ratio = target / reference of node v is::
 
         f_v = 1 + sum_k c_vk g_k
 
@@ -68,23 +67,23 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     alpha : float in [0, 1), default 0.1
         How much of the target is mixed into the reference; ratios are bounded by 1 / alpha.
     n_profiles : int, sequence of int, or None
-        None chooses on held-out data, up to 12 or 0: where every node changes in its own way,
-        none are shared and each gets a ratio of its own as in `GRULSIF`, with the penalties of
-        graph and nodes searched independently and edges as given.
+        None chooses up to 12 on held-out data, or 0. With 0 nodes share no profiles: every node
+        has its own ratio as in `GRULSIF`, the edges stay as given, and graph and node penalties
+        are searched independently.
     graph_penalty : float, sequence of float, or None
-        How much the neighbours of a node count together, relative to its own data; 0 switches
-        the graph off. It is lambda * N * mean degree in terms of `GRULSIF`, with differences
-        measured over the data.
+        Weight of all neighbours of a node together, relative to its own data; 0 switches the
+        graph off. It equals lambda * N * mean degree of `GRULSIF`, with differences measured
+        over the data.
     node_penalty : float, sequence of float, or None
-        The ridge, lambda * gamma * N in terms of `GRULSIF`.
+        The ridge, lambda * gamma * N of `GRULSIF`.
     adaptive : bool, default False
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
     kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, cv, tol, max_iter :
-        As in `GRULSIF`. Parameters that are None are searched for, without an end to the grid.
+        As in `GRULSIF`. Parameters that are None are searched without bounds on the grid.
     prior_ratio : float, default 1
-        The constant that ratios are shrunk towards.
+        Ratios are shrunk towards this constant.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
 
@@ -95,19 +94,19 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         the data is 1 and they are uncorrelated, so that half the squared length of a node's
         coordinates is about its divergence.
     coordinates_ : ndarray of shape (n_nodes, n_profiles_)
-        Turned so that nodes use few profiles each; most used profile first.
+        Rotated so that nodes use few profiles each; most used profile first.
     kinds_ : ndarray of str, shape (n_nodes,)
-        Nodes grouped by kind of change: "unchanged", "kind 1", "kind 2", ... by their size, and
-        "other" for nodes that clearly changed, but like none of the kinds.
+        Kind of change of every node: "unchanged", "kind 1", "kind 2", ... by size, and "other"
+        for nodes that clearly changed, but like none of the kinds.
     n_profiles_, n_rounds_ : int
     shared_ : bool
-        Whether nodes share the profiles; otherwise every node has a ratio of its own, and the
-        profiles merely describe them.
+        Whether nodes share the profiles; otherwise every node has its own ratio, and the
+        profiles only describe them.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     coef_, divergence_, dictionary_, bandwidth_, graph_penalty_, node_penalty_, cv_results_ :
-        As in `GRULSIF`; `cv_results_` has the columns n_profiles and n_rounds too, where
-        0 profiles stand for a ratio of its own at every node.
+        As in `GRULSIF`; `cv_results_` also has the columns n_profiles and n_rounds. With 0
+        profiles every node has its own ratio.
     solution_, nodes_, notes_, n_atoms_, n_components_, n_features_in_, graph_ :
         As in `GRULSIF`; the history of the solution holds the objective after every round.
 
@@ -243,10 +242,10 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return Graph.empty(self.graph_.nodes) if self._graph_off else self.graph_
 
     def _axes(self, widths: FloatArray) -> list[Axis]:
-        """Where the search may go: profiles, graph penalty, node penalty, bandwidth."""
+        """Axes of the search: profiles, graph penalty, node penalty, bandwidth."""
         most = max(1, min(MOST_PROFILES, self.graph_.n_nodes, self.n_atoms_))
         if self.n_profiles is None or self._full_rank:
-            # One more profile must be worth it by a standard error; it has to be explained too.
+            # One more profile must gain a standard error, since readers must interpret it too.
             ranks = Axis(np.arange(1.0, most + 1), min(1, most - 1), reluctance=(0.0, 1.0))
         else:
             listing = np.atleast_1d(np.asarray(self.n_profiles, dtype=object))
@@ -265,15 +264,15 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         elif self.graph_penalty is None:
             # An adaptive penalty has two regimes: strong with many edges cut, and weak.
             scanned = (1.0, 100.0, 1000.0) if self.adaptive else ()
-            # Held-out losses hardly tell strengths apart that give quite different errors, and
-            # too weak is worse: what strays with the sample of one kind strays in every fold.
+            # Held-out losses hardly separate strengths with quite different errors, and too weak
+            # is worse: an error that the sample of one kind causes is the same in every fold.
             strength = decades(-3, 4, start=10.0, zero=True, scanned=scanned, reluctance=(1.0, 0.0))
         if self.node_penalty is None:
             ridge = decades(-8, 2, start=1e-4)
         else:
             given = positive_candidates(self.node_penalty, "node_penalty", np.zeros(0))
             ridge = listed(moderate(given, "node_penalty"))
-        # Held-out losses are flat in the bandwidth: a better one must be so clearly.
+        # Held-out losses are flat in the bandwidth, so another one must be clearly better.
         return [ranks, strength, ridge, listed(widths, reluctance=(1.0, 1.0))]
 
     def _choose(
@@ -290,7 +289,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         choice = selection.choose(
             coupling,
             or_full_rank=self.n_profiles is None,
-            # Nodes without observations have nothing but the graph.
+            # Nodes without observations need the graph.
             without_graph=bool((self.sizes_ > 0).all()),
         )
         self.cv_results_ = choice.results
@@ -342,7 +341,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return float(lam[0]), float(gam[0])
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
-        """Where profiles are shared, data of other nodes reach a node through its coordinates."""
+        """If nodes share profiles, data of other nodes reach a node through its coordinates."""
         if self.shared_:
             psi = psi @ self.profiles_
             moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
@@ -376,8 +375,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
             notes.append("the graph was not used: it does not improve the held-out loss")
         if not self.shared_ and self.n_profiles is None:
             notes.append(
-                "no small number of profiles describes the changes: every node has a ratio of its "
-                "own"
+                "no small number of profiles describes the changes: every node has its own ratio"
             )
         return notes
 

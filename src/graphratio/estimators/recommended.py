@@ -1,4 +1,4 @@
-"""The configuration to begin with."""
+"""The preset to start with."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def recommended(
 ) -> ProfileGRULSIF:
     """Return the estimator that did best in the studies, ready to fit.
 
-    A `ProfileGRULSIF` with adaptive edges, everything else chosen on held-out data. The other
-    estimators keep the paper's defaults.
+    It is a `ProfileGRULSIF` with adaptive edges that chooses everything else on held-out data.
+    The other estimators keep the defaults of the paper.
 
     Parameters
     ----------

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
 
 import numpy as np
 
 from graphratio._utils.parameters import check_choice, check_flag
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
-from graphratio.data.graph import Graph
 from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.features.node_blocks import NodeBlock
@@ -21,26 +19,15 @@ _TOLERANCE = 1e-6
 
 
 class _LeastSquares(CentredEstimator):
-    """The part of RULSIF and ULSIF that does not depend on having an alpha."""
+    """RULSIF and ULSIF without their constructors."""
 
     nonnegative: bool
     selection: str | None
 
-    def fit(self, samples: Any, graph: Graph | None = None) -> Self:
-        """Estimate the ratio of every node from its own samples.
-
-        Parameters
-        ----------
-        samples : NodeSamples, or a tuple (reference, target)
-            Every node needs both samples; a pair of arrays is one node.
-        graph : Graph, optional
-            Kept for the order of nodes, tables and plots; its edges play no part.
-        """
+    def _check_parameters(self) -> None:
         check_flag(self.nonnegative, "nonnegative")
         if self.selection is not None:
             check_choice(self.selection, "selection", ("cautious", "min"))
-        self.divergence_name_ = "Pearson"
-        return super().fit(samples, graph)
 
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
@@ -106,15 +93,15 @@ class RULSIF(_LeastSquares):
     n_centers : int, optional
         Centres per node; default 100. A node with fewer target observations uses all.
     nonnegative : bool, default False
-        Set negative coefficients to zero after the fit, as some implementations do; in the
-        leave-one-out losses likewise. This is not the solution under a constraint: with a
-        small penalty it can be far off, so leave `node_penalty` to the selection.
+        Set negative coefficients to zero after the fit and in the leave-one-out losses, as some
+        implementations do. This is not the solution under a constraint: with a small penalty it
+        can be far off, so leave `node_penalty` to the selection.
     selection : {"cautious", "min"}, optional
         "min" takes the candidate with the smallest leave-one-out loss. "cautious" allows for
         the noise of these losses, see the notes. Default "cautious", but "min" with
-        `nonnegative`, where weak penalties give so large losses that none is taken by luck.
+        `nonnegative`, where the losses of weak penalties are too large to win by luck.
     random_state : int, numpy Generator, RandomState or None
-        Which target observations become centres, where there are more than `n_centers`.
+        Draws the centres at nodes with more than `n_centers` target observations.
 
     Attributes
     ----------
@@ -122,7 +109,7 @@ class RULSIF(_LeastSquares):
         theta; zero where a node has fewer than c centres.
     centers_ : ndarray of shape (n_nodes, c, n_features)
     n_centers_ : ndarray of shape (n_nodes,)
-        How many centres each node has; what follows in `centers_` is padding.
+        How many centres each node has; the rest of `centers_` is padding.
     bandwidth_, node_penalty_ : ndarray of shape (n_nodes,)
     divergence_ : ndarray of shape (n_nodes,)
         Pearson divergence on the training samples, each mean over its own sample.
@@ -131,7 +118,7 @@ class RULSIF(_LeastSquares):
         One row per node and candidate: node, bandwidth, node_penalty, mean_score (minus the
         leave-one-out loss), rank within the node by this score. None if nothing was selected.
     solution_ : Solution
-        The residual is the largest relative one of the linear systems, before negative
+        Its residual is the largest relative residual of the linear systems, before negative
         coefficients are set to zero.
     nodes_, graph_, n_features_in_, notes_ :
         As in `GRULSIF`.
@@ -143,16 +130,16 @@ class RULSIF(_LeastSquares):
     divide by n - 1 and n' - 1, and the pair's loss is
     (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y). Every observation of the larger sample is
     left out once. The centres stay the same. With a single observation in one of the samples
-    there is nothing to leave out: the strongest penalty and the middle bandwidth are taken,
-    the scores are NaN, and `notes_` says so.
+    nothing can be left out: the node gets the strongest penalty and the middle bandwidth, its
+    scores are NaN, and `notes_` says so.
 
     Cautious selection: with some tens of observations the smallest of these losses often
     belongs to a penalty that is far too weak. So each candidate is compared with the best one
-    by t, the mean of the differences of their losses at the same pairs over its standard
-    error (with min(n, n') for the number of pairs), and gets the weight exp(-t^2 / 2). The
-    median of the penalties under these weights is taken, then the largest bandwidth that at
-    this penalty is at most two standard errors worse than the best. With many observations
-    only the best candidates and those that do equally well keep a weight.
+    at the same pairs. Let t be the mean difference of their losses over its standard error
+    (with min(n, n') for the number of pairs); the candidate gets the weight exp(-t^2 / 2). The
+    chosen penalty is the median under these weights. The chosen bandwidth is the largest that
+    is at most two standard errors worse than the best at this penalty. With many observations
+    only the best candidates keep a weight.
 
     Examples
     --------

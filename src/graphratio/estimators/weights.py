@@ -17,10 +17,11 @@ from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import find_label, read_only
 
-# A target observation counts as uncovered where the target has this many times the density of
-# the reference: one reference observation would have to stand for ten.
+# A target observation is uncovered where the target has this many times the density of the
+# reference: one reference observation would have to stand for ten.
 UNCOVERED_RATIO = 10.0
-# Share of uncovered target observations, and effective share of the reference, that alarm.
+# Share of uncovered target observations above which, and effective share and size of the
+# reference below which, weights are doubtful.
 UNCOVERED_SHARE = 0.5
 EFFECTIVE_SHARE = 0.1
 EFFECTIVE_SIZE = 5
@@ -30,8 +31,8 @@ EFFECTIVE_SIZE = 5
 class ImportanceWeights(Mapping[Label, FloatArray]):
     """Weights of the reference observations of every node, with mean one at each node.
 
-    A mapping from the label of a node to its weights, which go into scikit-learn as
-    ``sample_weight``. As an array it is the weights of all nodes, one after the other, for one
+    A mapping from the label of a node to its weights, which scikit-learn takes as
+    ``sample_weight``. As an array it holds the weights of all nodes, one after the other, for one
     model on the reference observations of all nodes.
 
     Attributes
@@ -41,11 +42,10 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
     sample_weight : ndarray of shape (n_rows,)
         Weights of all nodes, in the order of `nodes`; read-only.
     is_clipped : ndarray of bool, shape (n_rows,)
-        Where the estimated ratio was outside the range in which ratios lie.
+        Where the estimated ratio was outside the range of the true ratio.
     uncovered_share : ndarray of shape (n_nodes,)
-        Share of the target observations at which the estimated target density is at least ten
-        times that of the reference: there the reference has little to offer. NaN without
-        target observations.
+        Share of the target observations where the estimated target density is at least ten
+        times that of the reference. NaN without target observations.
     relative : bool
         True for weights by the relative ratio, False for the plain one.
     backend : {"pandas", "polars"}
@@ -100,7 +100,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     @cached_property
     def effective_sample_size(self) -> FloatArray:
-        """How many equally weighted observations the weights are worth, shape (n_nodes,).
+        """Number of equally weighted observations with the same information, shape (n_nodes,).
 
         (sum w)^2 / sum w^2; 0 where all weights are zero, NaN without reference observations.
         """
@@ -115,10 +115,10 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     @cached_property
     def is_doubtful(self) -> BoolArray:
-        """True at nodes that the overlap warning is about, shape (n_nodes,).
+        """True at nodes with an overlap warning, shape (n_nodes,).
 
-        Fewer than 5 effective observations or a tenth of them, whichever is more (of fewer
-        than ten observations: half), or half of the target uncovered.
+        These have fewer than 5 effective observations (half of them if there are fewer than
+        ten), an effective share below a tenth, or more than half of the target uncovered.
         """
         n = self.n_reference
         least = np.maximum(EFFECTIVE_SHARE * n, np.minimum(EFFECTIVE_SIZE, n / 2))
@@ -128,7 +128,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
             )
 
     def to_frame(self) -> Any:
-        """One row per node: sizes and diagnostics. Polars if the samples came from there."""
+        """One row per node: sizes and diagnostics. Polars if the samples came from polars."""
         return frames.make_frame(self._table(), self.backend)
 
     def _table(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         return [self.nodes[i] for i in doubtful[np.argsort(share[doubtful], kind="stable")]]
 
     def warn(self, stacklevel: int = 2) -> None:
-        """Warn about nodes where reference and target hardly overlap, if there are any."""
+        """Warn about nodes where reference and target hardly overlap."""
         worst = self._worst()
         if worst:
             warnings.warn(
@@ -205,12 +205,12 @@ def weights_from_ratios(
     Parameters
     ----------
     ratios : ndarray of shape (n_observations,)
-        Estimated relative ratios r at all observations, of its own node each.
+        Estimated relative ratio r of the own node at every observation.
     samples : NodeSamples
     alpha : float
     relative : bool
-        False for the plain ratio (1 - alpha) r / (1 - alpha r), at most the size of the sample:
-        its mean is one, so a larger weight would be more than all of it.
+        False for the plain ratio (1 - alpha) r / (1 - alpha r), clipped to the size of the
+        sample: the mean weight is one, so none can be larger.
 
     Examples
     --------
@@ -220,8 +220,8 @@ def weights_from_ratios(
     """
     sizes = samples.n_reference
     raw = ratios[~samples.is_target]
-    # Values of r at which the plain ratio reaches the size of the sample: below 1 / alpha, so
-    # that nothing is divided by zero.
+    # At `upper` the plain ratio reaches the size of the sample. It is below 1 / alpha, so nothing
+    # is divided by zero.
     limit = np.repeat(sizes, sizes).astype(np.float64)
     bounded = alpha > 0
     upper = np.full(len(raw), 1 / alpha if bounded else np.inf)

@@ -13,7 +13,7 @@ from graphratio.data.graph import Graph
 from graphratio.selection.fold_fits import SOLVE_ITERATIONS, SOLVE_TOLERANCE
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import PER_DECADE, Axis, Point, Trial, search
-from graphratio.solvers.adaptive import adaptive_rounds
+from graphratio.solvers.learned_edges import adaptive_rounds
 
 MOST_ROUNDS = 3
 

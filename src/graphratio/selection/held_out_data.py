@@ -10,7 +10,7 @@ from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
 from graphratio.selection.fold_fits import Split
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
-from graphratio.solvers.edges import Edges
+from graphratio.solvers.learned_edges import Edges
 
 # Entries of second moments that are kept between visits: 1 GB.
 LARGEST_KEPT = 2**28

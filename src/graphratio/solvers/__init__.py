@@ -2,9 +2,15 @@
 
 from graphratio.solvers.bases import basis_of, selection_precision
 from graphratio.solvers.cbcgd import solve_cbcgd
-from graphratio.solvers.choice import SOLVERS, solve
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.path import PathSolution, solve_many, solve_path, solve_pcg
+from graphratio.solvers.path import (
+    SOLVERS,
+    PathSolution,
+    solve,
+    solve_many,
+    solve_path,
+    solve_pcg,
+)
 from graphratio.solvers.refinement import solve_streamed
 from graphratio.solvers.solution import Solution
 

@@ -6,21 +6,21 @@
 
 Symbols
 -------
-A, b        mixed second and first moment of the features at each node (see `moments`)
+A, b        mixed second and first moment of each node, see `moments.node_moments`
 B           profiles, the coefficients of g_1 .. g_r in the features, shape (m, r)
 C           coordinates, shape (n_nodes, r): the ratio of node v is rho_0 + sum_k c_vk g_k
 M           mean of the A_v: |B c|_M is the root mean square of the function over the data
-phi         penalty of a difference, see `edges`
+phi         penalty of a difference, see `learned_edges`
 lam, rho    graph penalty relative to the data of a node, and ridge
 
-It is the problem of `objectives`, times N, for coefficients Theta = C B' of rank r, but
-neighbours are compared by how much their ratios differ on the data rather than in the kernel
-norm. That makes lam a pure number (at lam = 1 the neighbours of a node together count about as
-much as its own data), whatever the bandwidth and the roughness of the ratios.
+This is N times the problem of `moments.objective` for coefficients Theta = C B' of rank r, but
+the penalty measures differences between neighbours over the data, not in the kernel norm. So lam
+is a pure number for any bandwidth and any roughness of the ratios: at lam = 1 the neighbours of
+a node together count about as much as its own data.
 
-Phi is quadratic in C and in B, and bounded by a quadratic function at every reweighting of the
-edges, so that each of the three steps can only lower it. It does not change when the profiles
-are exchanged for other ones with the same span, so they are kept orthonormal: B' M B = I.
+Phi is quadratic in C and in B, and a quadratic function bounds it at every reweighting of the
+edges. So none of the three steps increases it. Profiles with the same span give the same Phi, so
+they are kept orthonormal: B' M B = I.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.node_moments import Moments
-from graphratio.solvers.edges import Edges, typical_distance
+from graphratio.solvers.learned_edges import Edges, typical_distance
 
-# Up to this many unknowns the coordinates come from a dense factorisation.
+# Up to this many unknowns a dense factorisation gives the coordinates.
 SMALL_SYSTEM = 600
 
-# Relative residual of the iterative solve beyond that.
+# Relative residual of the iterative solve for more unknowns.
 RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 MAX_ITERATIONS = 2000
 
-# Graph penalty at which edges are judged for the first time, if a larger one is asked for.
+# Largest graph penalty of the fit that first judges the edges.
 FIRST_PENALTY = 5.0
 
-# Squared coordinates of all nodes below which there are no profiles to refit.
+# Below this sum of squared coordinates there are no profiles to refit.
 NO_CHANGE = 1e-20
 
-# Smoothing of the moments from which the first profiles are taken.
+# Smoothing of the moments that give the first profiles.
 START_PENALTY = 1.0
 START_RIDGE = 1e-4
 
@@ -71,7 +71,7 @@ class ProfileProblem:
 
     @classmethod
     def of(cls, moments: Moments, edges: Edges) -> ProfileProblem:
-        """Set up from moments; nodes that lack a sample do not count in the metric."""
+        """Set up from moments; nodes without one of the samples do not enter the metric."""
         share = max(float(moments.complete.mean()), 1 / len(moments.complete))
         return cls(moments, moments.second.mean() / moments.first.dtype.type(share), edges)
 
@@ -90,7 +90,7 @@ class Profiles:
     profiles : ndarray of shape (m, r)
     coordinates : ndarray of shape (n_nodes, r)
     weights : ndarray of shape (n_edges,)
-        Of the edges, as used for these coordinates.
+        Weights of the edges that gave these coordinates.
     scale : float or None
         Typical distance of the adaptive penalty, None for the quadratic one.
     """
@@ -150,7 +150,7 @@ def rounds(
     coordinates = fit_coordinates(problem, profiles, weights, graph_penalty, ridge, start)
     path = [Profiles(profiles, coordinates, weights, scale)]
     if adaptive and n_rounds and graph_penalty > FIRST_PENALTY:
-        # Which ends differ shows where the penalty has not yet made them alike.
+        # A strong penalty makes the ends of all edges alike, so a weaker one judges them.
         coordinates = fit_coordinates(problem, profiles, weights, FIRST_PENALTY, ridge, coordinates)
     for _ in range(n_rounds):
         if not np.square(coordinates).sum() > NO_CHANGE:
@@ -168,11 +168,11 @@ def rounds(
 
 
 def first_profiles(problem: ProfileProblem, n_profiles: int, *, smooth: bool) -> FloatArray:
-    """Profiles that a mean-field estimate has most of, shape (m, n_profiles).
+    """Leading profiles of a mean-field estimate, shape (m, n_profiles).
 
-    With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, those
-    smoothed over the graph if it is to be used; their leading principal functions over the data
-    are taken, in order of importance.
+    With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, which
+    are smoothed over the graph first if `smooth`. Returns the leading principal functions of the
+    estimates over the data.
     """
     first = problem.moments.first
     smoothed = _smoothed(problem.edges, first) if smooth else first
@@ -207,7 +207,7 @@ def fit_coordinates(
 ) -> FloatArray:
     """Minimise over C at given profiles and edge weights, shape (n_nodes, r).
 
-    `start` is where the iterative solver begins on larger graphs.
+    On larger graphs the iterative solver begins at `start`.
     """
     blocks, rhs = _node_systems(problem, profiles, ridge)
     if not graph_penalty or not len(weights):
@@ -234,12 +234,12 @@ def coordinate_residual(
 def _node_systems(
     problem: ProfileProblem, profiles: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Matrices (n_nodes, r, r) and right-hand sides (n_nodes, r) of the nodes by themselves."""
+    """Matrices (n_nodes, r, r) and right-hand sides (n_nodes, r) without the graph."""
     second, first = problem.moments.second, problem.moments.first
     tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
     blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
     blocks += ridge * (profiles.T @ profiles)
-    # Directions that are rounding and nothing else must not blow up the coordinates.
+    # Directions of pure rounding error must not blow up the coordinates.
     each = np.arange(blocks.shape[1])
     trace = np.trace(blocks, axis1=1, axis2=2)[:, np.newaxis]
     blocks[:, each, each] += np.finfo(blocks.dtype).eps * trace / len(each)
@@ -257,7 +257,7 @@ def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray
 
 
 def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve the system of every node by itself; of a singular one, the smallest solution."""
+    """Solve the system of every node; the least-norm solution if one is singular."""
     right = rhs[:, :, np.newaxis]
     try:
         return np.asarray(np.linalg.solve(blocks, right)[:, :, 0])
@@ -266,7 +266,7 @@ def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
 
 
 def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Of a singular system the solution of least norm; what is rounding counts as zero."""
+    """Least-norm solution of a singular system; eigenvalues of pure rounding count as zero."""
     values, vectors = np.linalg.eigh(matrix)
     precision = np.finfo(np.float32)
     floor = np.maximum(precision.eps * values[..., -1:], precision.tiny / precision.eps)
@@ -276,9 +276,9 @@ def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
 
 
 def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a positive definite system in double precision; of a singular one, the smallest.
+    """Solve a positive definite system in double precision; least norm if it is singular.
 
-    The LAPACK routine itself, since these are thousands of small systems.
+    Calls LAPACK directly, since there are thousands of small systems.
     """
     # A symmetric matrix in C order is the same in Fortran order.
     _, solved, info = linalg.lapack.dposv(matrix.T, rhs.astype(np.float64), lower=1)
@@ -321,7 +321,7 @@ def fit_profiles(
     graph_penalty: float,
     ridge: float,
 ) -> FloatArray:
-    """Minimise over B at given coordinates and edge weights, shape (m, r): all nodes pooled."""
+    """Minimise over B at given coordinates and edge weights, shape (m, r)."""
     m, r = problem.metric.shape[0], coordinates.shape[1]
     pairs = (coordinates[:, :, np.newaxis] * coordinates[:, np.newaxis]).reshape(-1, r * r)
     system = problem.moments.second.combinations(np.ascontiguousarray(pairs.T))
@@ -333,7 +333,7 @@ def fit_profiles(
     system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis]
     rhs = (coordinates.T @ problem.moments.first).ravel()
     square = system.transpose(0, 2, 1, 3).reshape(r * m, r * m)
-    # Profiles that no node uses leave the system singular; then any answer is as good.
+    # Profiles that no node uses make the system singular; then any answer will do.
     square[np.diag_indices(r * m)] += np.finfo(problem.dtype).eps * np.trace(square) / (r * m)
     solved = _positive_solve(square, rhs)
     return np.asarray(solved.reshape(r, m).T.astype(problem.dtype))
@@ -356,14 +356,14 @@ def _metric_root(problem: ProfileProblem, profiles: FloatArray) -> FloatArray:
     gram = (profiles.T @ problem.metric @ profiles).astype(np.float64)
     precision = np.finfo(problem.dtype)
     if not np.trace(gram) > precision.tiny / precision.eps:
-        # Folds without a node that has both samples: there is nothing to scale by.
+        # No node of the fold has both samples, so there is nothing to scale by.
         return np.eye(len(gram))
     gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
     try:
         return np.asarray(np.linalg.cholesky(gram))
     except np.linalg.LinAlgError:
-        # Profiles that depend on each other, as on very few observations: in the precision of
-        # the problem, directions below its rounding errors are noise of either sign.
+        # The profiles are linearly dependent, as with very few observations. Directions below
+        # the rounding error are noise of either sign.
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         lifted = (vectors * np.maximum(values, precision.eps * values[-1])) @ vectors.T
         return np.asarray(np.linalg.cholesky(lifted))

@@ -1,8 +1,8 @@
 """Coordinates over the graph in which conjugate gradients run.
 
-Two of them. In the eigenbasis of the Laplacian the graph penalty is diagonal, and so is the
-mean field; it takes a dense matrix of all nodes. On larger graphs the problem stays at the
-nodes, the Laplacian is sparse, and the mean field is solved by a cycle of multigrid.
+There are two. In the eigenbasis of the Laplacian the graph penalty and the mean field are
+diagonal, but the basis is a dense matrix over all nodes. On larger graphs the problem stays at
+the nodes, the Laplacian is sparse, and a cycle of multigrid solves the mean field.
 
 Symbols
 -------
@@ -24,34 +24,29 @@ from scipy.sparse import csgraph
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
-from graphratio.solvers.preconditioners.low_modes import (
-    LowModes,
-    component_indicators,
-    low_modes,
-    reciprocal,
-)
+from graphratio.solvers.preconditioners.low_modes import LowModes, component_indicators, low_modes
 from graphratio.solvers.preconditioners.multigrid import Multigrid
 from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
 
-# Up to this many nodes the full eigendecomposition costs less than it saves.
+# Up to this many nodes the eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400
 
 # Above this share of non-zeros a dense product with the Laplacian is faster.
 DENSE_SHARE = 0.05
 
-# Entries of a stack that a dense product is done with at once: the more columns the better.
+# Entries of a group of columns in a dense product, which is faster with many columns.
 DENSE_GROUP = 2**22
 
-# Largest quotient of weights with which sums over edges keep enough digits in single precision.
+# Largest ratio of weights at which sums over edges keep enough digits in single precision.
 EVEN_WEIGHTS = 1e4
 
-# Components whose means are kept apart from the rest, and lowest modes of crowded graphs.
+# Number of components with separate means, and of lowest modes of crowded graphs.
 LOW_MODES = 8
 
-# Share of the mean degree below which a mode of the Laplacian tells clusters apart.
+# Modes of the Laplacian below this share of the mean degree separate clusters.
 CLUSTER_SHARE = 0.5
 
-# Neighbours per node above which products with the Laplacian are avoided in the mean field.
+# Above this many neighbours per node the mean field avoids products with the Laplacian.
 CROWDED = 40
 
 
@@ -67,7 +62,7 @@ class Basis(Protocol):
         """Connected component of every node."""
 
     def in_null_space(self, x: sparse.csr_array) -> tuple[IntArray, Any]:
-        """Functions that are constant on components, given at the nodes, in these coordinates.
+        """Transform functions that are constant on components from nodes to these coordinates.
 
         Returns the coordinates in which they are not zero, and their values there.
         """
@@ -82,7 +77,7 @@ class Basis(Protocol):
         """The operator lam (lap + gam I) in these coordinates."""
 
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
-        """Approximate inverse of w + lam (lap + gam I), where w has shape (m,)."""
+        """Approximate inverse of w + lam (lap + gam I); w has shape (m,)."""
 
 
 def selection_precision(graph: Graph) -> type[np.floating]:
@@ -123,7 +118,7 @@ class Diagonal:
 
     def restrict(self, candidates: Selection) -> Diagonal:
         """Keep some of the candidates."""
-        # A single column is the same for all of them.
+        # A single column serves all of them.
         return self if self.values.shape[1] == 1 else Diagonal(pick(self.values, candidates))
 
 
@@ -172,7 +167,7 @@ class SpectralBasis:
 
     def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Diagonal:
         """1 / (w + lam (mu + gam)): exact."""
-        return Diagonal(reciprocal(w, lam, gam, self.modes))
+        return Diagonal(_reciprocal(w, lam, gam, self.modes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +186,7 @@ class NodeBasis:
 
     @cached_property
     def laplacian(self) -> Any:
-        """The Laplacian, in the form in which products with many columns are fastest."""
+        """The Laplacian, sparse or dense, whichever multiplies many columns faster."""
         sparse_form = self.graph.laplacian.astype(self.constants.dtype)
         crowded = sparse_form.nnz > DENSE_SHARE * self.graph.n_nodes**2
         return sparse_form.toarray() if crowded else sparse_form
@@ -203,7 +198,7 @@ class NodeBasis:
 
     @property
     def crowded(self) -> bool:
-        """Whether nodes have very many neighbours."""
+        """Whether nodes have very many neighbours on average."""
         return 2 * self.graph.n_edges > CROWDED * self.graph.n_nodes
 
     @cached_property
@@ -222,7 +217,7 @@ class NodeBasis:
         return self.graph.components
 
     def in_null_space(self, x: sparse.csr_array) -> tuple[IntArray, Any]:
-        """The nodes concerned."""
+        """The nodes at which a function is not zero."""
         nodes = np.flatnonzero(np.diff(x.indptr))
         return nodes, x[nodes]
 
@@ -245,8 +240,8 @@ class NodeBasis:
             return Multigrid.of(self.hierarchy, w, lam, gam)
         dtype = self.constants.dtype
         modes, vectors = self.lowest
-        low = reciprocal(w, lam, gam, modes).astype(dtype)
-        local = reciprocal(w, lam, gam, self.graph.degrees).astype(dtype)
+        low = _reciprocal(w, lam, gam, modes).astype(dtype)
+        local = _reciprocal(w, lam, gam, self.graph.degrees).astype(dtype)
         return LowModes(vectors.astype(dtype), low, local)
 
 
@@ -261,8 +256,8 @@ class LaplacianPenalty:
     def apply(self, x: FloatArray) -> FloatArray:
         """Multiply.
 
-        Means over components, which the Laplacian annihilates, are taken out first: a strong
-        penalty would otherwise blow up the rounding of that cancellation.
+        The Laplacian annihilates means over components. They are subtracted first, since a strong
+        penalty would otherwise amplify the rounding error of that cancellation.
         """
         flat, m = self.basis.constants, x.shape[2]
         lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
@@ -270,7 +265,7 @@ class LaplacianPenalty:
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
             means = flat.T @ columns
-            # Of a connected graph a number for every column.
+            # A connected graph has one mean per column.
             centred = columns - (flat[0] * means if connected else flat @ means)
             product = np.asarray(self.basis.laplacian @ centred)
             product += np.multiply(columns, gam[which], out=centred)
@@ -283,3 +278,9 @@ class LaplacianPenalty:
     def restrict(self, candidates: Selection) -> LaplacianPenalty:
         """Keep some of the candidates."""
         return replace(self, lam=self.lam[candidates], gam=self.gam[candidates])
+
+
+def _reciprocal(w: FloatArray, lam: FloatArray, gam: FloatArray, graph: FloatArray) -> FloatArray:
+    """Values 1 / (w + lam (graph + gam)), shape (len(graph), n_candidates, m)."""
+    coupled = (lam * (graph[:, np.newaxis] + gam))[:, :, np.newaxis]
+    return (1.0 / (coupled + w)).astype(graph.dtype)

@@ -5,16 +5,16 @@ Every cycle visits the nodes in their order and updates one after the other:
     theta_v <- (lam gam K + eta_v I)^{-1} [ eta_v theta_v - (A_v theta_v - b_v) / N
                - lam K (d_v theta_v - sum_u W_uv theta_u) ]
 
-where neighbours that come earlier in the order have their new value already. K is the Gram
-matrix in the plain dictionary form and the identity in the Nystrom form.
+where earlier neighbours in the order already have their new value. K is the Gram matrix in the
+plain dictionary form and the identity in the Nystrom form.
 
 Symbols
 -------
 eta_v       curvature: largest eigenvalue of A_v / N + lam d_v K
 kappa, Q    eigenvalues and eigenvectors of K
 
-A node's update needs the new values of its earlier neighbours only. So nodes that are not
-adjacent and whose earlier neighbours are done can be updated together: `levels` finds these
+The update of a node needs only the new values of its earlier neighbours. So nodes that are not
+adjacent and whose earlier neighbours are done can be updated together. `levels` finds these
 sets, and one pass over them gives exactly the iterates of the node-by-node order.
 """
 
@@ -36,9 +36,9 @@ def solve_cbcgd(
 ) -> Solution:
     """Run cycles until the relative change of Theta is at most `tol`.
 
-    That rule is the paper's. It can be met far from the solution, so `converged` also asks
-    that the residual of the linear system is small: at most ten times `tol`, since near the
-    solution of a well-conditioned problem it is a few times the relative change.
+    This is the rule of the paper. It can hold far from the solution, so `converged` also
+    requires a residual of the linear system of at most ten times `tol`. Near the solution of a
+    well-conditioned problem the residual is a few times the relative change.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def solve_cbcgd(
     max_iter : int
         Largest number of cycles.
     start : ndarray of shape (n_nodes, m), optional
-        Default zero; the first relative change is then undefined and skipped.
+        Default zero, where the first relative change is undefined and skipped.
     """
     n_nodes, _, m = objective.shape
     lam, gam = float(objective.lam[0]), float(objective.gam[0])

@@ -1,8 +1,8 @@
 """Preconditioned conjugate gradients on many candidates at once: the one loop, and its stages.
 
-Candidates share the data, so they go through the loop together: products with all of their
-iterates are a few large ones. The loop sees a number per candidate and nothing else. The
-iterates are arrays in this process (`iterates`) or rows on partitions (`distributed.conjugate`).
+Candidates share the data, so they go through the loop together: a few large products serve them
+all. The loop sees one number per candidate and nothing else. The iterates are stacks in this
+process (`StackIterates`) or rows on partitions (`distributed.conjugate`).
 
 Symbols
 -------
@@ -21,26 +21,30 @@ import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.solvers.solution import Solution
+from graphratio.solvers.stacks import Linear, pick, row_chunks
 
-# N * lam * mean degree below which the blocks of the nodes have to enter from the start.
+# N * lam * mean degree below which the preconditioner uses the blocks of the nodes from the start.
 WEAK_COUPLING = 0.05
 
-# Rounding separates the recursive residual from the true one; a restart from the current
-# iterate repairs that, and more than a few mean that the tolerance is out of reach.
+# Rounding separates the recursive residual from the true one. A restart from the current iterate
+# repairs that; if a few do not help, the tolerance is out of reach.
 MAX_RESTARTS = 3
+
+# Dropping candidates copies all iterates, so it has to save something.
+KEEP_SHARE = 0.8
 
 REMEDY = "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
 
 
 class Iterates(Protocol):
-    """X, R, Z, P and Q of all candidates that are still going.
+    """X, R, Z, P and Q of all active candidates.
 
     Attributes
     ----------
     norms : ndarray of shape (n_candidates,)
-        Norms of the right-hand sides of all candidates, one for those that are zero.
+        Norms of the right-hand sides of all candidates; 1 where the right-hand side is zero.
     keep_share : float
-        Converged candidates are dropped once no more than this share of the batch is going.
+        Converged candidates are dropped once at most this share of the batch is unfinished.
     """
 
     norms: FloatArray
@@ -62,9 +66,79 @@ class Iterates(Protocol):
         """Go this far along P; returns R'R."""
 
 
+class StackIterates:
+    """Iterates in this process: stacks of shape (n_nodes, n_candidates, m).
+
+    The preconditioner is `inverse`. The iteration starts from `x` and overwrites it. Large stacks
+    do not fit into the cache, so each update is one pass over chunks of nodes.
+    """
+
+    def __init__(
+        self,
+        system: Linear,
+        inverse: Linear,
+        rhs: FloatArray,
+        x: FloatArray,
+        keep_share: float = KEEP_SHARE,
+    ) -> None:
+        self.system, self.inverse, self.keep_share = system, inverse, keep_share
+        self.rhs, self.x = rhs, x
+        self.norms = np.sqrt(_dots(rhs, rhs))
+        self.norms[self.norms == 0] = 1.0
+
+    def restart(self) -> FloatArray:
+        """Compute R; returns R'R."""
+        self.active = np.arange(self.x.shape[1])
+        self.r: FloatArray = self.rhs - self.system.apply(self.x)
+        self.p: FloatArray = np.zeros(self.r.shape, self.r.dtype)
+        # Steps of the active candidates; added to x when some are dropped.
+        self.steps: FloatArray = np.zeros(self.r.shape, self.r.dtype)
+        return _dots(self.r, self.r)
+
+    def keep(self, going: BoolArray) -> None:
+        """Drop all other candidates."""
+        self.solution()
+        self.active = self.active[going]
+        self.system, self.inverse = self.system.restrict(going), self.inverse.restrict(going)
+        self.r, self.p = pick(self.r, going), pick(self.p, going)
+        self.steps = np.zeros(self.r.shape, self.r.dtype)
+
+    def slope(self) -> FloatArray:
+        """R'Z. Z is computed here, since the last residual needs none."""
+        self.z = self.inverse.apply(self.r)
+        return _dots(self.r, self.z)
+
+    def turn(self, share: FloatArray) -> FloatArray:
+        """Set P to Z plus a share of the last P; returns P'Q."""
+        for rows in row_chunks(self.p):
+            self.p[rows] *= share[:, np.newaxis]
+            self.p[rows] += self.z[rows]
+        del self.z
+        self.q = self.system.apply(self.p)
+        return _dots(self.p, self.q)
+
+    def advance(self, length: FloatArray) -> FloatArray:
+        """Go along P; returns R'R."""
+        far, q = length[:, np.newaxis], self.q
+        squares: FloatArray = np.zeros_like(length)
+        for rows in row_chunks(self.p):
+            self.steps[rows] += far * self.p[rows]
+            q[rows] *= far
+            self.r[rows] -= q[rows]
+            squares += _dots(self.r[rows], self.r[rows])
+        del self.q
+        return squares
+
+    def solution(self) -> FloatArray:
+        """X of all candidates."""
+        self.x[:, self.active] += self.steps
+        self.steps = np.zeros(self.r.shape, self.r.dtype)
+        return self.x
+
+
 @dataclass(eq=False)
 class Progress:
-    """How far every candidate has come.
+    """Iterations and residuals of every candidate.
 
     Attributes
     ----------
@@ -99,7 +173,7 @@ class Progress:
 def iterate(iterates: Iterates, progress: Progress, tol: float, max_iter: int) -> None:
     """Iterate until all candidates have converged, at most `max_iter` times.
 
-    `progress` is kept up to date throughout, since partitions can be lost on the way.
+    Every iteration updates `progress`, since partitions can be lost on the way.
     """
     active = np.arange(len(progress.n_iter))
     squares = iterates.restart()
@@ -130,27 +204,28 @@ def stages(
     coupling: float = 0.0,
     patience: int = 0,
 ) -> Iterator[tuple[str, int]]:
-    """Preconditioners to use in turn, each with the most iterations it may take.
+    """Preconditioners to use in turn, each with its largest number of iterations.
 
-    The mean field replaces every A_v by their mean. That is right where the graph penalty
-    decides. Where it is small against the data, or the nodes are very different, their own
-    blocks have to enter; the first is known beforehand, the second shows in slow progress.
+    The mean field replaces every A_v by their mean. This works where the graph penalty
+    dominates. Where the penalty is small against the data, or the nodes are very different, the
+    preconditioner needs the blocks of the nodes. A small penalty is known beforehand; different
+    nodes show in slow progress.
 
     Parameters
     ----------
     progress : Progress
-        Updated by the caller before the next stage, with residuals from scratch if it can.
+        The caller updates it before the next stage, with residuals from scratch if possible.
     tol : float
     max_iter : int
         Of all stages together.
     preconditioner : str
         With the blocks of the nodes.
     first : str, optional
-        The mean field, to be tried before unless the coupling is weak.
+        The mean field, tried first unless the coupling is weak.
     coupling : float
         N * lam * mean degree, the smallest of all candidates.
     patience : int
-        Iterations after which the first gives way.
+        Largest number of iterations with `first`.
     """
     plan = [(preconditioner, max_iter)] * MAX_RESTARTS
     if first is not None and coupling >= WEAK_COUPLING:
@@ -163,5 +238,11 @@ def stages(
 
 
 def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """Top / bottom, and zero where the direction has vanished."""
+    """Top / bottom; zero where the direction has vanished."""
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products of every candidate, shape (n_candidates,)."""
+    flat = np.einsum("vk,vk->k", a.reshape(len(a), -1), b.reshape(len(b), -1))
+    return np.asarray(flat.reshape(a.shape[1:]).sum(axis=1))

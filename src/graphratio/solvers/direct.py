@@ -1,6 +1,6 @@
-"""Closed forms: the dense solve over all nodes, and one small solve per node without a graph.
+"""Closed forms: one dense solve over all nodes, or without a graph one small solve per node.
 
-Symbols as in `objectives`: A, b, lap, lam, gam, K.
+Symbols as in `moments.objective`: A, b, lap, lam, gam, K.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graphratio.solvers.solution import Solution
 # A dense system of this many unknowns takes 0.8 GB and about ten seconds.
 LARGEST_SYSTEM = 10_000
 
-# Nodes that are solved at once, to bound memory.
+# Number of nodes that are solved at once, to bound memory.
 CHUNK = 2048
 
 

@@ -24,9 +24,9 @@ Method. A primal-dual interior-point method, Newton's method on
     gam theta + mu b - z - Y' u = 0,  b' theta = 1,  theta_k z_k = tau,  f_j u_j = omega_j
 
 with tau driven to zero, all problems at once: one C x C system per problem and iteration.
-Treating u as a variable of its own makes the equations bilinear, so that a poor start does
-no harm. Before that, theta is scaled so that max b = 1, the rows of Y so that their largest
-entry is 1 (which adds constants to the logarithms) and the objective by 1 + gam (scaled).
+With u as a variable of its own the equations are bilinear, so a poor start does no harm. Before
+that, theta is scaled so that max b = 1, the rows of Y so that their largest entry is 1 (which
+adds constants to the logarithms) and the objective by 1 + gam (scaled).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.solvers.interior_step import ratios_of, slope_of, start, step
 from graphratio.solvers.solution import Solution
 
-# Below this the kernel between reference and centres is treated as zero: the mean ratio over
-# the reference cannot be made one.
+# A smaller kernel between reference and centres counts as zero: then no ratio has mean one over
+# the reference.
 SMALLEST_MEAN = 1e-100
 
 # Iterations stop at this share of the tolerance, so that undoing the scaling cannot exceed it.
@@ -52,9 +52,9 @@ def kliep_residuals(
 
     The largest of |b' theta - 1|, of (-z_k)_+ / (s max b) over k and of
     sum_k theta_k |z_k| / s, where s = 1 + gam ||theta||^2 is the size of the terms that cancel
-    in z; see the top of this module. The sum over theta_k z_k is the duality gap: where no z_k
-    is negative, the objective is at most that far below its maximum. The residual does not
-    change when the features are multiplied by a constant.
+    in z; see the top of this module. The sum over theta_k z_k is the duality gap: if no z_k is
+    negative, the objective is at most that far below its maximum. Scaling the features by a
+    constant does not change the residual.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ def solve_kliep(
     Parameters
     ----------
     rows : ndarray of shape (k, T, C)
-        Features of the target rows. Rows without any positive feature have a ratio of zero
-        whatever theta is, and are left out.
+        Features of the target rows. Rows without a positive feature have a ratio of zero for
+        any theta and are left out.
     omega : ndarray of shape (k, T)
-        Weights of the rows; they are made to sum to one.
+        Weights of the rows; scaled to sum to one.
     mean : ndarray of shape (k, C)
         Mean features of the reference, at least `SMALLEST_MEAN` for some centre.
     present : ndarray of shape (k, C)
@@ -102,15 +102,15 @@ def solve_kliep(
         Largest KKT residual, see `kliep_residuals`.
     max_iter : int
     basis : ndarray of shape (k, C, r), optional
-        From `solvers._kliep_step.low_rank_basis`: faster iterations, for tolerances of about 1e-3.
+        From `interior_step.low_rank_basis`: faster iterations, for tolerances of about 1e-3.
 
     Returns
     -------
     solution : Solution
-        `theta` has shape (k, C) and a mean ratio of exactly one; `residual` is the largest of
-        all problems, `history` the largest after every iteration.
+        `theta` has shape (k, C) and gives a mean ratio of exactly one; `residual` is the largest
+        of all problems, `history` the largest after every iteration.
     residuals : ndarray of shape (k,)
-        Of every problem.
+        Residual of every problem.
 
     Examples
     --------

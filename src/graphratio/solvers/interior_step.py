@@ -1,13 +1,13 @@
 """One step of the interior-point method of KLIEP, for all problems at once.
 
-Symbols as in `solvers.kliep`: Y, omega, b, gam, theta, z, mu, f, u, tau.
+Symbols as in `interior_point`: Y, omega, b, gam, theta, z, mu, f, u, tau.
 
-Smooth kernels make Y close to a matrix of low rank r, Y = F V' with orthonormal V (C, r). For
-the many solves of a selection the matrix of the Newton system may be formed with that factor,
+Smooth kernels make Y close to a matrix of low rank r, Y = F V' with orthonormal V (C, r). The
+many solves of a selection may use this factor in the matrix of the Newton system,
 
     gam I + diag(z/theta) + V F' diag(u/f) F V',
 
-and inverted by the Woodbury identity through an r x r system. Ratios, gradients and residuals
+and invert it by the Woodbury identity through an r x r system. Ratios, gradients and residuals
 use Y itself, so the solution is the same.
 """
 
@@ -19,9 +19,8 @@ import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray
 
-# Directions in which Y is below this, relative to its largest, are left out of a factor. The
-# Newton matrix is off by the square of it, to be compared with z/theta at the accuracy of a
-# selection.
+# A factor leaves out directions in which Y is below this share of its largest. The error of the
+# Newton matrix is the square of it, small against z/theta at the accuracy of a selection.
 _RANK_TOLERANCE = 1e-4
 
 # Share of the way to the boundary that a step may go.
@@ -30,7 +29,7 @@ _TO_BOUNDARY = 0.995
 
 @dataclass
 class State:
-    """Problems that still iterate, scaled; the first axis of everything counts them."""
+    """Scaled problems that have not converged; the first axis of every array counts them."""
 
     rows: FloatArray  # Y (k, T, C)
     omega: FloatArray  # (k, T)
@@ -52,7 +51,7 @@ class State:
 
 
 def low_rank_basis(rows: FloatArray) -> FloatArray | None:
-    """Orthonormal V with rows = rows V V' nearly, or None if that saves nothing.
+    """Orthonormal V with rows V V' close to rows, or None if that saves nothing.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ def low_rank_basis(rows: FloatArray) -> FloatArray | None:
     Returns
     -------
     basis : ndarray of shape (k, C, r), or None
-        The same r for all, so some directions of some problems are superfluous.
+        All problems share r, so some have more directions than they need.
 
     Examples
     --------

@@ -9,10 +9,9 @@ h           1/n' sum y
 gam         ridge: theta minimises 1/2 theta' H theta - h' theta + gam/2 ||theta||^2
 
 Leave-one-out. Pair i consists of reference row i mod n and target row i mod n', for
-i = 0 .. max(n, n') - 1: the smaller sample is gone through again and again until every row of
-the larger one was left out once. Both rows of a pair are left out together, and the means over
-what remains divide by n - 1 and n' - 1. The centres stay. With
-a = (1 - alpha)/(n - 1) and b = alpha/(n' - 1):
+i = 0 .. max(n, n') - 1: the smaller sample repeats until every row of the larger one was left
+out once. Both rows of a pair are left out together, and the means over the remaining rows divide
+by n - 1 and n' - 1. The centres stay. With a = (1 - alpha)/(n - 1) and b = alpha/(n' - 1):
 
     B          = a sum x x' + b sum y y' + gam I             the same for all pairs
     A_i        = B - a x_i x_i' - b y_i y_i'
@@ -24,9 +23,9 @@ D = diag(a, b) and G = Z' B^{-1} Z the Woodbury identity gives them as the solut
 
     (I - G D) f = Z' B^{-1} h_i,
 
-a 2 x 2 system. Where negative coefficients are set to zero theta_i itself is needed, which is
-B^{-1} (h_i + Z D f). In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam),
-so that one decomposition serves all gam.
+a 2 x 2 system. To set negative coefficients to zero we need theta_i = B^{-1} (h_i + Z D f) itself.
+In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam), so one
+decomposition serves all gam.
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ def left_out_losses(
 ) -> FloatArray:
     """Loss of every left-out pair, for every node and ridge.
 
-    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y), see the top of this
-    module for how rows are paired when the sizes differ.
+    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y). The top of this module
+    says how rows are paired when the sizes differ.
 
     Parameters
     ----------
@@ -102,13 +101,13 @@ def left_out_losses(
         As in `least_squares`.
     ridges : ndarray of shape (n_ridges,)
     nonnegative : bool, default False
-        Set the negative coefficients of every theta_i to zero before its loss is taken.
+        Set the negative coefficients of every theta_i to zero before computing its loss.
 
     Returns
     -------
     losses : ndarray of shape (k, n_pairs, n_ridges)
-        Zero where a node has fewer pairs than others. NaN at nodes where a sample has a single
-        row: nothing would remain.
+        Zero after the last pair of a node. NaN at nodes with a single row in a sample, where
+        nothing would remain.
 
     Examples
     --------
@@ -160,7 +159,7 @@ class _Pairs:
         weighted_sum = self.sum[:, :, np.newaxis] * inverse
         a, b = self.a[:, :, np.newaxis], self.b[:, :, np.newaxis]
         remaining = self.remaining[:, :, np.newaxis]
-        # Entries of G; those of single rows are computed once per row.
+        # Entries of G; xx and yy are computed once per row.
         xx = _rows(np.square(self.x) @ inverse, self.first)
         yy = _rows(np.square(self.y) @ inverse, self.second)
         xy = (_rows(self.x, self.first) * _rows(self.y, self.second)) @ inverse
@@ -193,7 +192,7 @@ class _Pairs:
 
 
 def _rows(values: FloatArray, index: IntArray) -> FloatArray:
-    """Rows of every node by index, shape (k, pairs, ...); without a copy if these are all."""
+    """Rows of every node by index, shape (k, pairs, ...); no copy if the index is the identity."""
     if values.shape[1] == index.shape[1] and (index == np.arange(index.shape[1])).all():
         return values
     return np.take_along_axis(values, index[:, :, np.newaxis], axis=1)

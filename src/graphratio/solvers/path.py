@@ -1,7 +1,7 @@
-"""Solutions by conjugate gradients: of one pair of penalties, of many, of many first moments.
+"""Solve for one pair of penalties, for many pairs, or for many first moments.
 
-All candidates (lam, gam) share the data, so they are solved for at once, see
-`conjugate_gradients`. Symbols as in `mean_field`.
+`solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, gam) at
+once, since they share the data, see `conjugate_gradients`. Symbols as in `mean_field`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ import numpy as np
 
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.bases import Basis, SpectralBasis
-from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
-from graphratio.solvers.iterates import StackIterates
-from graphratio.solvers.preconditioners.block_jacobi import (
-    HalfSum,
-    InCoordinates,
-    node_blocks,
-)
+from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
+from graphratio.solvers.cbcgd import solve_cbcgd
+from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate, stages
+from graphratio.solvers.direct import solve_direct, solve_per_node
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_blocks
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
-from graphratio.solvers.preconditioners.corrections import with_own_means
-from graphratio.solvers.preconditioners.mean_field import mean_field
+from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
 from graphratio.solvers.stacks import Linear, Selection, pick
 
+SOLVERS = ("auto", "direct", "pcg", "cbcgd")
+
+# Up to this many unknowns a dense factorisation takes a few milliseconds.
+SMALL_SYSTEM = 600
+
 PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 
-# Iterations after which the mean field gives way to a preconditioner with the blocks of the
-# nodes.
+# Iterations with the mean field before a preconditioner with the blocks of the nodes takes over.
 PATIENCE = 30
 
 
@@ -43,11 +44,36 @@ class PathSolution:
     ----------
     theta : ndarray of shape (n_nodes, n_candidates, m)
     progress : Progress
-        In double precision its residuals are computed from scratch.
+        Its residuals are computed from scratch in double precision.
     """
 
     theta: FloatArray
     progress: Progress
+
+
+def solve(
+    objective: GraphObjective, graph: Graph, method: str, tol: float, max_iter: int
+) -> Solution:
+    """Solve with the given method; "auto" chooses one and gives the reason in `Solution.reason`.
+
+    Without edges every node has a closed form. A dense factorisation solves small systems, and
+    conjugate gradients all others.
+    """
+    n_nodes, _, m = objective.shape
+    if method == "direct":
+        return solve_direct(objective, tol)
+    if method == "cbcgd":
+        return solve_cbcgd(objective, tol, max_iter)
+    if method == "pcg":
+        return solve_pcg(objective, basis_of(graph), tol, max_iter)
+    if graph.n_edges == 0:
+        chosen, reason = solve_per_node(objective, tol), "the graph has no edges"
+    elif n_nodes * m <= SMALL_SYSTEM:
+        chosen, reason = solve_direct(objective, tol), f"only {n_nodes * m} unknowns"
+    else:
+        chosen = solve_pcg(objective, basis_of(graph), tol, max_iter)
+        reason = f"{n_nodes * m} unknowns"
+    return replace(chosen, reason=reason)
 
 
 def solve_pcg(
@@ -69,8 +95,9 @@ def solve_pcg(
         Bound on the relative residual.
     max_iter : int
     preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
-        The mean field; its average with the inverses at every node; multigrid on the whole
-        system; or first the one and then, by the size of the graph, one of the others.
+        "kronecker" is the mean field, "mixed" its average with the inverses at every node,
+        "multigrid" works on the whole system. "auto" starts with the mean field and then
+        takes one of the others, by the size of the graph.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     return path.progress.solution(path.theta[:, 0], tol)
@@ -85,8 +112,8 @@ def solve_path(
 ) -> PathSolution:
     """Solve all candidates of an objective at once, in the precision of its moments.
 
-    The basis must be in the same precision. The iteration starts from the preconditioner's own
-    answer, so `n_iter` counts what comes after it.
+    The basis must be in the same precision. The iteration starts from the solution of the
+    preconditioner, so `n_iter` counts the corrections to it.
     """
     check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
     first = None
@@ -108,7 +135,7 @@ def solve_path(
         part = replace(objective, lam=objective.lam[going], gam=objective.gam[going])
         inverse = _build(name, part, basis)
         if np.isinf(total.residual).all():
-            # The mean-field solution is close already, and the preconditioner gives it at once.
+            # The preconditioner gives the mean-field solution at once, which is close already.
             x = inverse.apply(rhs)
         system = _System(part, basis)
         iterates = StackIterates(system, inverse, pick(rhs, going), pick(x, going))
@@ -120,7 +147,7 @@ def solve_path(
         for step in progress.history:
             total.history.append(total.residual.copy())
             total.history[-1][going] = step
-        # In single precision a residual from scratch says no more than the recursive one.
+        # In single precision a residual from scratch is no better than the recursive one.
         exact = dtype == np.float64
         total.residual[going] = (
             part.residual(basis.to_nodes(current)) if exact else progress.residual
@@ -133,16 +160,9 @@ def solve_many(
 ) -> FloatArray:
     """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
 
-    Parameters
-    ----------
-    objective : GraphObjective
-        With one candidate; its own first moment is not used.
-    basis : Basis or None
-        None for a graph without edges, where every node has its closed form.
-    first : ndarray of shape (n_nodes, n_sets, m)
-    tol : float
-        Bound on the relative residual of each solution.
-    max_iter : int
+    `first` has the same shape and replaces the first moment of the objective, which has one
+    candidate. A basis of None stands for a graph without edges, where every node has a closed
+    form. `tol` bounds the relative residual of each solution.
     """
     if basis is None:
         n_nodes, _, m = objective.shape
@@ -163,14 +183,14 @@ def solve_many(
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
         return BlockMultigrid.of(objective, basis, basis.hierarchy)
-    field = with_own_means(mean_field(objective, basis), objective, basis)
+    field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field
     return HalfSum(field, InCoordinates(node_blocks(objective), basis))
 
 
 class _System:
-    """Hessian of some of the candidates in the coordinates of the basis, times N."""
+    """N times the Hessian in the coordinates of the basis."""
 
     def __init__(self, objective: GraphObjective, basis: Basis) -> None:
         self.second = objective.moments.second

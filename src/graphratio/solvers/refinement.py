@@ -1,8 +1,8 @@
-"""Solutions whose residual is computed from the observations, not from kept moments.
+"""Iterative refinement: solve with stored moments, compute the residual from the observations.
 
-Moments may be kept in single precision. The solution for them is then checked with exact
-products; what is left over is solved for again, with the same approximate moments, and added.
-Each such correction gains about as many digits as single precision has.
+Stored moments may be in single precision. Their solution is checked with exact products. The
+same moments then solve for a correction from the residual, which is added. Each correction gains
+about as many digits as single precision has.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
-from graphratio.solvers.choice import solve
 from graphratio.solvers.conjugate_gradients import REMEDY
+from graphratio.solvers.path import solve
 from graphratio.solvers.solution import Solution
 
 MAX_CORRECTIONS = 3
@@ -32,23 +32,10 @@ def solve_streamed(
     tol: float,
     max_iter: int,
 ) -> tuple[Solution, FloatArray]:
-    """Solve a single candidate to a residual that is computed from the observations.
+    """Solve a single candidate; the residual comes from the observations in `data`.
 
-    Parameters
-    ----------
-    objective : GraphObjective
-        With moments in any precision.
-    data : StreamedData
-        What they came from.
-    graph : Graph
-    method, tol, max_iter :
-        As in `solve`.
-
-    Returns
-    -------
-    solution : Solution
-    fitted : ndarray of shape (n_observations,)
-        psi' theta at every observation.
+    The moments of the objective may have any precision. Also returns psi' theta at every
+    observation, shape (n_observations,).
     """
     n_nodes = objective.shape[0]
     norm = float(np.linalg.norm(objective.rhs)) or 1.0
@@ -58,7 +45,7 @@ def solve_streamed(
     for _ in range(1 + MAX_CORRECTIONS):
         problem = replace(objective, moments=replace(objective.moments, first=first))
         with warnings.catch_warnings():
-            # What counts is the residual from the observations, below.
+            # Only the residual from the observations counts, below.
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = solve(problem, graph, method, goal, max_iter)
         total = _sum(total, found)
@@ -70,7 +57,7 @@ def solve_streamed(
         if total.converged or total.n_iter >= max_iter:
             break
         first = -n_nodes * gradient
-        # The correction counts relative to the first right-hand side; half of it for safety.
+        # `tol` is relative to the first right-hand side; half of it for safety.
         goal = min(0.5, 0.5 * tol / residual)
     return total.warn_unless_converged(tol, REMEDY), fitted
 

@@ -1,4 +1,4 @@
-"""Profiles that are easy to read: turned so that every node uses few of them, largest first."""
+"""Readable profiles: rotated so that every node uses few of them, most used first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from graphratio._utils.typing import FloatArray
 _ITERATIONS = 100
 _TOLERANCE = 1e-8
 
-# Share of the largest eigenvalue of the metric below which a direction is left out.
+# Directions of the metric below this share of its largest eigenvalue are left out.
 _SMALLEST_SHARE = 1e-9
 
 
 def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotate profiles and coordinates together, which leaves all ratios as they are.
+    """Rotate profiles and coordinates together; the ratios stay the same.
 
-    The rotation maximises the variance of the squared coordinates of each profile. Profiles are
-    ordered by how much the nodes use them, and their signs are such that the sum of the
-    coordinates is positive.
+    The rotation maximises the variance of the squared coordinates of each profile. The most used
+    profile comes first, and signs make the sum of the coordinates positive.
 
     Examples
     --------
@@ -38,8 +37,7 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Profiles and coordinates of any coefficients, by a singular value decomposition.
 
-    Directions that the data hardly reach, by their part in the metric, are left out. As in
-    `readable` the sum of the coordinates is positive.
+    Directions with a tiny share of the metric are left out. Signs are as in `readable`.
 
     Parameters
     ----------

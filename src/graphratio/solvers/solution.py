@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result of every solver."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from graphratio._utils.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients, and how they were reached.
+    """Coefficients, and how the solver found them.
 
     Attributes
     ----------
     theta : ndarray of shape (n_nodes, m)
     converged : bool
-        Whether the residual is at most the tolerance that was asked for; for "cbcgd" whether
-        its stopping rule was met and the residual is small too.
+        Whether the residual is at most the tolerance. For "cbcgd" the stopping rule must hold
+        too.
     n_iter : int
         Iterations of conjugate gradients, or cycles of block descent; 0 for closed forms.
     residual : float
         Relative residual of the linear system at `theta`, computed from scratch.
     history : list of float
-        Relative residual after every iteration; for "cbcgd" the relative change of theta,
-        which is what its stopping rule looks at.
+        Relative residual after every iteration; for "cbcgd" the relative change of theta, which
+        its stopping rule uses.
     method : str
-        The solver that was used.
+        The solver.
     reason : str, optional
-        Why, if it was chosen automatically.
+        Why "auto" chose this solver.
     preconditioner : str, optional
-        Of conjugate gradients, the one used last.
+        The last one that conjugate gradients used.
     partitions : int
-        Of the graph; 1 in one process.
+        Number of partitions of the graph; 1 in one process.
     cut_edges, boundary_rows : int
         Edges between partitions, and rows that travel in an exchange.
     recoveries : int
-        How often lost partitions were made again.
+        How often lost partitions were rebuilt.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Solution:
     recoveries: int = 0
 
     def describe(self) -> str:
-        """How the coefficients were computed, in words.
+        """Describe the solver in words.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Solution:
         return words if self.reason is None else f"{words}, chosen automatically: {self.reason}"
 
     def warn_unless_converged(self, tol: float, remedy: str) -> Solution:
-        """Warn with the residual reached and what to do, if it missed the tolerance."""
+        """Warn with the residual and a remedy if the solver missed the tolerance."""
         if not self.converged:
             warnings.warn(
                 f"{self.describe()} stopped after {self.n_iter} iterations at a relative residual "

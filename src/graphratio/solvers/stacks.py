@@ -12,17 +12,17 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
 Selection = IntArray | BoolArray
 
-# Entries of a stack that are worked on at once, so that what is in between stays in the cache,
-# and columns that are at least, since going through a sparse matrix has a cost of its own.
+# Most entries of a group of columns, so that intermediate results stay in the cache, and fewest
+# columns, since a pass over a sparse matrix has a cost of its own.
 GROUP_ENTRIES = 2**18
 GROUP_COLUMNS = 16
 
-# Entries of a piece of a stack in which several arrays are worked on together.
+# Entries of a chunk of nodes, so that several arrays share the cache.
 ROW_ENTRIES = 2**15
 
 
 def row_chunks(x: FloatArray) -> list[slice]:
-    """Nodes of a stack that are worked on at once, where several steps are to share a cache.
+    """Chunks of nodes that are small enough for several arrays to share the cache.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Linear(Protocol):
 
 
 def pick(x: FloatArray, candidates: Selection) -> FloatArray:
-    """Some of the candidates of a stack, in the usual memory order, which indexing alone loses."""
+    """Some of the candidates of a stack, contiguous in memory, which indexing alone is not."""
     return np.ascontiguousarray(x[:, candidates])
 
 
@@ -57,7 +57,7 @@ def times(matrix: Any, x: FloatArray) -> FloatArray:
 def by_columns(
     work: Callable[[FloatArray, slice], FloatArray], x: FloatArray, entries: int | None = None
 ) -> FloatArray:
-    """Apply something that keeps columns apart, to groups of columns of large stacks.
+    """Apply a function that treats columns independently, to groups of columns of a stack.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def by_columns(
         Takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are.
     x : ndarray of shape (n_nodes, n_candidates, m)
     entries : int, optional
-        Of a group; by default few enough for the cache.
+        Most entries of a group; by default few enough for the cache.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def by_columns(
     count = min(-(-flat.size // (entries or GROUP_ENTRIES)), -(-n_columns // GROUP_COLUMNS))
     if count <= 1:
         return np.asarray(work(flat, slice(0, n_columns)), dtype=x.dtype).reshape(x.shape)
-    # As many groups for every thread.
+    # Every thread gets the same number of groups.
     count = min(n_columns, -(-count // n_threads()) * n_threads())
     ends = np.linspace(0, n_columns, count + 1).astype(int)
     result = np.empty_like(flat)

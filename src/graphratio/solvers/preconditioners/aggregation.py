@@ -1,9 +1,9 @@
-"""A hierarchy of ever smaller graphs, built once from a graph and shared by everything on it.
+"""A hierarchy of ever smaller graphs, built once per graph, for all multigrid cycles on it.
 
-Smoothed aggregation. Nodes are gathered around roots that are at least three steps apart;
-every group is a node of the next graph. What is interpolated from groups to nodes is smoothed
-once over the edges, so that it has no jumps. Each level carries two matrices, one for the
-Laplacian and one for the identity, since every problem on the graph is a sum of both:
+Smoothed aggregation: nodes form groups around roots that are at least three steps apart, and
+every group is a node of the next graph. The interpolation from groups to nodes is smoothed once
+over the edges, so that it has no jumps. Each level has two matrices, one for the Laplacian and
+one for the identity, since every problem on the graph is a sum of both:
 
     tau M + L        with its own number tau in every column (see `multigrid`)
 
@@ -27,14 +27,14 @@ from scipy import linalg, sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
 
-# The last level is solved exactly, for all features together, so it has few nodes.
+# Most nodes of the last level, which is solved exactly for all features together.
 COARSEST = 8
 
-# Nodes of a level up to which its eigenvectors cost less than going further down.
+# Up to this many nodes the eigenvectors of a level cost less than further levels.
 DENSE_LEVEL = 400
 
-# Neighbours of a node that count when groups are formed: none much lighter than its heaviest,
-# and of very many only a few, since dense graphs would otherwise end up in a single group.
+# Groups ignore edges much lighter than the heaviest edge of a node. Of very many neighbours only
+# a few count, since dense graphs would otherwise become a single group.
 MANY_NEIGHBOURS = 12
 FEW_NEIGHBOURS = 3
 WEAKEST_SHARE = 0.1
@@ -87,8 +87,8 @@ class Hierarchy:
     levels : list of Level
         From fine to coarse; empty for a graph that is small enough by itself.
     laplacian, mass : ndarray of shape (n_last, n_last)
-        Of the last level, which may have no nodes at all: what has no edges left is settled on
-        the levels before.
+        Of the last level. It may have no nodes, since nodes without edges stay on the levels
+        before.
     """
 
     levels: list[Level]
@@ -97,7 +97,7 @@ class Hierarchy:
 
     @cached_property
     def dense_level(self) -> DenseLevel:
-        """The first level that is small enough to be diagonalised."""
+        """The first level that is small enough for its eigenvectors."""
         for depth, level in enumerate(self.levels):
             n = level.laplacian.shape[0]
             if 0 < n <= DENSE_LEVEL:
@@ -124,7 +124,7 @@ class DenseLevel:
 
     @classmethod
     def of(cls, depth: int, laplacian: FloatArray, mass: FloatArray) -> DenseLevel:
-        """Diagonalise; there may be no nodes at all."""
+        """Diagonalise a level, which may have no nodes."""
         if not len(laplacian):
             return cls(depth, np.empty(0), np.empty((0, 0)))
         modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
@@ -174,7 +174,7 @@ def _level(
 def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
     """P of a graph: group indicators, smoothed once over the heavy edges.
 
-    Nodes without edges get nothing from the next level: their row is zero.
+    The rows of nodes without edges are zero.
     """
     n = lap.shape[0]
     heavy = heavy_edges(lap, rng)
@@ -190,10 +190,10 @@ def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr
 
 
 def heavy_edges(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
-    """The edges that count when groups are formed, as a symmetric matrix of weights.
+    """The edges that form groups, as a symmetric matrix of weights.
 
-    Of nodes with many edges a few, the heaviest, ties at random; none below a share of the
-    heaviest. An edge counts if it does for one of its ends.
+    Nodes with many edges keep only the heaviest few, with ties broken at random. Edges below a
+    share of the heaviest are left out. One end is enough to keep an edge.
     """
     entries = lap.tocoo()
     beside = (entries.row != entries.col) & (entries.data < 0)
@@ -212,9 +212,9 @@ def heavy_edges(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_a
 def groups(heavy: sparse.csr_array, rng: np.random.Generator) -> IntArray:
     """Group of every node, shape (n,); -1 for nodes without edges.
 
-    Roots are a maximal set of nodes at least three steps apart, found in rounds: a node whose
-    random number is the largest within two steps becomes one. Neighbours join their root, and
-    the rest joins a neighbour.
+    Roots are a maximal set of nodes at least three steps apart. In every round a node becomes a
+    root if its random number is the largest within two steps. Neighbours then join their root,
+    and all other nodes join a neighbour.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def _symmetric(matrix: Any) -> sparse.csr_array:
 
 
 def _radius(matrix: sparse.csr_array, rng: np.random.Generator) -> float:
-    """Largest eigenvalue of D^{-1} matrix, from above: power steps and a margin."""
+    """Upper bound on the largest eigenvalue of D^{-1} matrix: power steps and a margin."""
     diagonal = matrix.diagonal()
     scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
     x = rng.random(matrix.shape[0]) - 0.5

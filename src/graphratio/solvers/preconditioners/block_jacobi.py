@@ -1,8 +1,8 @@
-"""Every node by itself, alone or averaged with the mean field: for weak coupling.
+"""Inverses at every node, alone or averaged with the mean field: for weak coupling.
 
-The mean field and the inverses at the nodes are each right where the other is weak. Setting
-their average up takes no more than an eigenproblem per node, which on small graphs and within
-partitions pays sooner than the levels of `block_multigrid`.
+The mean field is good under strong coupling, the inverses at the nodes under weak coupling. The
+set-up of their average takes one eigenproblem per node. On small graphs and within partitions
+this pays sooner than the levels of `block_multigrid`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
 from graphratio.solvers.stacks import Linear, Selection, pick
 
-# Share of the mean eigenvalue of a block that its ridge has at least, so that rounding in
-# single precision cannot make the inverse indefinite.
+# Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
+# precision cannot make the inverse indefinite.
 SMALLEST_RIDGE = 1e-7
 
 # Up to this many candidates an inverse for each costs less than the eigenvectors for all.
 FEW_CANDIDATES = 3
 
-# Nodes whose blocks are inverted at once.
+# Number of blocks that are inverted at once.
 CHUNK = 1024
 
 
@@ -33,8 +33,8 @@ CHUNK = 1024
 class NodeInverses:
     """Inverses of A_v + ridge_v I at every node.
 
-    For a few candidates the inverses themselves; for many, whose ridges differ, the eigenvectors
-    of the A_v, which they share.
+    With few candidates it holds the inverses themselves. With many it holds the eigenvectors of
+    the A_v, which all ridges share.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class NodeInverses:
     ) -> NodeInverses:
         """Set up from blocks of shape (n, m, m) and ridges of shape (n, n_candidates).
 
-        In double precision always by eigenvectors, which stay definite whatever the ridge.
+        In double precision always by eigenvectors, which keep it definite for any ridge.
         """
         n, m, _ = second.shape
         single = dtype == np.float32
@@ -124,13 +124,13 @@ class InCoordinates:
 
 @dataclass(frozen=True, eq=False)
 class HalfSum:
-    """Half the sum of two preconditioners: each covers the corner where the other is weak."""
+    """Half the sum of two preconditioners: one is good where the other is weak."""
 
     first: Linear
     second: Linear
 
     def apply(self, x: FloatArray) -> FloatArray:
-        """Average of both."""
+        """Apply both and average."""
         return np.asarray(x.dtype.type(0.5) * (self.first.apply(x) + self.second.apply(x)))
 
     def restrict(self, candidates: Selection) -> HalfSum:

@@ -1,18 +1,17 @@
 """A multigrid cycle on the whole system, with the second moments of all nodes.
 
-Where the graph couples nodes weakly, or nodes are of very different kinds, the mean of the A_v
-is no guide to any of them. Here every level has blocks of its own: those of a group are the sum
-of its members'. A direction that no member of a group has data in has none at the group either,
-and that is what the coarse levels are for; everything else is settled node by node. On the
-finest level the node-by-node inverse and the correction from below are added, which takes a
-single pass over the blocks; below, one is applied before and after the other. The last level,
-a handful of nodes, is solved exactly.
+Where the graph couples nodes weakly, or nodes are very different, the mean of the A_v describes
+none of them. Here every level has its own blocks: the block of a group is the sum of the blocks
+of its members. The coarse levels solve for directions in which no member of a group has data;
+the node-by-node inverse solves for the rest. The finest level adds the node-by-node inverse and
+the coarse correction, which takes a single pass over the blocks. Levels below apply the inverse
+before and after the correction. The last level, with a handful of nodes, is solved exactly.
 
-All in single precision: as a preconditioner it only has to be close.
+Everything is in single precision, which is enough for a preconditioner.
 
 Symbols
 -------
-A, lam, gam     as in `objectives`, with N lam for lam
+A, lam, gam     as in `moments.objective`, with N lam for lam
 L, M, P, D      as in `aggregation`; A of a level is the sum of P_vg A_v over v
 """
 
@@ -28,13 +27,13 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.preconditioners.corrections import DenseInverse
+from graphratio.solvers.preconditioners.mean_field import DenseInverse
 from graphratio.solvers.stacks import Linear, Selection, times
 
-# Unknowns of the last level up to which it is solved exactly: a moment's work.
+# Up to this many unknowns the last level is solved exactly, which is quick.
 LARGEST_LAST = 3000
 
-# Damping of the node-by-node inverse, divided by the bound on the eigenvalues it leaves.
+# Damping of the node-by-node inverse; divided by the bound on the eigenvalues.
 DAMPING = 4 / 3
 
 
@@ -45,7 +44,7 @@ class BlockMultigrid:
     Attributes
     ----------
     basis : Basis
-        Coordinates of what it is applied to.
+        Coordinates of the stacks that it is applied to.
     levels : list of Level
     second : list of ndarray of shape (n, m, m)
         A of every level below the finest.
@@ -53,7 +52,7 @@ class BlockMultigrid:
         One for every level but the last.
     lam, gam : ndarray of shape (n_candidates,)
     last : Linear
-        Inverse on the last level, exact unless that is too large.
+        Inverse on the last level, exact unless the level is too large.
     """
 
     basis: Basis

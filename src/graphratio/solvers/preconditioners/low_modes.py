@@ -1,7 +1,7 @@
 """The mean field on crowded graphs: exact on the lowest modes, by the degrees elsewhere.
 
-Where nodes have very many neighbours, products with the Laplacian are what costs, and the
-degrees alone are right for nearly all modes but the lowest, which tell clusters apart.
+Where nodes have very many neighbours, products with the Laplacian are expensive. The degrees
+alone approximate it well on all modes but the lowest, which separate clusters.
 
 Symbols as in `bases`.
 """
@@ -46,17 +46,17 @@ class LowModes:
 
 
 def component_indicators(graph: Graph, n_largest: int) -> FloatArray:
-    """Indicators of the largest components, of norm one, shape (n_nodes, at most n_largest)."""
+    """Normalised indicators of the largest components, shape (n_nodes, at most n_largest)."""
     sizes = np.bincount(graph.components)
     largest = np.argsort(-sizes, kind="stable")[:n_largest]
     return np.asarray((graph.components[:, np.newaxis] == largest) / np.sqrt(sizes[largest]))
 
 
 def low_modes(graph: Graph, n_modes: int, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Lowest modes of the Laplacian, shapes (k,) and (n_nodes, k), approximately.
+    """Approximate lowest modes of the Laplacian, shapes (k,) and (n_nodes, k).
 
-    They are sought as the smoothest functions relative to the degrees, which Lanczos finds
-    quickly, together with the constants that the Laplacian annihilates exactly.
+    They are combinations of the smoothest functions relative to the degrees, which Lanczos finds
+    quickly, and of the constants that the Laplacian annihilates exactly.
 
     Examples
     --------
@@ -71,12 +71,6 @@ def low_modes(graph: Graph, n_modes: int, constants: FloatArray) -> tuple[FloatA
     start = np.random.default_rng(0).normal(size=graph.n_nodes)
     _, found = eigsh(root @ graph.adjacency @ root, k=n_modes, which="LA", tol=1e-4, v0=start)
     space, _ = np.linalg.qr(np.column_stack([constants, scale[:, np.newaxis] * found]))
-    # Rayleigh-Ritz, so that the modes are orthonormal and their values as good as can be.
+    # Rayleigh-Ritz: orthonormal modes, and the best values within this space.
     modes, rotation = np.linalg.eigh(space.T @ (graph.laplacian @ space))
     return np.maximum(modes, 0.0), space @ rotation
-
-
-def reciprocal(w: FloatArray, lam: FloatArray, gam: FloatArray, graph: FloatArray) -> FloatArray:
-    """Values 1 / (w + lam (graph + gam)), shape (len(graph), n_candidates, m)."""
-    coupled = (lam * (graph[:, np.newaxis] + gam))[:, :, np.newaxis]
-    return (1.0 / (coupled + w)).astype(graph.dtype)

@@ -5,11 +5,11 @@ the system falls apart into one problem on the graph per feature and candidate,
 
     (w + lam gam) I + lam lap = lam (tau I + lap),      tau = w / lam + gam,
 
-which differ in the number tau only. They share the hierarchy of `aggregation`, so a cycle is a
-few products of sparse matrices with all columns together: smooth, restrict what is left,
-correct from the next level, smooth again. A small level is solved in its eigenvectors. Before
-and after the correction the same damped Jacobi step is taken, so the cycle is symmetric and
-positive definite, as conjugate gradients need.
+which differ only in the number tau. They share the hierarchy of `aggregation`, so a cycle is a
+few products of sparse matrices with all columns together: smooth, restrict the residual, correct
+from the next level, smooth again. A small level is solved in its eigenvectors. The cycle takes
+the same damped Jacobi step before and after the correction, so it is symmetric and positive
+definite, as conjugate gradients require.
 
 Symbols
 -------
@@ -28,7 +28,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.stacks import Selection, by_columns, pick
 
-# Damping for eigenvalues of D^{-1} (tau M + L) of up to one; divided by their bound.
+# Damping for eigenvalues of D^{-1} (tau M + L) up to one; divided by their bound.
 DAMPING = 1.5
 
 
@@ -42,10 +42,10 @@ class Multigrid:
     lam : ndarray of shape (n_candidates,)
     tau : ndarray of shape (n_candidates, m)
     diagonals : list of tuple of ndarray of shape (n, 1)
-        Diagonals of L and M, divided by omega, of every level above the one that is diagonalised:
-        with every shift they give the steps omega / D.
+        Diagonals of L and M, divided by omega, of every level above the diagonalised one. With a
+        shift they give the steps omega / D.
     vectors : ndarray of shape (n_last, n_last)
-        Of that level, with vectors' M vectors = I and vectors' L vectors diagonal.
+        Of the diagonalised level: vectors' M vectors = I and vectors' L vectors is diagonal.
     last : ndarray of shape (n_last, n_candidates, m)
         Reciprocals of its eigenvalues.
     """
@@ -129,10 +129,10 @@ class _Cycle:
         return x
 
     def _finest(self, level: Level, step: FloatArray, right: FloatArray) -> FloatArray:
-        """The same with the identity for M, where step (tau + D) is one number.
+        """The same with M = I, where step (tau + D) is one number.
 
-        So only neighbours are multiplied with: right - (tau I + L) (step right) is
-        (1 - omega) right + W (step right), with W the off-diagonal part of -L.
+        Then right - (tau I + L) (step right) = (1 - omega) right + W (step right), with W the
+        off-diagonal part of -L, so the diagonal needs no product.
         """
         rest = step.dtype.type(1 - DAMPING / level.radius)
         x: FloatArray = step * right
@@ -147,14 +147,14 @@ class _Cycle:
         return x
 
     def _below(self, depth: int, right: FloatArray) -> FloatArray:
-        """Two cycles, which cost little on a small level and keep many levels as good as two."""
+        """Two cycles: cheap on a small level, and many levels stay as accurate as two."""
         x = self(depth, right)
         if depth < len(self.steps):
             x += self(depth, self._left(self.levels[depth], right, x))
         return x
 
     def _left(self, level: Level, right: FloatArray, x: FloatArray) -> FloatArray:
-        """What is left over: right - (tau M + L) X."""
+        """Residual right - (tau M + L) X."""
         product: FloatArray = self.tau * (x if level.mass is None else level.mass @ x)
         product += level.laplacian @ x
         return np.subtract(right, product, out=product)

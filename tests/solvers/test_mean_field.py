@@ -13,11 +13,13 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.conjugate_gradients import Progress, iterate
-from graphratio.solvers.iterates import StackIterates
+from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
 from graphratio.solvers.path import _System
-from graphratio.solvers.preconditioners.corrections import Corrected, with_own_means
-from graphratio.solvers.preconditioners.mean_field import mean_field
+from graphratio.solvers.preconditioners.mean_field import (
+    Corrected,
+    corrected_mean_field,
+    mean_field,
+)
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -25,10 +27,6 @@ BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 def rings(count, length=8):
     ring = np.roll(np.eye(length), 1, axis=1)
     return sparse.block_diag([ring + ring.T] * count)
-
-
-def corrected(objective, basis):
-    return with_own_means(mean_field(objective, basis), objective, basis)
 
 
 def as_matrix(operator, basis, n_nodes, m):
@@ -45,7 +43,7 @@ def test_means_over_components_are_solved_exactly(where):
         plane_moments(graph.n_nodes, alike=False, m=m), graph.laplacian, 0.01, 1e-2
     )
     basis = BASES[where](graph)
-    matrix = as_matrix(corrected(objective, basis), basis, graph.n_nodes, m)
+    matrix = as_matrix(corrected_mean_field(objective, basis), basis, graph.n_nodes, m)
     largest = np.abs(matrix).max()
     assert_allclose(matrix, matrix.T, atol=1e-5 * largest)
     assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
@@ -88,7 +86,7 @@ def test_connected_graphs_and_large_components_are_left_alone():
     for graph, n_corrected in ((single, 0), (Graph.from_adjacency(most), 1)):
         moments = plane_moments(graph.n_nodes, alike=True, m=3)
         objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
-        operator = corrected(objective, NodeBasis.of(graph))
+        operator = corrected_mean_field(objective, NodeBasis.of(graph))
         count = operator.functions.shape[1] if isinstance(operator, Corrected) else 0
         assert count == n_corrected
 
@@ -99,9 +97,11 @@ def test_many_candidates_at_once_equal_one_by_one():
     lam = np.geomspace(1e-4, 1, 5)
     basis = basis_of(graph)
     x = np.random.default_rng(0).normal(size=(graph.n_nodes, 5, 3))
-    together = corrected(GraphObjective.of(moments, graph.laplacian, lam, 1e-2), basis)
+    together = corrected_mean_field(GraphObjective.of(moments, graph.laplacian, lam, 1e-2), basis)
     for i, value in enumerate(lam):
-        alone = corrected(GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis)
+        alone = corrected_mean_field(
+            GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis
+        )
         expected = alone.apply(x[:, [i]])
         tolerance = {"rtol": 1e-4, "atol": 1e-5 * np.abs(expected).max()}
         assert_allclose(together.apply(x)[:, [i]], expected, **tolerance)
@@ -110,7 +110,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.preconditioners.corrections.CHUNK", chunk)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.mean_field.CHUNK", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.
@@ -127,7 +127,7 @@ def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch)
     for second in forms:
         moments = Moments(second, np.zeros((20, m)), np.ones(20, bool))
         objective = GraphObjective.of(moments, graph.laplacian, 0.1, 0.1)
-        found.append(corrected(objective, NodeBasis.of(graph)).apply(x))
+        found.append(corrected_mean_field(objective, NodeBasis.of(graph)).apply(x))
         nodes = np.array([7, 3, int(np.setdiff1d(np.arange(20), order)[0])])
         assert_allclose(second.take(nodes).dense(), factored.dense()[nodes], rtol=1e-6, atol=1e-6)
     for other in found[1:]:
@@ -153,8 +153,7 @@ def test_clusters_of_crowded_graphs_are_solved_with_their_own_data():
     graph, objective = clustered_problem()
     basis = NodeBasis.of(graph)
     assert basis.crowded
-    inner = mean_field(objective, basis)
-    operator = with_own_means(inner, objective, basis)
+    operator = corrected_mean_field(objective, basis)
     assert operator.functions.shape == (320, 4)
     matrix = as_matrix(operator, basis, 320, 4)
     assert_allclose(matrix, matrix.T, atol=1e-5 * np.abs(matrix).max())
