@@ -1,10 +1,10 @@
 """Where a fit runs: partitions of the graph in this process or on Dask workers."""
 
 from graphratio.distributed.dask_engine import DaskEngine
+from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.local import LocalEngine
 from graphratio.distributed.partition import Partitioning, partition_graph
 from graphratio.distributed.protocol import Engine, Message, WorkerLost
-from graphratio.distributed.settings import EngineSettings
 
 __all__ = [
     "DaskEngine",

@@ -12,9 +12,9 @@ from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.distributed.actors import DaskPartitions
+from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Message
-from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Source
 
 

@@ -17,9 +17,9 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
 from graphratio.distributed.conjugate import PartitionedSystem, coarse_modes
+from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
 from graphratio.distributed.recovery import Fleet
-from graphratio.distributed.settings import EngineSettings
 from graphratio.distributed.worker import Source
 
 

@@ -29,7 +29,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.graph_input import coordinate_array
 from graphratio.data.scaling import Scaling
 from graphratio.data.validation import read_only
-from graphratio.distributed.settings import EngineSettings
+from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.solvers import Solution
