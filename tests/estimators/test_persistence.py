@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphratio as gr
-from graphratio.estimators.persistence import check_restored
+from graphratio.estimators.persistence import _check
 from graphratio.exceptions import FileFormatError, InputError
 
 PENALTIES = {"bandwidth": 1.0, "node_penalty": 0.1}
@@ -560,8 +560,8 @@ def test_scores_that_no_selection_leaves_are_refused(name, change):
     model = getattr(gr, name)(node_penalty=[0.1, 1.0], random_state=0)
     model.fit((list(rng.normal(size=(2, 9))), list(rng.normal(size=(2, 9)))))
     fitted = {key: getattr(model, key) for key in model._fitted_names}
-    check_restored(model.get_params(), fitted)
+    _check(model.get_params(), fitted)
     fitted["cv_results_"] = dict(fitted["cv_results_"])
     change(fitted["cv_results_"])
     with pytest.raises(ValueError, match="cv_results_ is not what a fit leaves"):
-        check_restored(model.get_params(), fitted)
+        _check(model.get_params(), fitted)

@@ -140,9 +140,9 @@ STATED = [
     # Estimators and selection
     (gr.GRULSIF, "all up to # nodes and patches of # beyond", grids.SELECTION_NODES,
      grids.SELECTION_NODES),
-    (gr.Pool, "Beyond # nodes the cross-validation looks at #", grids.SELECTION_NODES,
+    (gr.Pool, "Beyond # nodes the cross-validation uses # of them", grids.SELECTION_NODES,
      grids.SELECTION_NODES),
-    (gr.ProfileGRULSIF, "chooses on held-out data, up to # or 0", held_out_data.MOST_PROFILES),
+    (gr.ProfileGRULSIF, "None chooses up to # on held-out data, or 0", held_out_data.MOST_PROFILES),
     (gr.RULSIF, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
     (gr.RULSIF, r"candidates #, #, # and #\.", *centred.NODE_PENALTIES),
     (gr.KLIEP, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
