@@ -563,5 +563,5 @@ def test_scores_that_no_selection_leaves_are_refused(name, change):
     _check(model.get_params(), fitted)
     fitted["cv_results_"] = dict(fitted["cv_results_"])
     change(fitted["cv_results_"])
-    with pytest.raises(ValueError, match="cv_results_ is not what a fit leaves"):
+    with pytest.raises(ValueError, match="cv_results_ is not the result of a fit"):
         _check(model.get_params(), fitted)
