@@ -8,28 +8,32 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo docs test browser lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
+.PHONY: help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond clean
 
+# Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
-	@echo "make demo    flights in winter and summer: which airports changed, and a report to open"
-	@echo "make test    install what is needed, check style, types and layers, run all tests"
-	@echo "make docs    build this documentation as a site, in docs/_build/html"
-	@echo "make lint    style, types and layers only"
-	@echo "make bench   measure speed, about twelve minutes (one BLAS thread)"
-	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, about half an hour, 8 GiB"
-	@echo "make bench-dask  overhead and growth of the Dask engine, two minutes"
-	@echo "make bench-check  measure again and fail where a ratio fell below the stored one"
-	@echo "make accuracy  measure errors on the paper's scenarios, about ten minutes"
-	@echo "make paper   run the paper's evaluation, about an hour on two cores; goes on if stopped"
-	@echo "make transfer  measure reweighted models under covariate shift, about ten minutes"
-	@echo "make calibration  measure false alarms and power of the tests, about a quarter of an hour"
-	@echo "make changepoints  measure change-point detection, about half an hour"
-	@echo "make intervals  measure bounds, intervals and verdicts on graphs, about two hours; goes on if stopped"
-	@echo "make fuzz    20,000 hostile inputs for the command line, some minutes; goes on if stopped"
-	@echo "make dist    build wheel and sdist and try them in fresh environments"
-	@echo "make matrix  run most tests with the oldest and the newest NumPy, SciPy, scikit-learn"
-	@echo "make beyond  the preset against the plain fits and on bad graphs, about half an hour; goes on if stopped"
-	@echo "make clean   remove the virtual environment and caches"
+	@echo "make demo         flights in winter and summer, and a report to open: ten seconds"
+	@echo "make quick        style, types, layers and the fast tests: under two minutes"
+	@echo "make test         style, types, layers and all tests: about five minutes"
+	@echo "make lint         style, types and layers only: half a minute"
+	@echo "make format       apply fixes and formatting: seconds"
+	@echo "make docs         build the documentation in docs/_build/html: two minutes"
+	@echo "make walk         print the files that a fit and a test visit: seconds"
+	@echo "make bench        measure speed, one BLAS thread: twelve minutes"
+	@echo "make bench-check  measure again, fail where a ratio fell below the stored one: twelve minutes"
+	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, 8 GiB: about half an hour"
+	@echo "make bench-dask   overhead and growth of the Dask engine: two minutes"
+	@echo "make accuracy     errors on the paper's scenarios: ten minutes"
+	@echo "make paper        the paper's evaluation; resumes if stopped: about an hour"
+	@echo "make transfer     reweighted models under covariate shift: ten minutes"
+	@echo "make calibration  false alarms and power of the tests: about a quarter of an hour"
+	@echo "make changepoints change-point detection: about half an hour"
+	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
+	@echo "make beyond       the preset beside the plain fits; resumes if stopped: about half an hour"
+	@echo "make fuzz         20,000 hostile inputs for the command line; resumes: about a quarter of an hour"
+	@echo "make dist         build wheel and sdist, try them in fresh environments: ten minutes"
+	@echo "make matrix       most tests with the oldest and the newest dependencies: about a quarter of an hour"
+	@echo "make clean        remove the virtual environment and caches: seconds"
 
 # Install the package with the extras $(1), into the virtual environment.
 define install
@@ -92,6 +96,14 @@ browser: $(READY)
 	    apt-get install -y -qq --no-install-recommends chromium; } >$(VENV)/apt.log 2>&1 || \
 	    tail -n 3 $(VENV)/apt.log; \
 	fi
+
+# The tests that are neither marked slow nor open a browser.
+quick: lint
+	@echo "== fast tests and doctests (pytest)"
+	@$(SINGLE) $(BIN)/pytest -q -n 2 --dist worksteal -m "not slow and not browser"
+
+walk: $(READY)
+	@$(BIN)/python tools/walk.py
 
 test: lint browser
 	@echo "== tests and doctests (pytest)"
