@@ -1,4 +1,4 @@
-"""The outcome of a test in sentences: what was found, what it assumes, what deserves a look."""
+"""The outcome of a test in sentences, and as a small table for notebooks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphratio._utils.exceptions import Argument, Spelling, listing, spelled
+from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
 from graphratio.testing.dependence import CORRELATION_BOUND, Correlation
 
 if TYPE_CHECKING:
     from graphratio.testing.result import TwoSampleResult
+
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 
 def headline(result: TwoSampleResult) -> str:
@@ -45,7 +49,7 @@ def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
 
 
 def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
-    """What deserves a look, with arguments as an interface spells them."""
+    """Remarks on the data and the test; `spelling` writes arguments as an interface does."""
 
     def named(mask: BoolArray) -> str:
         return listing(result.nodes[v] for v in np.flatnonzero(mask))
@@ -70,7 +74,7 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
 
 
 def correlation_note(correlation: Correlation | None, spelling: Spelling = str) -> list[str]:
-    """That nodes move together, or that it could not be checked; empty if all is well."""
+    """A note if nodes are correlated, or if this could not be checked; otherwise empty."""
     index = Argument("index")
     if correlation is None:
         words = (
@@ -99,3 +103,27 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
             spelling,
         )
     ]
+
+
+def result_html(result: TwoSampleResult) -> str:
+    """Outcome, assumptions, notes, and the nodes with the smallest p-values."""
+    facts = [
+        ("outcome", result.summary),
+        ("permutations", f"{result.n_permutations:,}"),
+        *(("assumes", text) for text in result.assumptions),
+        *(("note", note) for note in result.notes),
+    ]
+    order = np.lexsort((-result.statistic, result.p_value))[:_SHOWN]
+    head = ("nodes with the smallest p-values", "divergence", "p-value", "adjusted", "rejected")
+    body = [
+        (
+            str(result.nodes[v]),
+            f"{result.statistic[v]:.3g}",
+            f"{result.p_value[v]:.3g}",
+            f"{result.adjusted_p_value[v]:.3g}",
+            "yes" if result.rejected[v] else "no",
+        )
+        for v in order
+    ]
+    title = f"two-sample test, null={result.null!r}, correction={result.correction!r}"
+    return titled(title, facts_table(facts), rows_table(head, body))
