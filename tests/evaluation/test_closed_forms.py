@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 import graphratio as gr
-from graphratio.evaluation import paired
+from graphratio.evaluation import node_means
 from graphratio.evaluation.bounds import bounds_from
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import learned_graph
-from graphratio.evaluation.paired import Difference
+from graphratio.evaluation.node_means import Difference
 from graphratio.evaluation.refit_noise import RefitNoise
 from graphratio.evaluation.verdict import ALONE
 from graphratio.moments.node_moments import MomentSums
@@ -134,10 +134,10 @@ def test_difference_is_the_paired_test_of_student(monkeypatch):
     first, second = rng.normal(size=(2, 9))
     expected = stats.ttest_rel(first, second)
     found = Difference.of(first, second)
-    ratio = expected.statistic / paired.DISPERSION
+    ratio = expected.statistic / node_means.DISPERSION
     assert found.p_value == pytest.approx(2 * stats.t.sf(abs(ratio), 8))
     assert Difference.of(second, first).p_value == found.p_value
-    monkeypatch.setattr(paired, "DISPERSION", 1.0)
+    monkeypatch.setattr(node_means, "DISPERSION", 1.0)
     assert Difference.of(first, second).p_value == pytest.approx(expected.pvalue)
 
 

@@ -7,7 +7,7 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.evaluation import graph_comparison
 from graphratio.evaluation.comparison import GraphComparison, Losses
-from graphratio.evaluation.paired import DISPERSION, Difference
+from graphratio.evaluation.node_means import DISPERSION, Difference
 from graphratio.evaluation.recipe import Recipe
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
 from graphratio.exceptions import InputError

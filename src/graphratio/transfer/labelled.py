@@ -100,7 +100,7 @@ def _weight_parameter(estimator: Any) -> str | None:
         return None
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
-    # Searches and wrappers hand on what they do not know.
+    # Searches and wrappers pass unknown arguments on.
     kinds = {item.kind for item in inspect.signature(estimator.fit).parameters.values()}
     wrapped = getattr(estimator, "estimator", None) or getattr(estimator, "regressor", None)
     if inspect.Parameter.VAR_KEYWORD in kinds and wrapped is not None:
