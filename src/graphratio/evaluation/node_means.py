@@ -41,13 +41,9 @@ class NodeMeans:
 
     @classmethod
     def of(cls, terms: FloatArray, sizes: IntArray) -> NodeMeans:
-        """Average one term per observation.
+        """Average one term per observation, by node, reference before target.
 
-        Parameters
-        ----------
-        terms : ndarray of shape (n_observations,)
-            By node, reference before target.
-        sizes : ndarray of shape (n_nodes, 2)
+        `terms` has shape (n_observations,), `sizes` (n_nodes, 2).
 
         Examples
         --------
@@ -84,13 +80,8 @@ def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatA
     """Terms of the loss, one per observation, averaged over repeats.
 
     The loss 1/2 E_{p^alpha} f^2 - E_q f is the sum of two means: of (1 - alpha)/2 f^2 over the
-    reference and of alpha/2 f^2 - f over the target.
-
-    Parameters
-    ----------
-    ratios : ndarray of shape (n_repeats, n_observations)
-    is_target : ndarray of shape (n_observations,)
-    alpha : float
+    reference and of alpha/2 f^2 - f over the target. `ratios` has shape (n_repeats,
+    n_observations).
     """
     squares = 0.5 * ratios**2
     terms = np.where(is_target, alpha * squares - ratios, (1 - alpha) * squares)

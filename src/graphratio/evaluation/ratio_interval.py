@@ -235,14 +235,7 @@ def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
 
 
 class Sandwich:
-    """Variance of the estimates of a fitted model, from the data it was fitted on.
-
-    Parameters
-    ----------
-    model : fitted GRULSIF or Pool
-    data : NodeSamples
-        In the model's order and scale.
-    """
+    """Variance of the estimates of a fitted model, from its data in its order and scale."""
 
     def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
         self.psi = model.features_(data.values)
@@ -263,20 +256,10 @@ class Sandwich:
         self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
 
     def terms(self, at: FloatArray, position: int) -> FloatArray:
-        """Centred contributions of the observations to the estimate at points.
+        """Centred contributions of the observations to the estimate, (n_observations, n_points).
 
-        The sum of their squares is the variance of the estimate.
-
-        Parameters
-        ----------
-        at : ndarray of shape (n_points, m)
-            Features of the points.
-        position : int
-            Of the node.
-
-        Returns
-        -------
-        terms : ndarray of shape (n_observations, n_points)
+        The sum of their squares is the variance of the estimate at a point. `at` holds the
+        features of the points, `position` is that of the node.
         """
         weights = self._weights(at, position)
         terms = np.empty((len(self.psi), len(at)))

@@ -82,26 +82,15 @@ class RefitNoise:
         In simulations of the quadratic form plus a normal part, with 5 folds, the 90 % quantile
         of |mean / standard error| is below the normal one by 0.27 to 0.34 share /
         directions^0.8, where share is the quadratic part of the spread. The reduction is
-        somewhat smaller at 80 % and larger at 99 %.
-
-        Parameters
-        ----------
-        shown : ndarray of shape (n_nodes,)
-            Variance from the spread of the terms.
+        somewhat smaller at 80 % and larger at 99 %. `shown` is the variance from the spread of
+        the terms.
         """
         share = np.minimum(self.variance / np.maximum(shown, np.finfo(float).tiny), 1.0)
         return np.asarray(0.3 * share / self.directions**0.8)
 
 
 class NoiseCollector:
-    """Adds up the noise of all fits on folds.
-
-    Parameters
-    ----------
-    graph : Graph
-        The one that couples the nodes.
-    alpha : float
-    """
+    """Adds up the noise of all fits on folds; `graph` couples the nodes."""
 
     def __init__(self, graph: Graph, alpha: float) -> None:
         self.graph, self.alpha = graph, alpha

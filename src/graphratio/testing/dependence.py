@@ -25,13 +25,8 @@ _FEWEST_SHARED = 5
 def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArray:
     """Time stamps as whole numbers, in the order of `aligned.values`, shape (n_observations,).
 
-    Parameters
-    ----------
-    index : tuple (reference, target)
-        For each sample a list or dict over nodes of sequences of stamps, or one sequence for
-        all nodes.
-    given, aligned : NodeSamples
-        In the order of the user, which lists follow, and in that of the graph.
+    `index` is as in `two_sample_test`. The samples are in the order of the user (`given`), which
+    lists in `index` follow, and in that of the graph (`aligned`).
     """
     if not isinstance(index, tuple) or len(index) != 2:
         raise InputError(

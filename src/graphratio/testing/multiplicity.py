@@ -24,14 +24,9 @@ def check_correction(correction: object) -> str | None:
 def adjust(p_values: FloatArray, correction: str | None) -> FloatArray:
     """Adjusted p-values, to be compared with the level, shape (n_nodes,).
 
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_nodes,)
-    correction : {"fwer", "fdr", "fdr-by"} or None
-        "fwer": Holm; the chance of any false rejection is at most the level, whatever the
-        dependence between nodes. "fdr": Benjamini-Hochberg; the expected share of false
-        rejections is at most the level. "fdr-by": Benjamini-Yekutieli; the same under any
-        dependence.
+    "fwer": Holm; the probability of any false rejection is at most the level, under any
+    dependence. "fdr": Benjamini-Hochberg; the expected share of false rejections is at most the
+    level. "fdr-by": Benjamini-Yekutieli; the same under any dependence.
 
     Examples
     --------
@@ -102,17 +97,10 @@ def changed_at_least(
     """Lower bound on how many of the members truly changed, by closed testing.
 
     With probability at least 1 - level the bounds of all sets of nodes hold at once, so sets may
-    be chosen after seeing the data.
-
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_nodes,)
-    members : ndarray of bool, shape (n_nodes,)
-    level : float
-    dependence : {"any", "positive"}
-        "any": local tests by Bonferroni, which makes the bound the number of members that
-        Holm rejects. "positive": local tests by Simes, sharper where many p-values are
-        moderately small, valid when the p-values are independent or positively dependent.
+    be chosen after seeing the data. With dependence "any" the local tests are Bonferroni's, and
+    the bound is the number of members that Holm rejects. With "positive" they are Simes': sharper
+    if many p-values are moderately small, and valid if the p-values are independent or positively
+    dependent.
 
     Examples
     --------

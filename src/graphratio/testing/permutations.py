@@ -57,20 +57,11 @@ class Units:
         stamps: IntArray | None = None,
         joint: bool = False,
     ) -> Units:
-        """Cut the observations into units.
+        """Cut the observations into units, in random order within a node.
 
-        Parameters
-        ----------
-        pooled : PooledSamples
-        rng : numpy Generator
-            The order of the units within a node is random.
-        block_length : int, optional
-            Consecutive observations that stay together, in the order of the stamps or as they
-            were given. A rest at the end of a sample, too short for a block, keeps its label.
-        stamps : ndarray of shape (n_observations,), optional
-            Time stamps of the pooled rows, as integers.
-        joint : bool
-            Whether the observations of all nodes at one stamp stay together.
+        Blocks of `block_length` follow the integer stamps of the pooled rows, or the order in
+        which observations were given. A rest at the end of a sample, too short for a block,
+        keeps its label. With `joint` the observations of all nodes at one stamp stay together.
         """
         node = pooled.samples.node_index
         if joint and stamps is not None:

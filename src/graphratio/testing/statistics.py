@@ -34,12 +34,8 @@ def node_statistics(
     the neighbours' ratio evaluated at the node, and the squared distance of the two means in
     the kernel space (MMD, up to a constant).
 
-    Parameters
-    ----------
-    theta, b : ndarray of shape (..., n_permutations, m)
-    second : ndarray of shape (..., m, m)
-    witness : ndarray of shape (..., m, 1) or (..., n_permutations, m)
-        The same for all permutations, or one for each.
+    `theta` and `b` have shape (..., n_permutations, m), `second` (..., m, m). `witness` has
+    shape (..., m, 1) if all permutations share it, else (..., n_permutations, m).
     """
     fitted = theta @ second
     divergence = np.einsum("...m,...m->...", theta, b - 0.5 * fitted)
@@ -74,18 +70,11 @@ def exceedances(statistics: FloatArray) -> IntArray:
 
 
 def combine(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Combine several statistics by their smallest p-value within the same permutations.
+    """Combine the statistics of each data set by their smallest p-value.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (4, n_permutations + 1)
-        Exceedances of each statistic, the observed one first.
-
-    Returns
-    -------
-    smallest, total : ndarray of shape (n_permutations + 1,)
-        Smaller is more extreme: the smallest p-value relative to its share, and the sum of all,
-        which decides between ties.
+    From exceedances of shape (4, n_permutations + 1), the observed data set first. Returns the
+    smallest one relative to its share, and the sum of all, which breaks ties; both of shape
+    (n_permutations + 1,). Smaller is more extreme.
     """
     return (counts / SHARES[:, np.newaxis]).min(axis=0), counts.sum(axis=0)
 

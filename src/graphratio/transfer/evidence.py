@@ -34,19 +34,8 @@ def shift_p_values(
 ) -> FloatArray:
     """P-value of "reference and target are the same" at every node, NaN where not tested.
 
-    Parameters
-    ----------
-    model : fitted ratio estimator
-        Hyperparameters that it chose for all nodes are kept, others are chosen in each fold.
-    samples : NodeSamples
-        Aligned to the graph.
-    graph : Graph
-    n_folds : int
-    rng : numpy Generator
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
+    The samples are aligned to the graph. Hyperparameters that the fitted model chose for all
+    nodes are kept, others are chosen in each fold.
     """
     large = samples.sizes >= SMALLEST
     tested = large.all(axis=1)

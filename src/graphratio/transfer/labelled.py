@@ -22,14 +22,8 @@ def read_labels(
 ) -> list[np.ndarray]:
     """Labels by node, in the order of `nodes`, each checked against its reference sample.
 
-    Parameters
-    ----------
-    y : mapping of label to sequence, or one sequence per node in the order of the samples
-    samples : NodeSamples
-        As given by the user; `nodes` are the same labels in the order of the graph.
-    nodes : tuple of labels
-    numeric : bool
-        True for regression: labels must be finite numbers.
+    `y` is a mapping, or a sequence in the order of the samples, which are as the user gave them.
+    `numeric` is True for regression: labels must then be finite numbers.
     """
     given = samples if samples.labelled else samples.aligned(nodes)
     if isinstance(y, Mapping):

@@ -55,19 +55,9 @@ def blended(
     share: float,
     rng: np.random.Generator,
 ) -> ImportanceWeights:
-    """Blend the weights of some nodes with those of RULSIF, where they have both samples.
+    """Blend the weights of the chosen nodes with those of RULSIF, if they have both samples.
 
-    Parameters
-    ----------
-    weights : ImportanceWeights
-    samples : NodeSamples
-        Aligned with the weights.
-    chosen : ndarray of bool, shape (n_nodes,)
-    alpha : float
-        Of the relative ratio.
-    share : float in [0, 1]
-        Exponent of the node's own weights; the joint ones get the rest.
-    rng : numpy Generator
+    `share` is the exponent of the node's own weights; the joint ones get 1 - share.
     """
     nodes = [samples.nodes[i] for i in np.flatnonzero(chosen & samples.complete)]
     if share == 0 or not nodes:
@@ -106,10 +96,7 @@ def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
 def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
     """The power nearest to the usual one, or the best of those that are clearly better.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_nodes, n_candidates)
-    candidates : sequence of float
+    `errors` has shape (n_nodes, n_candidates).
 
     Examples
     --------
@@ -152,18 +139,8 @@ def target_errors(
 ) -> FloatArray:
     """Cross-validated target error of one node for every candidate, shape (n_candidates,).
 
-    Parameters
-    ----------
-    fit : callable
-        Called as fit(x, y, sample_weight); returns a fitted model.
-    error : callable
-        Called as error(y, predicted); returns one number per observation.
-    data : tuple
-        Reference observations, their labels, target observations.
-    weights : ndarray of shape (n_reference,)
-    candidates : sequence of float
-    n_folds : int
-    rng : numpy Generator
+    `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
+    `data` are reference observations, their labels, and target observations.
     """
     x, y, target = data
     total = np.zeros(len(candidates))
