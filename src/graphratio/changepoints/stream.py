@@ -66,7 +66,7 @@ class ChangeStream:
         values = self._curve(delta)
         for i, t in enumerate(times):
             if self.tracker.observe(t, values[i]) == "peak":
-                # Use only what had been seen at this time.
+                # Use only the features seen by this time.
                 self._settle(psi[:, : t + self.window], 0)
                 values[i + 1 :] = self._curve(delta[:, i + 1 :])
         self.statistic = values.tolist()
@@ -84,10 +84,10 @@ class ChangeStream:
             return None
         value = float(self._curve(delta[:, np.newaxis])[0])
         self.statistic.append(value)
-        said = self.tracker.observe(t, value)
-        if said == "peak":
+        state = self.tracker.observe(t, value)
+        if state == "peak":
             self._settle(*self._kept())
-        return self.open() if said == "alarm" else None
+        return self.open() if state == "alarm" else None
 
     def open(self) -> Found | None:
         """Return the change of an alarm that is not over yet, as known so far."""

@@ -97,7 +97,7 @@ def compare_graphs(
     read = in_scale_of(template, samples)
     if read.n_nodes < 2:
         raise InputError(
-            "there is only one node, and graphs are compared by what neighbours tell each other",
+            "there is only one node, and graphs need several to be compared",
             "Pass samples of several nodes",
         )
     named = _named(graphs, read)
@@ -175,8 +175,8 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
         for name, g in graphs.items():
             if g is not None and g.nodes != first.nodes:
                 raise InputError(
-                    f"the nodes of graph {str(name)!r} come in another order than those of the "
-                    "first, and the samples do not say whose they are",
+                    f"graph {str(name)!r} has its nodes in another order than the first, and the "
+                    "samples have no labels",
                     "Pass NodeSamples.from_arrays(..., nodes=[...]) with the label of each sample",
                 )
     return named

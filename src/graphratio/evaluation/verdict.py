@@ -90,7 +90,7 @@ def _beside_all(found: GraphComparison, offer: str) -> str:
     text = {
         "better": "",
         "worse": f"One ratio for all nodes does better{' still' if helped else ''}.",
-        "unclear": "Against one ratio for all nodes there is no clear difference.",
+        "unclear": "The difference to one ratio for all nodes is not clear.",
     }[found.judged(name, SHARED)]
     return f"{text} {offer}".strip() if name == LEARNED and helped else text
 

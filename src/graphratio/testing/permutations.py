@@ -99,7 +99,7 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class PermutationPlan:
-    """What both null hypotheses permute, and how often.
+    """Data and units to permute, shared by both null hypotheses.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSampleResult:
-    """What `two_sample_test` returns; everything is in the order of the graph.
+    """Result of `two_sample_test`, with nodes in the order of the graph.
 
     Attributes
     ----------

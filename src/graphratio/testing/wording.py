@@ -35,7 +35,7 @@ def headline(result: TwoSampleResult) -> str:
 
 
 def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
-    """What the p-values assume."""
+    """The assumptions of the p-values."""
     length = result.block_length
     if result.joint:
         what = "time stamps" if length is None else f"blocks of {length} time stamps"
@@ -78,10 +78,9 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
     index = Argument("index")
     if correlation is None:
         words = (
-            "whether nodes move together could not be checked, since their observations cannot "
-            "be matched: the test assumes that they are independent; pass ",
+            "the correlation between nodes could not be checked, since their observations cannot "
+            "be matched; the test assumes that nodes are independent. To check it, pass ",
             index,
-            " to have it checked",
         )
         return [spelled(words, spelling)]
     if not correlation.is_high:
@@ -93,9 +92,9 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
                 "neighbouring nodes move together: their correlation is about "
                 f"{correlation.value:.2f} (observations matched by {how}), above "
                 f"{CORRELATION_BOUND}. The test of a single node assumes that nodes are "
-                "independent of each other; here it rejects unchanged nodes more often than the "
-                "level says, since a fluctuation shared with its neighbours looks like a change "
-                "that they confirm. For one valid answer about the whole graph use ",
+                "independent. Here it rejects unchanged nodes more often than the level allows: "
+                "a fluctuation shared with the neighbours looks like a change that they "
+                "confirm. For a valid test of the whole graph use ",
                 Argument("null", "global"),
                 " with ",
                 index,

@@ -192,7 +192,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         ----------
         x : array of shape (n_points, n_features) with `node`; else NodeSamples, dict or list
             Without `node` the observations of every node: a dict by label, a list in the order
-            of `nodes_`, or NodeSamples, of which the target samples are used.
+            of `nodes_`, or NodeSamples; only the target samples of these are used.
         node : label, optional
 
         Returns
