@@ -20,7 +20,14 @@ from graphratio.moments import directions, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import grids, held_out_data, nested, patches
 from graphratio.solvers import bases
-from graphratio.testing import dependence, groups, multiplicity, node_null, settings, statistics
+from graphratio.testing import (
+    dependence,
+    groups,
+    multiplicity,
+    node_null,
+    ratio_settings,
+    statistics,
+)
 from graphratio.transfer import evidence, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +76,7 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 # Where it is said, the sentence with # for its numbers, and the numbers of the code.
 STATED = [
     # Tests
-    (TEST, "a Gaussian kernel of # times the median", settings.BANDWIDTH_SHARE),
+    (TEST, "a Gaussian kernel of # times the median", ratio_settings.BANDWIDTH_SHARE),
     (TEST, r"at least # N / level .* otherwise # or # / level", 10,
      multiplicity._FEWEST_BY_DEFAULT, 10),
     (TEST, "between neighbouring nodes exceeds #", dependence.CORRELATION_BOUND),

@@ -15,7 +15,7 @@ from graphratio.testing.groups import group_parts, node_groups, selected_penalti
 from graphratio.testing.node_null import _ConditionalFits, conductances
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
-from graphratio.testing.settings import read_settings
+from graphratio.testing.ratio_settings import read_settings
 
 GRID = gr.Graph.from_edges(
     [(i, i + 1) for i in range(12) if i % 4 < 3] + [(i, i + 4) for i in range(8)]
