@@ -29,7 +29,7 @@ import graphratio as gr
 from graphratio.datasets import Scenario, make_scenario
 from graphratio.evaluation.bounds import bounds_from, fits_with_noise
 from graphratio.evaluation.graph_comparison import node_losses
-from graphratio.evaluation.paired import Difference
+from graphratio.evaluation.node_means import Difference
 from graphratio.evaluation.ratio_interval import Sandwich
 from graphratio.evaluation.recipe import Recipe
 

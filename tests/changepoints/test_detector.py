@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
+from graphratio.changepoints.stream import ChangeStream
 from graphratio.exceptions import FileFormatError, InputError
 
 WINDOW = 25
@@ -111,6 +112,16 @@ def test_several_changes():
     assert len(found.events_[1].nodes) <= 4
 
 
+def replayed(fitted, panel):
+    """A new stream with the calibration of a fitted detector, given the whole panel at once."""
+    stream = fitted._stream
+    fresh = ChangeStream(
+        stream.calibration, stream.window, stream.step, stream.level, stream.gain.shape
+    )
+    fresh.replay(fitted.features_(panel))
+    return fresh
+
+
 def test_online_and_offline_agree():
     """Step by step the same curve, alarms and events as in one go with the same calibration."""
     panel = np.concatenate([quiet(n_times=300), shifted(seed=1, step=60, n_times=160)])
@@ -120,8 +131,7 @@ def test_online_and_offline_agree():
     again = detector().fit(panel[:300], GRAPH)
     raised = [t for t, x in enumerate(panel[300:], 300) if again.update(x) is not None]
     assert [event.alarm for event in alarms] == raised
-    whole = online._new_stream(online._stream.calibration)
-    whole.replay(online.features_(panel))
+    whole = replayed(online, panel)
     np.testing.assert_allclose(whole.statistic, online.statistic_, rtol=1e-10)
     assert len(online.events_) == len(alarms) == 1
     found, final = whole.changes()[0], online.events_[0]
@@ -139,8 +149,7 @@ def test_step_larger_than_one_online_and_offline():
     online = detector(step=4).fit(panel[:210], GRAPH)
     for x in panel[210:]:
         online.update(x)
-    whole = online._new_stream(online._stream.calibration)
-    whole.replay(online.features_(panel))
+    whole = replayed(online, panel)
     np.testing.assert_allclose(whole.statistic, online.statistic_, rtol=1e-10)
     assert len(online.statistic_) == len(online.scan_times_) == len(range(25, 396, 4))
     assert [one.step for one in whole.changes()] == [event.step for event in online.events_]
@@ -239,7 +248,7 @@ def test_a_node_that_never_moves_is_no_trouble():
         ({"window": 120}, "400 times, fewer than 4 windows of 120.*at most 100"),
         ({"step": 0}, "step=0"),
         ({"false_alarm": 0.0}, "false_alarm=0.0"),
-        ({"false_alarm": 0.001}, "n_surrogates=99 cannot tell.*at least 999"),
+        ({"false_alarm": 0.001}, "n_surrogates=99 is too small.*at least 999"),
         ({"block": 26}, "block=26"),
         ({"estimator": gr.RULSIF()}, "RULSIF cannot be used"),
         ({"estimator": gr.GRULSIF(bandwidth=[1.0, 2.0])}, "several candidates for bandwidth"),

@@ -140,7 +140,7 @@ def test_options(kind, write, run):
         (
             ["changes", "--node", "station", "--time", "date", "--window", "4", "--false-alarm",
              "0.001"],
-            ["error: --surrogates 99 cannot tell"],
+            ["error: --surrogates 99 is too small"],
         ),
     ],
 )  # fmt: skip

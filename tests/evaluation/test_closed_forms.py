@@ -12,11 +12,11 @@ import pytest
 from scipy import optimize, stats
 
 import graphratio as gr
-from graphratio.evaluation import paired
+from graphratio.evaluation import node_means
 from graphratio.evaluation.bounds import _lower_quantile, _upper_quantile, bounds_from
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import learned_graph
-from graphratio.evaluation.paired import Difference
+from graphratio.evaluation.node_means import Difference
 from graphratio.evaluation.ratio_interval import Sandwich, _largest, expected_ratio_interval
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.evaluation.verdict import ALONE
@@ -151,10 +151,10 @@ def test_difference_is_the_paired_test_of_student(monkeypatch):
     first, second = rng.normal(size=(2, 9))
     expected = stats.ttest_rel(first, second)
     found = Difference.of(first, second)
-    ratio = expected.statistic / paired.DISPERSION
+    ratio = expected.statistic / node_means.DISPERSION
     assert found.p_value == pytest.approx(2 * stats.t.sf(abs(ratio), 8))
     assert Difference.of(second, first).p_value == found.p_value
-    monkeypatch.setattr(paired, "DISPERSION", 1.0)
+    monkeypatch.setattr(node_means, "DISPERSION", 1.0)
     assert Difference.of(first, second).p_value == pytest.approx(expected.pvalue)
 
 
@@ -191,7 +191,7 @@ def test_losses_and_gains_of_nodes_have_two_sided_intervals(samples, ratios):
 @pytest.mark.parametrize(("p_value", "tied"), [(0.02, False), (0.035, True)])
 def test_the_best_of_three_graphs_beats_both_others(samples, p_value, tied):
     """At 5 % / 2 each; p-values of 0.035 would do for a single comparison only."""
-    shift = stats.t.isf(p_value / 2, N_NODES - 1) * paired.DISPERSION / np.sqrt(N_NODES)
+    shift = stats.t.isf(p_value / 2, N_NODES - 1) * node_means.DISPERSION / np.sqrt(N_NODES)
     spread = np.array([-1.0, 0.0, 0.0, 1.0]) / np.std([-1.0, 0.0, 0.0, 1.0], ddof=1)
     level = Losses.of(np.zeros(samples.n_observations), samples)
     losses = {

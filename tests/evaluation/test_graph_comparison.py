@@ -7,7 +7,7 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.evaluation import graph_comparison
 from graphratio.evaluation.comparison import GraphComparison, Losses
-from graphratio.evaluation.paired import DISPERSION, Difference
+from graphratio.evaluation.node_means import DISPERSION, Difference
 from graphratio.evaluation.recipe import Recipe
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
 from graphratio.exceptions import InputError
@@ -226,14 +226,14 @@ def test_too_little_to_compare(scenario):
 def test_samples_without_labels_need_graphs_in_one_order(scenario):
     """Which sample is whose must not depend on which graph comes first."""
     permuted = gr.Graph.from_edges([(i, (i + 17) % 60) for i in range(60)])
-    with pytest.raises(InputError, match="'clusters' come in another order"):
+    with pytest.raises(InputError, match="'clusters' has its nodes in another order"):
         gr.compare_graphs(scenario.samples, {"ring": permuted, "clusters": scenario.graph})
     with pytest.raises(InputError, match="numbers 0 to 59 in another order, 0, 17, 1"):
         gr.GRULSIF(bandwidth=1.0).fit(scenario.samples, permuted)
     chain = [("a", "b"), ("b", "c")]
     named = [gr.Graph.from_edges(edges) for edges in (chain, chain[::-1])]
     three = (list(np.zeros((3, 9))), list(np.ones((3, 9))))
-    with pytest.raises(InputError, match="'y' come in another order"):
+    with pytest.raises(InputError, match="'y' has its nodes in another order"):
         gr.compare_graphs(three, {"x": named[0], "y": named[1]})
     # With labels either order will do.
     data = scenario.samples

@@ -15,14 +15,20 @@ from graphratio.changepoints import calibration, dating, panel_features
 from graphratio.data import links, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
-from graphratio.evaluation import bounds, graph_comparison, paired
+from graphratio.evaluation import bounds, graph_comparison, node_means
 from graphratio.moments import directions, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import grids, held_out_data, nested, patches
 from graphratio.solvers import bases
-from graphratio.testing import conditions, dependence, groups, node_null, settings, statistics
-from graphratio.testing.multiplicity import strictest_threshold
-from graphratio.transfer import evidence, sharpness
+from graphratio.testing import (
+    dependence,
+    groups,
+    multiplicity,
+    node_null,
+    ratio_settings,
+    statistics,
+)
+from graphratio.transfer import evidence, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -70,13 +76,13 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 # Where it is said, the sentence with # for its numbers, and the numbers of the code.
 STATED = [
     # Tests
-    (TEST, "a Gaussian kernel of # times the median", settings.BANDWIDTH_SHARE),
+    (TEST, "a Gaussian kernel of # times the median", ratio_settings.BANDWIDTH_SHARE),
     (TEST, r"at least # N / level .* otherwise # or # / level", 10,
-     conditions._FEWEST_BY_DEFAULT, 10),
-    (TEST, "correlated by more than #", dependence.CORRELATION_BOUND),
+     multiplicity._FEWEST_BY_DEFAULT, 10),
+    (TEST, "between neighbouring nodes exceeds #", dependence.CORRELATION_BOUND),
     (TEST, "# statistics are computed", len(statistics.NAMES)),
-    (TEST, r"share \(#, #, #, #\)", *statistics.SHARES),
-    (TEST, "With # permutations or more, nodes are looked at after #, #",
+    (TEST, r"shares \(#, #, #, #\)", *statistics.SHARES),
+    (TEST, "With # permutations or more, nodes are checked after #, #",
      10 * (node_null.FIRST_LOOK + 1) - 1, node_null.FIRST_LOOK,
      10 * (node_null.FIRST_LOOK + 1) - 1),
     (TEST, "as soon as # data sets", node_null.ENOUGH_EXTREME),
@@ -84,14 +90,14 @@ STATED = [
      neighbourly_statistics(), len(statistics.NAMES)),
     ("docs/testing.md", "warning explains what happens above #", dependence.CORRELATION_BOUND),
     ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
-     1 / strictest_threshold(100, 0.05, "fwer")),
+     1 / multiplicity.strictest_threshold(100, 0.05, "fwer")),
     ("docs/calibration.md", "split into # groups", groups.N_GROUPS),
     ("docs/coming-from.md", "MMD as one of # statistics", len(statistics.NAMES)),
     # Change-points
     (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",
      100 * panel_features.RIDGE_SHARE, 100 * panel_features.COUPLING_SHARE),
-    (DETECTOR, "visible, else # times as many lags", calibration.BLOCK_FACTOR),
-    (calibration.block_length, "else # times as long", calibration.BLOCK_FACTOR),
+    (DETECTOR, "visible, else # times the longest lag", calibration.BLOCK_FACTOR),
+    (calibration.block_length, "else # times the longest visible lag", calibration.BLOCK_FACTOR),
     ("docs/change-points.md", "else # times as long", calibration.BLOCK_FACTOR),
     ("docs/change-points.md", "its # % likelihood-ratio interval",
      100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
@@ -99,8 +105,8 @@ STATED = [
      100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
     # Weights and transfer
     (TRANSFER, r"reweighted nodes: #, since .* one of # \(no reweighting\), #, #, # and # if",
-     sharpness.USUAL, *(s for s in sharpness.CANDIDATES if s != sharpness.USUAL)),
-    (TRANSFER, "by # standard errors over nodes", sharpness.CLEAR),
+     weight_powers.USUAL, *(s for s in weight_powers.CANDIDATES if s != weight_powers.USUAL)),
+    (TRANSFER, "by # standard errors over nodes", weight_powers.CLEAR),
     (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
@@ -110,15 +116,15 @@ STATED = [
     ("docs/transfer.md", "a false discovery rate of # %",
      100 * default(TRANSFER, "false_discovery")),
     ("docs/transfer.md", r"That power is # unless another one, from # \(no reweighting\) to #, is "
-     "better by # standard errors", sharpness.USUAL, min(sharpness.CANDIDATES),
-     max(sharpness.CANDIDATES), sharpness.CLEAR),
+     "better by # standard errors", weight_powers.USUAL, min(weight_powers.CANDIDATES),
+     max(weight_powers.CANDIDATES), weight_powers.CLEAR),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Bounds and comparisons
     (gr.compare_graphs, "Default #, or # beyond # nodes", 2, 1, nested.MANY_NODES),
     ("docs/uncertainty.md", "the upper end # of the opposite one", bounds.UPPER_SHARE),
     ("docs/uncertainty.md", "with # of the degrees of freedom at the lower end",
      1 / bounds.FAR_OUT),
-    ("docs/uncertainty.md", "the error is multiplied by #", paired.DISPERSION),
+    ("docs/uncertainty.md", "the error is multiplied by #", node_means.DISPERSION),
     ("docs/uncertainty.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
     ("docs/graphs.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
     ("docs/uncertainty.md", "until they carry # % of the variance, # at the most",

@@ -1,5 +1,7 @@
 """The quick profile as a program: results, tables, figures and the page."""
 
+import fcntl
+import os
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -22,11 +24,15 @@ def quick(*steps, folder):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """The quick profile, once."""
-    folder = tmp_path_factory.mktemp("study")
-    began = time.process_time()
-    quick("run", folder=folder)
-    assert time.process_time() - began < 60
+    """The quick profile, once for all processes that run tests."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "study"
+    with open(shared / "study.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        began = time.process_time()
+        quick("run", folder=folder)
+        assert time.process_time() - began < 60
     return folder
 
 

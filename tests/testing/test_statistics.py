@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import graphratio as gr
+from graphratio.testing import groups
 from graphratio.testing.dependence import cross_correlation
 from graphratio.testing.global_null import _compare, _one_scale
-from graphratio.testing.masked_selection import pooled_share
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.pooled import PooledSamples
-from graphratio.testing.settings import read_settings
+from graphratio.testing.ratio_settings import read_settings
 from graphratio.testing.statistics import (
     NAMES,
     combine,
@@ -138,9 +138,20 @@ def test_correlation_between_nodes_is_free_of_bias():
     assert found.value**2 == pytest.approx(13 / 14)
 
 
-def test_the_mixture_of_a_node_is_its_pooled_sample():
-    samples = gr.NodeSamples.from_arrays([np.zeros(2), np.zeros(5)], [np.zeros(6), np.zeros(5)])
-    assert pooled_share(samples).tolist() == [0.75, 0.5]
+def test_the_mixture_of_a_node_is_its_pooled_sample(monkeypatch):
+    seen = []
+
+    def spy(split, *_, **__):
+        seen.append(split.alpha.tolist())
+        return split_and_select(split, *_, **__)
+
+    split_and_select = groups.select
+    monkeypatch.setattr(groups, "select", spy)
+    rng = np.random.default_rng(0)
+    sizes = [(2, 6), (5, 5)]
+    reference, target = ([rng.normal(size=pair[side]) for pair in sizes] for side in (0, 1))
+    gr.two_sample_test((reference, target), gr.Graph.from_edges([(0, 1)]), random_state=0)
+    assert seen == [[0.75, 0.5]] * 2
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])

@@ -11,12 +11,11 @@ from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers.direct import system_matrix
-from graphratio.testing.groups import group_parts, node_groups
-from graphratio.testing.masked_selection import selected_penalties
+from graphratio.testing.groups import group_parts, node_groups, selected_penalties
 from graphratio.testing.node_null import _ConditionalFits, conductances
-from graphratio.testing.permutations import Units
+from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
-from graphratio.testing.settings import read_settings
+from graphratio.testing.ratio_settings import read_settings
 
 GRID = gr.Graph.from_edges(
     [(i, i + 1) for i in range(12) if i % 4 < 3] + [(i, i + 4) for i in range(8)]
@@ -51,10 +50,8 @@ def learned(data, nodes):
     groups = node_groups(GRID, rng)
     chosen = selected_penalties(samples, GRID, groups, settings, dictionary, rng)
     features = PooledFeatures.of(pooled, settings.kernel, dictionary, chosen[0][0])
-    units = Units.of(pooled, rng)
-    fits = _ConditionalFits.of(
-        nodes, features, pooled, GRID, groups, np.array(chosen)[:, 1:], units
-    )
+    plan = PermutationPlan(pooled, GRID, Units.of(pooled, rng), 1, rng)
+    fits = _ConditionalFits.of(nodes, features, plan, groups, np.array(chosen)[:, 1:])
     own = chosen[groups[nodes[0]]]
     return groups, [dictionary, np.array(own), fits.inverse, fits.pull, fits.witness, features.psi]
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import graphratio as gr
 from graphratio.exceptions import DataWarning, InputError
 from graphratio.transfer.evidence import shift_p_values
-from graphratio.transfer.sharpness import USUAL
+from graphratio.transfer.weight_powers import USUAL
 
 NODES = [f"n{i}" for i in range(12)]
 QUICK = {"bandwidth": 1.0, "graph_penalty": 0.01, "node_penalty": 0.1}

@@ -9,8 +9,7 @@ from sklearn.linear_model import LinearRegression
 import graphratio as gr
 from graphratio.transfer.evidence import SMALLEST, _welch, shift_p_values
 from graphratio.transfer.nodewise import _reweighted
-from graphratio.transfer.own_weights import blended
-from graphratio.transfer.sharpness import best_exponent, sharpened, target_errors
+from graphratio.transfer.weight_powers import best_exponent, blended, sharpened, target_errors
 
 SIZES = [(30, 25), (22, 30), (40, 40)]
 PATH = gr.Graph.from_edges([(0, 1), (1, 2)])

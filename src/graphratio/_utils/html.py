@@ -33,10 +33,12 @@ def model_html(model: Any, call: str) -> str:
         ("selected" if model.cv_results_ is not None else "given", _hyperparameters(model)),
         *(("note", note) for note in model.notes_),
     ]
-    return (
-        f'<div style="max-width:60em"><code>{escape(call)}</code>'
-        f"{facts_table(rows)}{_most_changed(model)}</div>"
-    )
+    return titled(call, facts_table(rows), _most_changed(model))
+
+
+def titled(title: str, *tables: str) -> str:
+    """Tables under a title, which is escaped."""
+    return f'<div style="max-width:60em"><code>{escape(title)}</code>{"".join(tables)}</div>'
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Since when: change-points of time series at the nodes of a graph."""
+"""Change-points of time series at the nodes of a graph."""
 
 from graphratio.changepoints.detector import GraphChangePointDetector
 from graphratio.changepoints.events import ChangeEvent

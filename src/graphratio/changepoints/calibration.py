@@ -1,20 +1,20 @@
 """Thresholds from surrogate panels: blocks of time, of all nodes together, in random order.
 
-Under no change a panel whose blocks are put in another order is as likely as the panel itself,
-up to what happens at the seams. Moving all nodes together keeps their correlation; blocks keep
-the correlation in time. Four things make it accurate:
+If nothing changes, a panel with its blocks in another order is as likely as the panel itself,
+apart from the seams. Moving all nodes together keeps their correlation; blocks keep the
+correlation in time. Four steps make the thresholds accurate:
 
 - *Residuals.* Blocks of a panel with a change would carry the change into every surrogate and
-  the threshold would rise with it. So the panel is cut at the suspected changes, those found
-  and one more, and the mean features of every piece are taken off.
-- *Pieces.* Blocks are moved within their piece only, since a change may alter the variance too.
-  To every piece a random mean is added that varies as means of such pieces do: residuals alone
-  would vary too little where two pieces meet.
-- *Own scale.* At a seam the correlation in time is lost, and windows of a surrogate vary a
-  little less than windows of the panel. Every panel, the real one and each surrogate, is
-  therefore divided by its own spread, direction by direction, over the times that are a window
-  away from where it differs most; the real one also from the changes found.
-- *Counts.* The threshold is an order statistic of the largest values of the surrogates with the
+  raise the threshold. So the panel is cut at the suspected changes, those found and one more,
+  and the mean features of every piece are subtracted.
+- *Pieces.* Blocks move within their piece only, since a change may alter the variance too. Every
+  piece gets a random mean that varies as means of such pieces do: residuals alone would vary too
+  little where two pieces meet.
+- *Own scale.* At a seam the correlation in time is lost, so windows of a surrogate vary a little
+  less than windows of the panel. Therefore every panel, the real one and each surrogate, is
+  divided by its own spread, direction by direction. The spread leaves out times within a window
+  of the largest difference; for the real panel also those within a window of the changes found.
+- *Counts.* The threshold is an order statistic of the largest values of the surrogates, with the
   real panel counted among them.
 
 Symbols
@@ -37,7 +37,7 @@ from graphratio.changepoints.scan import N_CURVES, GraphScan
 from graphratio.changepoints.smoother import Smoother
 from graphratio.changepoints.windows import scan_times, window_differences
 
-# Blocks are this many times longer than the autocorrelation is visible.
+# Length of a block, as a multiple of the longest lag with visible autocorrelation.
 BLOCK_FACTOR = 8
 
 # Points of the table of tail probabilities.
@@ -61,13 +61,13 @@ class TailTable:
 
     @classmethod
     def of(cls, sample: FloatArray) -> TailTable:
-        """Keep the tail of a sample in detail and the rest coarsely."""
+        """Store the tail of a sample in detail and the rest coarsely."""
         ordered = np.sort(sample)[::-1]
         ranks = np.unique(np.geomspace(1, ordered.size, TABLE_POINTS).round().astype(np.intp))
         return cls(np.asarray(ordered[ranks - 1], float), (ranks + 1) / (ordered.size + 1))
 
     def p_values(self, values: FloatArray) -> FloatArray:
-        """Share of null values that are at least as large, never zero."""
+        """Share of null values at least as large; never zero."""
         shares = np.interp(-values, -self.values, np.log(self.shares))
         return np.asarray(np.where(values < self.values[-1], 1.0, np.minimum(np.exp(shares), 1.0)))
 
@@ -80,7 +80,7 @@ class Calibration:
     ----------
     scan : GraphScan
     spread : ndarray of shape (m,)
-        Of the real panel; differences are divided by it.
+        Spread of the real panel; differences are divided by it.
     levels : ndarray of shape (3,)
         An alarm is raised where a curve exceeds its level.
     largest : ndarray of shape (n_surrogates,)
@@ -114,7 +114,7 @@ class Calibration:
         )
 
     def p_value(self, statistic: float) -> float:
-        """Chance that a panel without change has such a value somewhere."""
+        """Probability that a panel without change reaches this value anywhere."""
         above = self.largest.size - np.searchsorted(self.largest, statistic, side="left")
         return float((1 + above) / (1 + self.largest.size))
 
@@ -138,20 +138,11 @@ def residuals(psi: FloatArray, ends: list[int]) -> FloatArray:
 
 
 def block_length(psi: FloatArray, weights: FloatArray, longest: int) -> int:
-    """Steps per block: 1 without autocorrelation, else 8 times as long as it is visible.
+    """Steps per block: 1 without autocorrelation, else 8 times the longest visible lag.
 
-    The autocorrelation of a node is averaged over directions; it is visible at lags up to the
-    first at which no node exceeds what the largest of as many independent ones would reach by
-    chance.
-
-    Parameters
-    ----------
-    psi : ndarray of shape (m, n_times, n_nodes)
-        Residual features.
-    weights : ndarray of shape (m,)
-        Of the directions.
-    longest : int
-        Upper limit of the block length.
+    The autocorrelation of a node is averaged over directions with the given weights. It is
+    visible up to the first lag at which no node exceeds the largest value that independent nodes
+    reach by chance. `psi` holds residual features; no block is longer than `longest`.
     """
     _, n_times, n_nodes = psi.shape
     noise = math.sqrt(2 * math.log(2 * n_nodes * longest) / n_times)
@@ -166,7 +157,7 @@ def block_length(psi: FloatArray, weights: FloatArray, longest: int) -> int:
 
 
 def shuffled_blocks(n_times: int, block: int, rng: np.random.Generator) -> IntArray:
-    """Times in an order that keeps blocks together; where blocks begin is random.
+    """Times with their blocks in random order; the first block begins at a random time.
 
     Examples
     --------
@@ -182,15 +173,9 @@ def shuffled_blocks(n_times: int, block: int, rng: np.random.Generator) -> IntAr
 
 
 class Surrogates:
-    """Panels in which nothing changes, made of the pieces of one in which something may have.
+    """Draws panels without change from residual features, piece by piece.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (m, n_times, n_nodes)
-        Residual features.
-    ends : list of int
-        Where pieces begin and end, from 0 to n_times.
-    block : int
+    `ends` are the times at which pieces begin and end, from 0 to n_times.
     """
 
     def __init__(self, psi: FloatArray, ends: list[int], block: int) -> None:
@@ -218,17 +203,9 @@ class Surrogates:
 
 
 class Calibrator:
-    """Collects surrogates of a panel whose suspected changes are known.
+    """Scans surrogates of a panel that is cut at its suspected changes.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (m, n_times, n_nodes)
-    cuts : sequence of int
-        The suspected changes.
-    smoother : Smoother
-    window, step : int
-    block : int or None
-        Steps per block; None for the rule of `block_length`.
+    `block` is the number of steps per block; None means the rule of `block_length`.
     """
 
     def __init__(
@@ -249,12 +226,12 @@ class Calibrator:
         self.scan = GraphScan.of(smoother, _block_sums(rest, self.block), self.block, window)
         self.times = scan_times(psi.shape[1], window, step)
         quiet = self._quiet(np.array(cuts))
-        # Between changes that are close together there is no quiet time; residuals do then.
+        # Changes that are close together leave no quiet time: use the residuals instead.
         whole = psi if quiet.any() else rest
         energy = self.scan.energy(window_differences(whole, window, step))
         self.spread = self.scan.spread(energy, quiet)
         self.marginal = np.einsum("jtv,jtv->jv", rest, rest, dtype=np.float64) / rest.shape[1]
-        # A floor, since a node may never move.
+        # A floor, since a node may never vary.
         self.marginal += 1e-12 * self.marginal.mean()
         variance = self.marginal.sum(axis=1)
         long_run = self.scan.variance.sum(axis=1) * window / 2 * self.spread**2
@@ -266,7 +243,7 @@ class Calibrator:
 
     def draw(self, n_surrogates: int, rng: np.random.Generator, *, progress: bool = False) -> None:
         """Scan surrogates until there are this many."""
-        # The tails of single nodes need few times, since windows that overlap say the same.
+        # The tails of single nodes need few times, since overlapping windows are alike.
         stride = max(1, self.window // (2 * self.step))
         missing = n_surrogates - len(self.maxima)
         with ProgressBar(missing, "surrogate panels", enabled=progress) as bar:
@@ -304,7 +281,7 @@ class Calibrator:
 
 
 def _block_sums(psi: FloatArray, block: int) -> FloatArray:
-    """Sums over consecutive blocks, shape (m, n_blocks, n_nodes); a short last one is left out."""
+    """Sums over whole consecutive blocks, shape (m, n_blocks, n_nodes)."""
     m, n_times, n_nodes = psi.shape
     whole = n_times // block * block
     parts = psi[:, :whole].reshape(m, -1, block, n_nodes)
@@ -312,11 +289,11 @@ def _block_sums(psi: FloatArray, block: int) -> FloatArray:
 
 
 def _levels(maxima: FloatArray, false_alarm: float) -> tuple[FloatArray, FloatArray]:
-    """Levels of the curves that only the given share of panels exceed in any of them."""
+    """Levels of the curves: the given share of panels without change exceeds any of them."""
     n = maxima.shape[1]
     each = np.quantile(maxima, 1 - false_alarm / N_CURVES, axis=1)
     largest = np.sort((maxima / each[:, np.newaxis]).max(axis=0))
-    # With the real panel counted among the surrogates; 0.58 * 100 is not 58 in floating point.
+    # The real panel counts too. Rounded, since 0.58 * 100 is not 58 in floating point.
     rank = math.ceil(round((1 - false_alarm) * (n + 1), 6))
     threshold = largest[rank - 1]
     return each * threshold, largest / threshold

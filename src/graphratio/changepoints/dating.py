@@ -1,4 +1,4 @@
-"""Which nodes changed at a peak, and since when.
+"""Which nodes changed at a peak of the scan, and when.
 
 Symbols
 -------
@@ -21,20 +21,20 @@ from scipy.stats import false_discovery_control
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.calibration import Calibration
 
-# Ratio of likelihoods, in units of twice the logarithm, that the best date of an abrupt change
-# exceeds the true one by in 5 % of cases: (1 - exp(-x / 2))^2 = 0.95.
+# In 5 % of cases twice the log-likelihood of the best date of an abrupt change exceeds that of the
+# true date by more than this: (1 - exp(-x / 2))^2 = 0.95.
 INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
 
-# A date leaves at least this many steps on either side.
+# Fewest steps on either side of a date.
 MARGIN = 2
 
-# How often nodes and date are found, each time from the other.
+# Rounds of choosing the nodes given the date, and the date given the nodes.
 ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Dated:
-    """What was found at a peak; times count from the first that was looked at.
+    """Nodes and times of a change; times count from the first one of `psi`.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Dated:
 def changed_nodes(delta: FloatArray, calibration: Calibration, level: float) -> IntArray:
     """Nodes that changed between two windows, by the rule of Benjamini and Hochberg.
 
-    At least one, the clearest, since an alarm was raised.
+    At least one, the one with the smallest p-value, since an alarm was raised.
     """
     p_values = calibration.node_p_values(delta)
     found = np.flatnonzero(false_discovery_control(p_values) <= level)
@@ -67,22 +67,13 @@ def date(
     calibration: Calibration,
     level: float,
 ) -> Dated:
-    """Decide on nodes and times at a peak.
+    """Find the nodes and the times of the change at a peak.
 
-    The first guess is the peak of the scan itself. Nodes are chosen by what came before and
-    after it, as far as `psi` reaches, and their features then say more exactly when. Once more
-    with that date, and it is done.
+    The first date is the peak of the scan. The nodes that differ before and after the date are
+    chosen, and their features give a better date. This is done twice.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (m, n_times, n_nodes)
-        Up to two windows before and after the peak, without earlier changes.
-    peak : int
-        Position of the peak in `psi`.
-    window : int
-    calibration : Calibration
-    level : float
-        Expected share of unchanged nodes among those named.
+    `psi` covers up to two windows before and after the peak, without earlier changes; `peak` is
+    a position in it. `level` is the expected share of unchanged nodes among those chosen.
     """
     allowed = slice(max(MARGIN, peak - window), min(psi.shape[1] - MARGIN, peak + window) + 1)
     change = min(max(peak, MARGIN), psi.shape[1] - MARGIN)
@@ -118,7 +109,7 @@ def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:
     n = len(y)
     sums = np.concatenate([np.zeros((1, y.shape[1])), np.cumsum(y - y.mean(axis=0), axis=0)])
     before = np.arange(n)[:, np.newaxis]
-    # With the mean taken off, the gain of a split is S^2 n / (before after).
+    # For centred y the gain of a split is S^2 n / (before after).
     gain = sums[:-1] ** 2 * n / np.maximum(before * (n - before), 1)
     inside = gain[allowed].copy()
     gain[:] = -np.inf

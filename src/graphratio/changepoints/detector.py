@@ -1,4 +1,4 @@
-"""The detector: parameters, fit, predict, update; thin over the modules beside it."""
+"""The change-point detector: parameters, fit, predict, update, save and load."""
 
 from __future__ import annotations
 
@@ -16,58 +16,54 @@ from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, Label, RandomState
 from graphratio.changepoints import state
-from graphratio.changepoints.calibration import Calibration
-from graphratio.changepoints.events import ChangeEvent
-from graphratio.changepoints.panel import read_panel, read_step
+from graphratio.changepoints.events import ChangeEvent, Found
+from graphratio.changepoints.panel import check_later, read_panel, read_step
 from graphratio.changepoints.panel_features import PanelFeatures, look
-from graphratio.changepoints.recalibration import calibrated
 from graphratio.changepoints.smoother import Smoother
-from graphratio.changepoints.stream import ChangeStream, Found
+from graphratio.changepoints.stream import calibrated_stream
 from graphratio.changepoints.windows import scan_times
 from graphratio.data import frames
 from graphratio.data.graph import Graph
-from graphratio.data.validation import plain_label
 from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators.base import all_or_nothing
 
-# A panel has at least this many windows: fewer say nothing about how windows vary.
+# Fewest windows of a panel: fewer do not show how windows vary.
 FEWEST_WINDOWS = 4
 
 
 class GraphChangePointDetector(BaseEstimator):
-    """Since when, where, and in which order: change-points of time series on a graph.
+    """Change-points of time series on a graph: when, at which nodes, and in which order.
 
     Two windows of equal length slide over the panel, a reference window and right after it a
     target window. At every time the ratio of the two is estimated at all nodes together, as in
-    GRULSIF, and its size is compared with a threshold. The threshold is set so that a panel of
-    the same length in which nothing changes raises an alarm anywhere with probability
-    `false_alarm`, by putting blocks of time, of all nodes together, in random order.
+    GRULSIF, and its size is compared with a threshold. A panel of the same length in which
+    nothing changes exceeds the threshold with probability `false_alarm`. The threshold comes
+    from surrogate panels: blocks of time, of all nodes together, in random order.
 
-    Any change of the distributions counts, not only of the mean. The panel should be free of
-    trends and seasons: they are changes too.
+    The detector finds any change of the distributions, not only of the mean. Remove trends and
+    seasons from the panel first: they are changes too.
 
     Parameters
     ----------
     window : int
-        Length of each window, in steps. Long windows see small changes; two changes at the
+        Length of each window, in steps. Long windows find small changes. Two changes at the
         same nodes should be at least a window apart, and changes less than a window from the
-        ends of the panel are not seen.
+        ends of the panel are not found.
     step : int, default 1
-        Look at every step-th time only.
+        Evaluate every `step` time points.
     estimator : GRULSIF or Pool, optional
-        Its kernel, dictionary, and those of its bandwidth and penalties that are single numbers
-        are used. What is None comes from rules that look at the first two windows without
-        asking which observation came when: the bandwidth is the median distance, the ridge
-        1 % and the pull along the edges 10 % of the variance of the features. `Pool` means
-        that nodes do not borrow from each other. alpha is 1/2, whatever the estimator says:
-        with windows of equal length the mixture is then the pool of both.
+        Gives kernel, dictionary, bandwidth and penalties. Those that are None come from rules
+        that use the first two windows and ignore the order of time: the bandwidth is the median
+        distance, the ridge 1 % and the pull along the edges 10 % of the variance of the
+        features. With `Pool` nodes do not borrow from each other. The estimator's alpha is not
+        used: alpha is 1/2, so that the mixture is the pool of the two windows.
     false_alarm : float in (0, 1), default 0.05
-        Chance of any false alarm on a panel of the same length; also the expected share of
-        unchanged nodes among those that an event names.
+        Probability of any false alarm on a panel of the same length; also the expected share of
+        unchanged nodes among the nodes of an event.
     n_surrogates : int, default 99
     block : int, optional
-        Steps per block of the surrogates; default 1 if no autocorrelation is visible, else 8
-        times as many lags as it is, at most a window.
+        Steps per block of the surrogates. Default: 1 if no autocorrelation is visible, else 8
+        times the longest lag at which it is, at most a window.
     standardize : bool, default True
         Shift and scale every feature of every node by its mean and spread in the first two
         windows.
@@ -80,15 +76,15 @@ class GraphChangePointDetector(BaseEstimator):
     Attributes
     ----------
     events_ : list of ChangeEvent
-        In the order of time. While an alarm is not over the last one may still be refined.
+        In the order of time. The last one may still be refined while its alarm lasts.
     statistic_ : ndarray of shape (n_scans,)
         The scan in units of the threshold, at `scan_times_`: an alarm is raised above 1.
     p_value_ : float
-        Chance of a scan as high as that of `fit` if nothing changes.
+        Probability of a scan as high as that of `fit` if nothing changes.
     nodes_, graph_, n_times_, n_features_in_, feature_names_in_ :
-        What was fitted.
+        Of the panel.
     bandwidth_, graph_penalty_, node_penalty_, dictionary_, n_components_, block_ :
-        What was fixed.
+        Fixed by `fit`.
 
     Examples
     --------
@@ -146,11 +142,9 @@ class GraphChangePointDetector(BaseEstimator):
         Parameters
         ----------
         panel : array of shape (n_times, n_nodes, n_features) or (n_times, n_nodes), or frame
-            A data frame is long: one row per node and time, in any order; one node at one time
-            has one row.
+            A data frame is long: one row per node and time, in any order.
         graph : Graph, optional
-            An array has the nodes in its order, a frame is matched by label. None means no
-            edges.
+            An array has the nodes in its order; a frame is matched by label. Default: no edges.
         node, time : str
             Columns of a frame.
         features : str or sequence of str, optional
@@ -187,11 +181,9 @@ class GraphChangePointDetector(BaseEstimator):
                     random_state=rng,
                 )
             )
-            psi = self.features_(read.values)
-            calibration = calibrated(
-                psi,
+            self._stream = calibrated_stream(
+                self.features_(read.values),
                 self._smoother(),
-                self._new_stream,
                 window=self.window,
                 step=self.step,
                 block=self.block,
@@ -200,21 +192,19 @@ class GraphChangePointDetector(BaseEstimator):
                 random_state=rng,
                 progress=self.progress,
             )
-            self._stream = self._new_stream(calibration)
-            self._stream.replay(psi)
-        self.p_value_ = calibration.p_value(max(self._stream.statistic))
+        self.p_value_ = self._stream.calibration.p_value(max(self._stream.statistic))
         return self
 
     def predict(self) -> list[int]:
-        """Times of the changes, as steps, ending in the number of times that were seen."""
+        """Steps of the changes, followed by the number of times seen."""
         check_is_fitted(self, "graph_")
         return [*sorted({event.step for event in self.events_}), self.n_times_]
 
     def update(self, x_t: Any, time: Label | None = None) -> ChangeEvent | None:
         """Take in the observations of one more time.
 
-        The threshold is that of `fit`: the chance of a false alarm is `false_alarm` for every
-        stretch as long as the panel there.
+        The threshold is that of `fit`: a stretch as long as the panel of `fit` has a false
+        alarm with probability `false_alarm`.
 
         Parameters
         ----------
@@ -225,13 +215,15 @@ class GraphChangePointDetector(BaseEstimator):
         Returns
         -------
         event : ChangeEvent or None
-            The change, at the moment an alarm is raised. Its time and nodes are those known by
-            then; `events_` has them refined as more comes in, and finally a window after the
-            peak of the scan.
+            The change, at the moment an alarm is raised, with its time and nodes as known then.
+            `events_` refines them with later observations, until a window after the peak of the
+            scan.
         """
         check_is_fitted(self, "graph_")
         values = read_step(x_t, self.nodes_, self.n_features_in_)
-        self._append_time(time)
+        label = check_later(time, self.times_)
+        if self.times_ is not None and label is not None:
+            self.times_.append(label)
         self._values.append(values[np.newaxis])
         with suitable_threads(values.size, self.max_directions):
             found = self._stream.push(self.features_(values[np.newaxis])[:, 0])
@@ -260,7 +252,7 @@ class GraphChangePointDetector(BaseEstimator):
 
     @property
     def panel_(self) -> FloatArray:
-        """All that was seen, shape (n_times_, n_nodes, n_features_in_)."""
+        """All observations, shape (n_times_, n_nodes, n_features_in_)."""
         if len(self._values) > 1:
             self._values = [np.concatenate(self._values)]
         return self._values[0]
@@ -271,7 +263,7 @@ class GraphChangePointDetector(BaseEstimator):
         return self._stream.calibration.block
 
     def label(self, step: int) -> Label:
-        """What a step is called: the value of the time column, or its number.
+        """Label of a step: the value of the time column, or the number of the step.
 
         Examples
         --------
@@ -339,7 +331,7 @@ class GraphChangePointDetector(BaseEstimator):
             raise InputError(
                 (
                     Argument("n_surrogates", self.n_surrogates),
-                    f" cannot tell a chance of {self.false_alarm}",
+                    f" is too small for a false alarm probability of {self.false_alarm}",
                 ),
                 f"Use at least {least}",
             )
@@ -353,7 +345,7 @@ class GraphChangePointDetector(BaseEstimator):
             )
 
     def _watch(self, features: PanelFeatures) -> None:
-        """Keep the features, and what was fixed with them under the names of GRULSIF."""
+        """Keep the features, with their parameters under the names of GRULSIF."""
         self.features_ = features
         self.bandwidth_ = features.features.bandwidth
         self.graph_penalty_, self.node_penalty_ = features.graph_penalty, features.node_penalty
@@ -361,40 +353,10 @@ class GraphChangePointDetector(BaseEstimator):
         self.n_components_ = len(features.second)
 
     def _smoother(self) -> Smoother:
-        # POOL has a ridge, but nothing runs along the edges.
+        # POOL has a ridge, but no coupling along the edges.
         coupling = 0.0 if isinstance(self.estimator, Pool) else self.features_.coupling
         return Smoother(self.graph_, self.features_.second + self.features_.ridge, coupling)
 
-    def _new_stream(self, calibration: Calibration) -> ChangeStream:
-        shape = (self.n_components_, len(self.nodes_))
-        return ChangeStream(calibration, self.window, self.step, self.false_alarm, shape)
-
-    def _append_time(self, time: Label | None) -> None:
-        if self.times_ is None:
-            if time is not None:
-                raise InputError(
-                    "the panel had no times, so steps are counted", "Call update without time"
-                )
-            return
-        if time is None:
-            raise InputError("the panel had times", "Pass the time of the update too")
-        label = plain_label(time, "time")
-        if not label > self.times_[-1]:  # type: ignore[operator]
-            raise InputError(
-                f"the time {label!r} is not after the last one, {self.times_[-1]!r}",
-                "Pass updates in the order of time",
-            )
-        self.times_.append(label)
-
     def _event(self, found: Found) -> ChangeEvent:
-        order = sorted(range(len(found.nodes)), key=lambda i: found.onsets[i])
-        return ChangeEvent(
-            time=self.label(found.step),
-            interval=(self.label(found.interval[0]), self.label(found.interval[1])),
-            nodes=tuple(self.nodes_[i] for i in found.nodes),
-            onsets={self.nodes_[found.nodes[i]]: self.label(found.onsets[i]) for i in order},
-            step=found.step,
-            statistic=found.statistic,
-            p_value=self._stream.calibration.p_value(found.statistic),
-            alarm=self.label(found.alarm),
-        )
+        p_value = self._stream.calibration.p_value(found.statistic)
+        return found.named(self.nodes_, self.label, p_value)

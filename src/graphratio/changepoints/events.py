@@ -1,8 +1,8 @@
-"""The result of change-point detection: one event per change."""
+"""The result of change-point detection: one event per change, in steps and in labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from graphratio._utils.typing import Label
@@ -15,15 +15,15 @@ class ChangeEvent:
     Attributes
     ----------
     time : label
-        When: the first time of the new state. A step counted from 0, or the value of the time
-        column where the panel has one.
+        The first time of the new state: a step counted from 0, or the value of the time column
+        if the panel has one.
     interval : (label, label)
         First and last time at which the change may have begun, with 95 % confidence if it is
-        abrupt (the likelihood-ratio interval of a change-point). It says nothing about nodes
-        that began earlier or later.
+        abrupt (the likelihood-ratio interval of a change-point). It does not cover nodes that
+        changed earlier or later than the rest.
     nodes : tuple of labels
-        The nodes that changed, in the order of the graph. Of those named, the expected share
-        of unchanged ones is at most the detector's `false_alarm`.
+        The nodes that changed, in the order of the graph. The expected share of unchanged
+        nodes among them is at most the detector's `false_alarm`.
     onsets : mapping of label to label
         When each of them changed, in the order of onset.
     step : int
@@ -33,7 +33,7 @@ class ChangeEvent:
     p_value : float
         Chance that a panel of the same length without change has such a value anywhere.
     alarm : label
-        The time at which the alarm was raised: the last one that had to be seen.
+        The time at which the alarm was raised, the last one seen by then.
 
     Examples
     --------
@@ -57,3 +57,42 @@ class ChangeEvent:
     statistic: float
     p_value: float
     alarm: Label
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change, in steps and positions.
+
+    Attributes
+    ----------
+    step : int
+    interval : (int, int)
+    nodes, onsets : tuple of int
+        Positions of the nodes that changed, and the step at which each did.
+    statistic : float
+    alarm : int
+        The last step seen when the alarm was raised.
+    """
+
+    step: int
+    interval: tuple[int, int]
+    nodes: tuple[int, ...]
+    onsets: tuple[int, ...]
+    statistic: float
+    alarm: int
+
+    def named(
+        self, nodes: tuple[Label, ...], label: Callable[[int], Label], p_value: float
+    ) -> ChangeEvent:
+        """The change with the labels of nodes and times."""
+        order = sorted(range(len(self.nodes)), key=lambda i: self.onsets[i])
+        return ChangeEvent(
+            time=label(self.step),
+            interval=(label(self.interval[0]), label(self.interval[1])),
+            nodes=tuple(nodes[i] for i in self.nodes),
+            onsets={nodes[self.nodes[i]]: label(self.onsets[i]) for i in order},
+            step=self.step,
+            statistic=self.statistic,
+            p_value=p_value,
+            alarm=label(self.alarm),
+        )

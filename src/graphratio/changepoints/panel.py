@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Panel:
     values : ndarray of shape (n_times, n_nodes, n_features)
         Nodes in the order of the graph.
     times : tuple of labels, length n_times, or None
-        Increasing; None where steps are just counted.
+        Increasing; None if steps are counted.
     feature_names : tuple of str
     backend : {"pandas", "polars"}
         Library in which tables come back.
@@ -55,21 +55,7 @@ def read_panel(
     features: Sequence[str] | str | None = None,
     missing: str = "error",
 ) -> tuple[Panel, Graph]:
-    """Check a panel and bring it into the order of the graph.
-
-    Parameters
-    ----------
-    panel : array of shape (n_times, n_nodes, n_features) or (n_times, n_nodes), or data frame
-        A frame is long: one row per node and time, in any order.
-    graph : Graph or None
-        None means no edges. An array has the nodes in the order of the graph; the rows of a
-        frame are matched by label.
-    node, time : str
-        Columns of a frame.
-    features : str or sequence of str, optional
-        Columns of a frame that were measured; default all other numeric ones.
-    missing : {"error", "drop"}
-        "drop" leaves out every time at which some node lacks a value, and warns.
+    """Check a panel and bring it into the order of the graph; input as in `fit` of the detector.
 
     Examples
     --------
@@ -180,7 +166,7 @@ def _ranked(times: list[Any], column: str) -> tuple[IntArray, tuple[Label, ...]]
 def _complete_times(
     values: FloatArray, graph: Graph, times: Sequence[Label], missing: str
 ) -> BoolArray:
-    """Which times have a value of every node; the others are an error or left out."""
+    """True at times with values of every node; the others are an error or left out."""
     lacking: BoolArray = np.asarray(~np.isfinite(values).all(axis=2))
     if np.isinf(values).any():
         step, position, _ = np.argwhere(np.isinf(values))[0]
@@ -207,13 +193,7 @@ def _complete_times(
 
 
 def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
-    """Check the observations of one time, shape (n_nodes, n_features).
-
-    Parameters
-    ----------
-    x : array of shape (n_nodes, n_features) or (n_nodes,), or mapping of label to values
-    nodes : tuple of labels
-    n_features : int
+    """Check the observations of one time, shape (n_nodes, n_features); input as in `update`.
 
     Examples
     --------
@@ -221,7 +201,12 @@ def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
     [[1.0], [2.0]]
     """
     if isinstance(x, Mapping):
-        x = _by_label(x, nodes)
+        lacking = [node for node in nodes if node not in x]
+        if lacking:
+            raise InputError(
+                f"x_t lacks the nodes {listing(lacking)}", "Give a value for every node"
+            )
+        x = [x[node] for node in nodes]
     values = as_numeric(x, "x_t")
     if values.ndim == 1 and n_features == 1:
         values = values[:, np.newaxis]
@@ -241,8 +226,20 @@ def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
     return values
 
 
-def _by_label(x: Mapping[Any, Any], nodes: Iterable[Label]) -> list[Any]:
-    lacking = [node for node in nodes if node not in x]
-    if lacking:
-        raise InputError(f"x_t lacks the nodes {listing(lacking)}", "Give a value for every node")
-    return [x[node] for node in nodes]
+def check_later(time: Any, times: Sequence[Label] | None) -> Label | None:
+    """Check the time of an update against those before; None if steps are counted."""
+    if times is None:
+        if time is not None:
+            raise InputError(
+                "the panel had no times, so steps are counted", "Call update without time"
+            )
+        return None
+    if time is None:
+        raise InputError("the panel had times", "Pass the time of the update too")
+    label = plain_label(time, "time")
+    if not label > times[-1]:  # type: ignore[operator]
+        raise InputError(
+            f"the time {label!r} is not after the last one, {times[-1]!r}",
+            "Pass updates in the order of time",
+        )
+    return label

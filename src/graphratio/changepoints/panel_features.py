@@ -1,4 +1,4 @@
-"""The label-free look: scales, dictionary, features and penalties, fixed before any comparison.
+"""Scales, dictionary, features and penalties of a panel, fixed before any comparison.
 
 Symbols
 -------
@@ -7,12 +7,12 @@ w           eigenvalues of the pooled covariance of the features, largest first,
 kappa       ridge of the problem, N * graph_penalty * node_penalty
 rho         coupling along edges, N * graph_penalty
 
-The first two windows are looked at without asking which observation came when. Features are
-principal directions of the kernel space there, so that the pooled second moment, the same at
-every node (the mean field), is diagonal. With windows of equal length the mixture of the two is
-the pool of both (alpha = 1/2) and the right-hand side of GRULSIF, shrunk towards 1, is half the
-difference of the two mean features. A constant is left out of the penalty, since a ratio has
-mean one; this is what centres the second moment.
+All of it comes from the first two windows, without the order of time. The features are principal
+directions of the kernel space, so the pooled second moment, the same at every node (the mean
+field), is diagonal. With windows of equal length the mixture of the two is the pool of both
+(alpha = 1/2), and the right-hand side of GRULSIF, shrunk towards 1, is half the difference of the
+two mean features. A constant is not penalised, since a ratio has mean one. Therefore the second
+moment is centred.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 
-# Shares of the total variance of the features: the ridge, and the pull along the edges of a
-# node of mean degree. Directions with less variance than the ridge hardly count: left out.
+# Ridge, and pull along the edges of a node of mean degree, as shares of the total variance of the
+# features. Directions with less variance than the ridge hardly matter and are left out.
 RIDGE_SHARE = 0.01
 COUPLING_SHARE = 0.1
 
@@ -51,7 +51,7 @@ class PanelFeatures:
     features : NystromMap
         With m principal directions.
     centre : ndarray of shape (m,)
-        Mean features in the look, which are taken off.
+        Mean features in the first two windows; they are subtracted.
     second : ndarray of shape (m,)
         The eigenvalues w.
     dictionary : ndarray of shape (n_atoms, n_features)
@@ -95,25 +95,27 @@ def look(
     max_directions: int,
     random_state: np.random.Generator,
 ) -> PanelFeatures:
-    """Fix everything that is fixed from the first observations, (n_times, n_nodes, n_features)."""
+    """Fix the features from the first observations, shape (n_times, n_nodes, n_features)."""
     given: dict[str, Any] = {} if estimator is None else estimator.get_params(deep=False)
     kernel = get_kernel(given.get("kernel", "gaussian"))
     shift, scale = _node_scales(values, standardize=standardize)
     scaled = (values - shift) / scale
-    # Alternating, so that neither half is the earlier one; all that follows pools the two.
+    # Alternating, so that neither half is earlier; the steps below pool the two.
     samples = NodeSamples.from_arrays(
         np.swapaxes(scaled[0::2], 0, 1), np.swapaxes(scaled[1::2], 0, 1)
     )
     sigma = median_bandwidths(samples, kernel)
-    bandwidth = _number(given, "bandwidth", float(np.median(sigma)))
+    bandwidth = _fixed(given, "bandwidth") or float(np.median(sigma))
     recipe = DictionaryRecipe() if estimator is None else DictionaryRecipe.of(estimator)
     recipe = replace(recipe, max_atoms=recipe.max_atoms or DEFAULT_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
-    penalties = _penalties(given, graph, Pool if isinstance(estimator, Pool) else GRULSIF)
+    lam, gam = _fixed(given, "graph_penalty"), _fixed(given, "node_penalty")
+    if isinstance(estimator, Pool) and gam is not None:
+        # POOL has no graph penalty: the factor is 1.
+        lam = 1.0
     features, centre, second, total = _principal(
         kernel, dictionary, bandwidth, samples.values, max_directions
     )
-    lam, gam = penalties
     coupling = COUPLING_SHARE * total / graph.mean_degree if graph.n_edges else total
     lam = coupling / graph.n_nodes if lam is None else lam
     gam = RIDGE_SHARE * total / (lam * graph.n_nodes) if gam is None else gam
@@ -121,7 +123,7 @@ def look(
 
 
 def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and spread of every feature of every node; a constant one has the spread of others."""
+    """Mean and spread of every feature at every node; constant ones get the spread of others."""
     if not check_flag(standardize, "standardize"):
         return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
     shift, spread = values.mean(axis=0), values.std(axis=0)
@@ -131,28 +133,17 @@ def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, 
     return shift, np.where(constant, usual, spread)
 
 
-def _number(given: dict[str, Any], name: str, default: float) -> float:
+def _fixed(given: dict[str, Any], name: str) -> float | None:
+    """A positive number that the estimator fixes, or None."""
     value = given.get(name)
     if value is None:
-        return default
+        return None
     if np.ndim(value):
         raise InputError(
             f"the estimator has several candidates for {name}: {value!r}",
             "Pass one number, or None for the rule of the detector",
         )
     return check_real(value, name, low=0)
-
-
-def _penalties(
-    given: dict[str, Any], graph: Graph, kind: type[GRULSIF] | type[Pool]
-) -> tuple[float | None, float | None]:
-    """Penalties that the estimator fixes; POOL has no graph penalty but the factor 1."""
-    gam = given.get("node_penalty")
-    if kind is Pool:
-        lam: float | None = 1.0 if gam is not None else None
-    else:
-        lam = None if given.get("graph_penalty") is None else _number(given, "graph_penalty", 1.0)
-    return lam, None if gam is None else _number(given, "node_penalty", 1.0)
 
 
 def _principal(

@@ -1,22 +1,22 @@
-"""What is scanned: how strongly the two windows differ, at every node and over the graph.
+"""The scan statistics: how strongly two windows differ, at every node and over the graph.
 
 Symbols
 -------
 delta       difference of the mean features, shape (m, n_scans, n_nodes)
 theta       the mean-field estimate, see `smoother`
 variance    of delta when nothing changes, from sums over blocks of time, shape (m, n_nodes)
-spread      by how much delta varies more than `variance` says, per direction, shape (m,)
+spread      standard deviation of delta relative to `variance`, per direction, shape (m,)
 
-Three curves are watched, since no one of them finds everything:
+Three curves are scanned, since each finds other changes:
 
 - the largest over nodes of delta_v' theta_v with the node by itself: one node changed;
 - the same with the graph: a neighbourhood changed;
-- the sum over nodes of the latter, which is twice the gain in GRULSIF's objective: much changed
-  a little. Where the modes of the graph are known it is written as a sum over modes, each
-  divided by its own variance instead of the average one: what all nodes share, such as weather
-  or the market, then does not drown what only a region does.
+- the sum over nodes of the latter, twice the gain in GRULSIF's objective: many nodes changed a
+  little. If the modes of the graph are known, it is a sum over modes, each divided by its own
+  variance instead of the average one. Fluctuations that all nodes share, such as weather or the
+  market, then do not hide a change of one region.
 
-Each is divided by what it is on average when nothing changes.
+Each curve is divided by its mean when nothing changes.
 """
 
 from __future__ import annotations
@@ -53,16 +53,10 @@ class GraphScan:
 
     @classmethod
     def of(cls, smoother: Smoother, sums: FloatArray, length: int, window: int) -> GraphScan:
-        """Find variances from sums over blocks, which no permutation of the blocks changes.
+        """Estimate variances from sums over blocks, which no permutation of the blocks changes.
 
-        Parameters
-        ----------
-        smoother : Smoother
-        sums : ndarray of shape (m, n_blocks, n_nodes)
-            Sums of centred features over blocks of time.
-        length : int
-            Steps per block.
-        window : int
+        `sums` has shape (m, n_blocks, n_nodes): sums of centred features over blocks of `length`
+        steps.
         """
         factor = 2 / (window * length * sums.shape[1])
         variance = factor * np.einsum("jbv,jbv->jv", sums, sums)
@@ -70,7 +64,7 @@ class GraphScan:
         graph_mean = factor * sum(
             np.einsum("bv,bv->v", part, smoother.apply(j, part)) for j, part in enumerate(sums)
         )
-        # A node that never varies has nothing to say.
+        # A node that never varies does not count.
         tiny = 1e-12 * max(float(own_mean.max()), np.finfo(np.float64).tiny)
         usual = float(np.median(graph_mean[own_mean > tiny])) if (own_mean > tiny).any() else 1.0
         graph_mean = np.where(own_mean > tiny, np.maximum(graph_mean, 1e-6 * usual), np.inf)
@@ -83,13 +77,13 @@ class GraphScan:
         return np.asarray(np.einsum("jtv,jtv->jt", delta, delta), dtype=np.float64)
 
     def strongest(self, energy: FloatArray) -> int:
-        """Position of the scan time at which the windows differ most, nodes by themselves."""
+        """Position of the scan time at which the windows differ most, without the graph."""
         return int(np.argmax((1 / self.smoother.diagonal) @ energy))
 
     def spread(self, energy: FloatArray, quiet: BoolArray) -> FloatArray:
-        """Root of the mean of delta^2 in units of `variance` over quiet scan times, (m,).
+        """Root of the mean of delta^2 relative to `variance`, shape (m,).
 
-        Over all where none is quiet.
+        Over the quiet scan times, or over all if none is quiet.
         """
         expected = self.variance.sum(axis=1)
         mean = (energy[:, quiet] if quiet.any() else energy).mean(axis=1)
@@ -122,9 +116,9 @@ class GraphScan:
     def witness(self, delta: FloatArray) -> FloatArray:
         """How far each node moved in the direction that the others predict, (n_scans, n_nodes).
 
-        The estimate of a node without its own contribution is a direction that knows nothing of
-        the node's noise; along it the difference has mean zero and variance one if the node did
-        not change, whatever the others did.
+        The direction is the estimate of the node without its own contribution, so it does not
+        depend on the node's noise. If the node did not change, the difference along it has mean
+        zero and variance one, whatever the others did.
         """
         along = np.zeros(delta.shape[1:])
         square = np.zeros(delta.shape[1:])
@@ -136,7 +130,7 @@ class GraphScan:
 
 
 def _mode_weights(smoother: Smoother, sums: FloatArray, factor: float) -> FloatArray | None:
-    """Weights of the modes: the mean-field ones, times average over actual variance."""
+    """Mean-field weights of the modes, times average variance over own variance."""
     if smoother.modes is None or smoother.shifted is None:
         return None
     variance = np.stack([factor * ((part @ smoother.modes) ** 2).sum(axis=0) for part in sums])

@@ -1,7 +1,7 @@
-"""Solving the mean-field problem: every direction is one shifted Laplacian.
+"""Solves the mean-field problem: every direction is one shifted Laplacian.
 
-theta_j = (w_j + kappa + rho Lap)^{-1} delta_j: small graphs by dense inverses, so that all times
-are one matrix product; large ones by sparse factorisations.
+theta_j = (w_j + kappa + rho Lap)^{-1} delta_j. Small graphs use dense inverses, so that all times
+are one matrix product; large graphs use sparse factorisations.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Smoother:
     Attributes
     ----------
     own : ndarray of shape (m, n_nodes)
-        Diagonals of the inverses: what a node contributes to its own estimate.
+        Diagonals of the inverses: the weight of a node in its own estimate.
     modes : ndarray of shape (n_nodes, n_modes) or None
-        Eigenvectors of the Laplacian, smoothest first, where they are known.
+        Eigenvectors of the Laplacian, smoothest first; None for large graphs or no coupling.
     shifted : ndarray of shape (m, n_modes) or None
-        The system in these modes, where it is diagonal.
+        The diagonal of the system in these modes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A running detector as a file, so that it can be resumed elsewhere."""
+"""A running detector in a file, so that it can be resumed elsewhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphratio.changepoints.calibration import Calibration, TailTable
+from graphratio.changepoints.events import Found
 from graphratio.changepoints.panel_features import PanelFeatures
 from graphratio.changepoints.scan import N_CURVES, GraphScan
-from graphratio.changepoints.stream import ChangeStream, Found, PeakTracker
+from graphratio.changepoints.stream import ChangeStream, PeakTracker
 from graphratio.changepoints.windows import KEPT_WINDOWS, scan_times
 from graphratio.data.graph import Graph
 from graphratio.estimators import GRULSIF, Pool
@@ -42,7 +43,9 @@ def write(path: str | Path, detector: GraphChangePointDetector) -> None:
     calibration = stream.calibration
     parts = {
         "parameters": parameters,
-        "estimator": {} if estimator is None else _estimator_parts(estimator),
+        "estimator": {}
+        if estimator is None
+        else {"kind": type(estimator).__name__, **lasting(estimator.get_params(deep=False))},
         "fitted": {name: getattr(detector, name) for name in _FITTED} | {"panel": detector.panel_},
         "features": {field.name: getattr(features, field.name) for field in fields(features)},
         "scan": {name: getattr(calibration.scan, name) for name in _SCAN},
@@ -62,11 +65,6 @@ def write(path: str | Path, detector: GraphChangePointDetector) -> None:
 def read(path: str | Path, kind: type[GraphChangePointDetector]) -> GraphChangePointDetector:
     """Build a detector from a file."""
     return DETECTOR.read(path, lambda _, document: _build(document, kind))
-
-
-def _estimator_parts(estimator: GRULSIF | Pool) -> dict[str, Any]:
-    given = lasting(estimator.get_params(deep=False))
-    return {"kind": type(estimator).__name__, **given}
 
 
 def _build(
@@ -97,9 +95,10 @@ def _stream(document: dict[str, Any], detector: GraphChangePointDetector) -> Cha
     for name in _TAILS:
         stored[name] = TailTable(**stored[name])
     calibration = Calibration(scan=GraphScan(smoother=smoother, **document["scan"]), **stored)
-    stream = detector._new_stream(calibration)
+    shape = (detector.n_components_, len(detector.nodes_))
+    stream = ChangeStream(calibration, detector.window, detector.step, detector.false_alarm, shape)
     for name in _WINDOWS:
-        # A copy, since sums and features are updated in place.
+        # A copy, since these arrays are updated in place.
         value = document["windows"][name]
         setattr(stream.windows, name, np.array(value) if name != "n_seen" else int(value))
     stream.tracker = PeakTracker(**document["tracker"])
@@ -110,7 +109,7 @@ def _stream(document: dict[str, Any], detector: GraphChangePointDetector) -> Cha
 
 
 def _check(detector: GraphChangePointDetector) -> None:
-    """Refuse what no fit can have left, rather than fail in a later call."""
+    """Refuse arrays that no fit can have written, instead of failing in a later call."""
     graph, stream = detector.graph_, detector._stream
     if not isinstance(graph, Graph):
         raise ValueError("graph_ is not a graph")

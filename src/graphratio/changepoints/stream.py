@@ -1,15 +1,24 @@
-"""The running detector: features in, changes out; the same for a whole panel and step by step."""
+"""The running detector: it takes in features and finds changes.
+
+The panel of a fit comes in at once and later observations step by step, with equal results. The
+thresholds need a panel that is cut at its changes, which are unknown at first: find changes, cut
+there, calibrate again.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
-from graphratio.changepoints.calibration import Calibration
+from graphratio.changepoints.calibration import Calibration, Calibrator
 from graphratio.changepoints.dating import date
+from graphratio.changepoints.events import Found
+from graphratio.changepoints.scan import GraphScan
+from graphratio.changepoints.smoother import Smoother
 from graphratio.changepoints.windows import (
     KEPT_WINDOWS,
     MovingWindows,
@@ -17,40 +26,15 @@ from graphratio.changepoints.windows import (
     window_differences,
 )
 
-
-@dataclass(frozen=True)
-class Found:
-    """A change, in steps and positions.
-
-    Attributes
-    ----------
-    step : int
-    interval : (int, int)
-    nodes, onsets : tuple of int
-        Positions of the nodes that changed, and the step at which each did.
-    statistic : float
-    alarm : int
-        The last step that had been seen when the alarm was raised.
-    """
-
-    step: int
-    interval: tuple[int, int]
-    nodes: tuple[int, ...]
-    onsets: tuple[int, ...]
-    statistic: float
-    alarm: int
+# Surrogates while the suspected changes are searched, and the most revisions of these.
+PILOT_SURROGATES = 39
+MOST_REVISIONS = 8
 
 
 class ChangeStream:
-    """Scans features as they come in.
+    """Scans features of shape (m, n_nodes) per step as they come in.
 
-    Parameters
-    ----------
-    calibration : Calibration
-    window, step : int
-    level : float
-        Expected share of unchanged nodes among those named in an event.
-    shape : (m, n_nodes)
+    `level` is the expected share of unchanged nodes among those of an event.
 
     Attributes
     ----------
@@ -59,8 +43,8 @@ class ChangeStream:
     settled : list of Found
         Changes whose peak is final.
     gain : ndarray of shape (m, n_nodes)
-        At most 1: nodes that vary more since they changed count as much less, so that what is
-        usual for them now raises no alarm.
+        At most 1: differences of nodes that vary more since they changed are scaled down, so
+        that their new variance raises no alarm.
     statistic : list of float
         The curve, one value per scan time, in units of the threshold.
     """
@@ -83,14 +67,14 @@ class ChangeStream:
         values = self._curve(delta)
         for i, t in enumerate(times):
             if self.tracker.observe(t, values[i]) == "peak":
-                # No more than had been seen at this time.
+                # Use only the features seen by this time.
                 self._settle(psi[:, : t + self.window], 0)
                 values[i + 1 :] = self._curve(delta[:, i + 1 :])
         self.statistic = values.tolist()
         self.windows.n_seen = max(psi.shape[1] - KEPT_WINDOWS * self.window, 0)
         for t in range(self.windows.n_seen, psi.shape[1]):
             self.windows.push(psi[:, t])
-        # The sums began in the middle; from here on they are those of the last windows.
+        # The sums lack the steps before these; sum the last windows again.
         self.windows.sum_again()
 
     def push(self, psi: FloatArray) -> Found | None:
@@ -101,13 +85,13 @@ class ChangeStream:
             return None
         value = float(self._curve(delta[:, np.newaxis])[0])
         self.statistic.append(value)
-        said = self.tracker.observe(t, value)
-        if said == "peak":
+        state = self.tracker.observe(t, value)
+        if state == "peak":
             self._settle(*self._kept())
-        return self.open() if said == "alarm" else None
+        return self.open() if state == "alarm" else None
 
     def open(self) -> Found | None:
-        """Return the change of an alarm that is not over yet, as far as it is known."""
+        """Return the change of an alarm that is not over yet, as known so far."""
         return None if self.tracker.peak is None else self._found(*self._kept())
 
     def changes(self) -> list[Found]:
@@ -116,7 +100,7 @@ class ChangeStream:
         return [*self.settled, *([] if last is None else [last])]
 
     def _kept(self) -> tuple[FloatArray, int]:
-        """Features that are kept, and the step of the first."""
+        """Features in the buffer, and the step of the first."""
         first = max(self.windows.n_seen - KEPT_WINDOWS * self.window, 0)
         return self.windows.stretch(first, self.windows.n_seen), first
 
@@ -153,13 +137,69 @@ class ChangeStream:
         )
 
 
+def calibrated_stream(
+    psi: FloatArray,
+    smoother: Smoother,
+    *,
+    window: int,
+    step: int,
+    block: int | None,
+    false_alarm: float,
+    n_surrogates: int,
+    random_state: np.random.Generator,
+    progress: bool,
+) -> ChangeStream:
+    """Calibrate on a panel cut at the changes found and at one more suspect, and scan it.
+
+    The first cut is the time at which the windows differ most. Further changes become cuts as
+    long as any are found; every cut lowers the threshold for the other changes.
+    """
+
+    def scanned(calibrator: Calibrator) -> ChangeStream:
+        shape = (psi.shape[0], psi.shape[2])
+        stream = ChangeStream(calibrator.result(false_alarm), window, step, false_alarm, shape)
+        stream.replay(psi)
+        return stream
+
+    pilot = min(n_surrogates, max(PILOT_SURROGATES, math.ceil(2 / false_alarm) - 1))
+    cuts = [_strongest(psi, smoother, window, step)]
+    for _ in range(MOST_REVISIONS):
+        calibrator = Calibrator(psi, cuts, smoother, window=window, step=step, block=block)
+        calibrator.draw(pilot, random_state)
+        stream = scanned(calibrator)
+        found = [one.step for one in stream.changes()]
+        revised = sorted({*found, *_next_best(stream, found, window)})
+        if len(revised) <= len(cuts):
+            break
+        cuts = revised
+    calibrator.draw(n_surrogates, random_state, progress=progress)
+    return scanned(calibrator)
+
+
+def _strongest(psi: FloatArray, smoother: Smoother, window: int, step: int) -> int:
+    """The time at which the windows differ most, all nodes together."""
+    delta = window_differences(psi, window, step)
+    scan = GraphScan.of(smoother, psi - psi.mean(axis=1, keepdims=True), 1, window)
+    return window + scan.strongest(scan.energy(delta)) * step
+
+
+def _next_best(stream: ChangeStream, found: list[int], window: int) -> list[int]:
+    """The highest peak of the scan away from the changes found, if there is room for one."""
+    times = scan_times(stream.windows.n_seen, window, stream.step)
+    values = np.array(stream.statistic)
+    for step in found:
+        values[np.abs(times - step) < window] = -np.inf
+    best = int(np.argmax(values))
+    return [int(times[best])] if np.isfinite(values[best]) else []
+
+
 @dataclass
 class PeakTracker:
-    """Finds where a curve exceeds 1, and the peaks, which are at least a window apart.
+    """Finds where a curve exceeds 1, and its peaks, which are at least a window apart.
 
-    A peak is final when a window has passed without a higher value. What a change leaves in
-    windows that still contain it is no second change: after a final peak nothing counts before
-    a window after the change.
+    A peak is final when a window has passed without a higher value. Windows that still contain
+    the change must not raise a second alarm: after a final peak, values count again from one
+    window after the change.
 
     Attributes
     ----------
@@ -167,7 +207,7 @@ class PeakTracker:
     blocked_until : int
         Times before this do not count.
     alarm, peak : int or None
-        Since when the curve has been too high, and where it was highest since; None when quiet.
+        Time at which the curve exceeded 1, and time of its highest value since; None when quiet.
     height : float
 
     Examples

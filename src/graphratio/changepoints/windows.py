@@ -1,4 +1,4 @@
-"""Moving windows: differences of mean features by adding what enters and dropping what leaves.
+"""Moving windows: differences of mean features, updated step by step.
 
 At scan time t the reference window is [t - window, t) and the target window [t, t + window).
 """
@@ -9,14 +9,14 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
 
-# What the online buffer keeps, in windows: an event is dated when a window has passed since the
-# peak of the scan, which itself lags behind by one, and looks back two windows before it; one
-# more for scans that are not made at every step.
+# Length of the online buffer, in windows. An event is dated one window after the peak of the scan,
+# which itself lags one window behind. Dating looks back two windows before the peak. One more
+# window allows for scans that skip steps.
 KEPT_WINDOWS = 5
 
 
 def scan_times(n_times: int, window: int, step: int) -> IntArray:
-    """Times at which two whole windows meet.
+    """Times with a whole window on either side.
 
     Examples
     --------
@@ -29,13 +29,7 @@ def scan_times(n_times: int, window: int, step: int) -> IntArray:
 def window_differences(psi: FloatArray, window: int, step: int) -> FloatArray:
     """Mean over the target minus mean over the reference window, at every scan time.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (m, n_times, n_nodes)
-
-    Returns
-    -------
-    delta : ndarray of shape (m, n_scans, n_nodes)
+    From shape (m, n_times, n_nodes) to (m, n_scans, n_nodes).
     """
     m, n_times, n_nodes = psi.shape
     sums = np.zeros((m, n_times + 1, n_nodes), dtype=psi.dtype)
@@ -59,7 +53,7 @@ class MovingWindows:
     Attributes
     ----------
     n_seen : int
-        How many steps have come in.
+        Number of steps seen.
     recent : ndarray of shape (m, 5 * window, n_nodes)
         A ring: step i is in column i modulo its length.
 
@@ -85,7 +79,7 @@ class MovingWindows:
         return self.n_seen - self.window
 
     def push(self, psi: FloatArray) -> FloatArray | None:
-        """Take in one step, (m, n_nodes); the difference, or None before two windows are full."""
+        """Take in one step, (m, n_nodes); return the difference once two windows are full."""
         w, now = self.window, self.n_seen
         if now >= w:
             middle = self._column(now - w)
@@ -97,19 +91,19 @@ class MovingWindows:
         self.target += psi
         self.n_seen += 1
         if self.n_seen % w == 0:
-            # Rounding of many additions and subtractions would pile up.
+            # Rounding errors would accumulate.
             self.sum_again()
         return (self.target - self.reference) / w if self.n_seen >= 2 * w else None
 
     def stretch(self, begin: int, end: int) -> FloatArray:
-        """Features of steps that are still kept, shape (m, end - begin, n_nodes)."""
+        """Features of steps in the buffer, shape (m, end - begin, n_nodes)."""
         return np.asarray(self.recent[:, np.arange(begin, end) % self.recent.shape[1]])
 
     def _column(self, step: int) -> FloatArray:
         return self.recent[:, step % self.recent.shape[1]]
 
     def sum_again(self) -> None:
-        """Sum both windows from the features that are kept."""
+        """Sum both windows from the buffer."""
         now, w = self.n_seen, self.window
         self.target = self.stretch(max(now - w, 0), now).sum(axis=1)
         self.reference = self.stretch(max(now - 2 * w, 0), max(now - w, 0)).sum(axis=1)

@@ -1,4 +1,4 @@
-"""How sure, and was the graph right: bounds, intervals, comparisons on held-out data."""
+"""Bounds and intervals for estimates, and comparisons of graphs on held-out data."""
 
 from graphratio.evaluation.bounds import DivergenceBounds, divergence_bounds
 from graphratio.evaluation.comparison import GraphComparison

@@ -1,14 +1,14 @@
-"""How sure: bounds and intervals for divergences from fits that have not seen the data.
+"""Confidence bounds and intervals for divergences, from fits on folds and held-out data.
 
 For any function f the divergence PE(f) = E_q f - 1/2 E_{p^alpha} f^2 - 1/2 is at most the true
-one, with equality for the true ratio. Evaluated on data that f was not fitted on its estimate is
-a mean of independent terms, whatever shrinkage did to f. So a lower confidence bound for PE(f)
-is one for the true divergence, and an interval for PE(f) is what it says.
+one, with equality for the true ratio. On held-out data its estimate is a mean of independent
+terms, however f was shrunk. So a lower confidence bound for PE(f) is also one for the true
+divergence. An interval for PE(f) covers PE(f), not the true divergence.
 
 Symbols
 -------
 estimate    mean of PE over the fits on folds, from held-out observations
-error       its standard error: spread of the terms, plus the variance from refitting
+error       standard error of the estimate: spread of the terms plus variance from refitting
 skewness    of the estimate
 """
 
@@ -21,24 +21,27 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.exceptions import listing
+from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
-from graphratio.evaluation.notebook_tables import bounds_html
 from graphratio.evaluation.recipe import Recipe, in_scale_of
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
 from graphratio.selection.nested import HeldOut
 
-# Share of the correction for skewness that is made at the upper end. The skewness is estimated:
-# with all of it intervals at nodes with heavy tails cover less than they say, with none more.
+# Share of the correction for skewness that is applied at the upper end. The skewness is estimated,
+# so at nodes with heavy tails the whole correction gives too low a coverage, and none too high.
 UPPER_SHARE = 0.5
 
-# What degrees of freedom are divided by at the lower end of intervals for all nodes at once, with
-# as many left at least.
+# At the lower end of intervals for all nodes at once the degrees of freedom are divided by this
+# number, and at least this many are kept.
 FAR_OUT = 3
+
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,15 +53,14 @@ class DivergenceBounds:
     nodes : tuple of labels
     true_divergence_lower_bound : ndarray of shape (n_nodes,)
         One-sided: the *true* Pearson divergence of the node is at least this, with the given
-        confidence. It can be negative, which says nothing, since no divergence is. NaN at nodes
-        with fewer than two observations in a sample.
+        confidence. A negative bound says nothing, since divergences are not negative. NaN at
+        nodes with fewer than two observations in a sample.
     fitted_divergence : ndarray of shape (n_nodes,)
-        The divergence that the fitted ratio attains on data it has not seen, averaged over the
-        fits on folds. At most the true divergence, up to noise, and below it by as much as the
-        fit falls short.
+        The divergence of the fitted ratio on held-out data, averaged over the fits on folds. Up
+        to noise it is at most the true divergence; the gap is the error of the fit.
     fitted_divergence_interval : ndarray of shape (n_nodes, 2)
         Two-sided interval for the *divergence of the fitted ratio*, averaged over the fits on
-        folds; not for the true divergence, which shrinkage keeps it below.
+        folds. It does not cover the true divergence, which is larger where the fit is shrunk.
     confidence : float
     simultaneous : bool
         Whether the confidence is for all nodes at once.
@@ -118,14 +120,35 @@ class DivergenceBounds:
             ax=ax,
         )
 
+    @property
+    def _scope(self) -> str:
+        return "all nodes at once" if self.simultaneous else "each node by itself"
+
     def __repr__(self) -> str:
-        scope = "all nodes at once" if self.simultaneous else "each node by itself"
-        head = f"DivergenceBounds, {self.confidence:.0%} confidence for {scope}"
+        head = f"DivergenceBounds, {self.confidence:.0%} confidence for {self._scope}"
         return f"{head}\n  {self.outcome}"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
-        return bounds_html(self)
+        """Table for notebooks: the nodes with the highest bounds."""
+        lower = self.true_divergence_lower_bound
+        facts = [
+            ("outcome", self.outcome),
+            ("confidence", f"{self.confidence:.0%}, {self._scope}"),
+            ("bound", "of the true divergence, from below"),
+            ("interval", "of the divergence of the fitted ratio, which is at most the true one"),
+        ]
+        order = np.argsort(-np.nan_to_num(lower, nan=-np.inf), kind="stable")[:_SHOWN]
+        body = [
+            (
+                str(self.nodes[v]),
+                f"{lower[v]:.3g}",
+                f"{self.fitted_divergence[v]:.3g}",
+                "{:.3g} to {:.3g}".format(*self.fitted_divergence_interval[v]),
+            )
+            for v in order
+        ]
+        head = ("nodes with the highest bounds", "lower bound", "fitted divergence", "interval")
+        return titled("divergence bounds", facts_table(facts), rows_table(head, body))
 
 
 def divergence_bounds(
@@ -142,24 +165,24 @@ def divergence_bounds(
 ) -> DivergenceBounds:
     """Lower bounds for true divergences, and intervals for those of the fitted ratios.
 
-    The model is fitted again on folds, with its hyperparameters chosen inside the training
-    folds where they are not fixed, and evaluated on the observations left out. Observations of
-    a node are assumed independent of each other.
+    The model is fitted again on folds and evaluated on the held-out observations. Hyperparameters
+    that are not fixed are chosen inside the training folds. The bounds assume that the
+    observations of a node are independent of each other.
 
     Parameters
     ----------
     model : GRULSIF or Pool
-        Fitted or not; its parameters say how to fit, and a fitted one gives its dictionary.
+        Fitted or not. Its parameters are used, and the dictionary of a fitted one.
     samples : NodeSamples or (reference, target)
     graph : Graph, optional
-        Default: that of the fitted model, or no edges.
+        Default: the graph of the fitted model, or no edges.
     confidence : float in (0, 1), default 0.9
     simultaneous : bool, default False
-        Make it hold for all nodes at once (Bonferroni).
+        Make the confidence hold for all nodes at once (Bonferroni).
     n_folds : int, default 5
-        The data are split into so many folds, 3 at the least.
+        Number of folds, at least 3.
     n_repeats : int, default 1
-        And so many times.
+        How often the data are split.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -197,7 +220,7 @@ def fits_with_noise(
     *,
     progress: bool = False,
 ) -> tuple[HeldOut, RefitNoise | None]:
-    """Fit on folds; ratios at observations left out, and the variance that refitting adds."""
+    """Fit on folds; return held-out ratios, and the variance that refitting adds."""
     contender = recipe.coupled(graph)
     look = NoiseCollector(contender.fit.graph, float(recipe.template.alpha))
     found = recipe.run(
@@ -214,7 +237,7 @@ def bounds_from(
     *,
     simultaneous: bool,
 ) -> DivergenceBounds:
-    """Bounds and intervals from ratios at observations left out."""
+    """Bounds and intervals from held-out ratios."""
     data = recipe.samples
     alpha = float(recipe.template.alpha)
     means = NodeMeans.of(-loss_terms(found.ratios, data.is_target, alpha), data.sizes)
@@ -229,8 +252,8 @@ def bounds_from(
     below = _lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
     above = _upper_quantile(means.freedom, skewness, one_sided / 2) - lighter
     if simultaneous:
-        # What shortens an interval was measured for single nodes, not this far out, where the
-        # lower tail is heavier than Student's.
+        # The corrections that shorten an interval were measured for single nodes. This far out
+        # the lower tail is heavier than Student's.
         heavier = np.maximum(means.freedom / FAR_OUT, np.minimum(means.freedom, FAR_OUT))
         below = _lower_quantile(heavier, skewness, one_sided / 2)
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
@@ -250,19 +273,19 @@ def bounds_from(
 
 
 def _lower_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
-    """Errors from the estimate down to the lower end, for a mean with skewness.
+    """Distance from the estimate down to the lower end, in standard errors.
 
-    Never below the plain quantile: skewness to the other side is not made use of.
+    Never below the plain quantile: skewness to the other side is not used.
     """
     plain = np.asarray(stats.t.ppf(1 - tail, freedom))
     return np.asarray(np.maximum(plain, _hall_inverse(plain, skewness)))
 
 
 def _upper_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
-    """Errors from the estimate up to the upper end.
+    """Distance from the estimate up to the upper end, in standard errors.
 
-    A sample that has the few large terms has a low mean and a large spread, so the plain
-    quantile reaches too far up. Of what the transform takes off a part is taken.
+    A sample with the few large terms has a low mean and a large spread, so the plain quantile
+    reaches too far up. A share of the correction by the transform is applied.
     """
     plain = np.asarray(stats.t.ppf(1 - tail, freedom))
     less = np.minimum(plain, -_hall_inverse(-plain, skewness))
@@ -272,10 +295,9 @@ def _upper_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> F
 def _hall_inverse(quantile: FloatArray, skewness: FloatArray) -> FloatArray:
     """Quantile of a Student statistic of a mean with skewness, after Hall's transform.
 
-    g(t) = t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric for skewness a; its inverse
-    at a quantile of Student's law is returned. Where few large terms decide, a sample that
-    happens to lack them has both too large a mean and too small a spread, and this corrects
-    for it.
+    g(t) = t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric for skewness a. Returns its
+    inverse at a quantile of Student's law. This corrects for samples that happen to lack the few
+    large terms, and then have both too large a mean and too small a spread.
     """
     # Towards a large negative skewness the transform loses its inverse.
     a = np.clip(skewness, -1.0, -1e-8)

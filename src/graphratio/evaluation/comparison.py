@@ -1,4 +1,4 @@
-"""The outcome of comparing graphs: losses, gains, a verdict in words, a table, a picture."""
+"""The outcome of comparing graphs: losses, gains, a verdict, tables, a plot."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.node_means import NodeMeans
-from graphratio.evaluation.notebook_tables import comparison_html
-from graphratio.evaluation.paired import Difference, Judgement, node_gains
-from graphratio.evaluation.verdict import ALONE, LEARNED, in_words
+from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
+from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
 
-# What a graph, or the neighbours of a node, did to the held-out loss.
+# The effect of a graph, or of the neighbours of a node, on the held-out loss.
 Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 
@@ -41,7 +39,7 @@ class Losses:
 
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
-        """From the terms of all observations."""
+        """Average the terms of all observations."""
         sizes = samples.sizes
         return cls(terms, NodeMeans.of(terms, sizes), sizes)
 
@@ -59,15 +57,15 @@ class GraphComparison:
     ----------
     nodes : tuple of labels
     losses : dict of name to Losses
-        Of every fit, on observations left out; the fits without a graph are named "each node
+        Of every fit, on held-out observations; the fits without a graph are named "each node
         alone" and "all nodes as one".
     unseen : dict of name to Losses
-        Of graphs, on nodes left out as a whole; empty with fewer than two graphs.
+        Of graphs, on held-out nodes; empty with fewer than two graphs.
     confidence : float
     graphs : tuple of str
         Names of the candidates that have edges.
     learned_graph : Graph or None
-        The offer, if one was learned: from all data, ready for `fit`.
+        The graph learned from all data, if one was asked for, ready for `fit`.
     without_graph : str or None
         Name of the candidate without edges, if there is one: the fit "each node alone".
 
@@ -92,17 +90,17 @@ class GraphComparison:
 
     @cached_property
     def ranking(self) -> list[str]:
-        """Graphs from best to worst, by nodes left out, or by observations for want of those."""
+        """Graphs from best to worst, by held-out nodes, or else by held-out observations."""
         by = self.unseen or self.losses
         names = self.graphs or ((LEARNED,) if LEARNED in self.losses else ())
         return sorted(names, key=lambda name: by[name].mean)
 
     @cached_property
     def best(self) -> str | None:
-        """The graph that is better than every other, or None if there is no clear difference.
+        """The graph that is clearly better than every other, or None.
 
-        If it is clearly worse than each node alone, the name of the candidate without edges, or
-        None if there is none.
+        If the best-ranked graph is clearly worse than each node alone: the candidate without
+        edges, or None if there is none.
         """
         if not self.ranking:
             return None
@@ -121,7 +119,7 @@ class GraphComparison:
 
     @property
     def effect(self) -> Effect:
-        """What the best-ranked graph did against each node alone."""
+        """Effect of the best-ranked graph, compared with each node alone."""
         if not self.ranking:
             return "not assessed"
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
@@ -134,7 +132,7 @@ class GraphComparison:
     def between(self, first: str, second: str) -> Difference:
         """Difference of the losses of two fits; negative if the first is better.
 
-        Two graphs are compared on nodes left out, anything else on observations left out.
+        Two graphs are compared on held-out nodes, all other fits on held-out observations.
         """
         both = first in self.unseen and second in self.unseen
         table = self.unseen if both else self.losses
@@ -151,23 +149,23 @@ class GraphComparison:
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
-        """How much lower the loss of each node is with the best-ranked graph than alone.
+        """Gains of the best-ranked graph over each node alone, and half widths of intervals.
 
-        And half the width of its interval; both of shape (n_nodes,).
+        The gain of a node is how much lower its loss is; both of shape (n_nodes,).
         """
-        gain, error, freedom = node_gains(
-            self.losses[ALONE].terms, self.losses[self.ranking[0]].terms, self.losses[ALONE].sizes
-        )
-        return gain, stats.t.ppf(1 - self._level / 2, freedom) * error
+        alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
+        return self._interval(NodeMeans.of(alone.terms - best.terms, alone.sizes))
 
     def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Held-out loss of one fit at every node, and half the width of its interval."""
-        means = self.losses[name].means
+        return self._interval(self.losses[name].means)
+
+    def _interval(self, means: NodeMeans) -> tuple[FloatArray, FloatArray]:
         return means.mean, stats.t.ppf(1 - self._level / 2, means.freedom) * means.error
 
     @property
     def neighbors(self) -> list[Effect]:
-        """What neighbours did at every node: "helped", "hurt", "unclear" or "not assessed"."""
+        """Effect of the neighbours at every node."""
         if not self.ranking:
             return ["not assessed"] * len(self.nodes)
         gain, half = self.gains
@@ -192,7 +190,7 @@ class GraphComparison:
         return in_words(self)
 
     def summary(self) -> Any:
-        """One row per fit: mean loss, its difference to each node alone, and their errors."""
+        """One row per fit: mean loss, its difference to each node alone with half width."""
         rows: dict[str, list[Any]] = {
             "fit": [],
             "loss": [],
@@ -211,11 +209,11 @@ class GraphComparison:
         return frames.make_frame(rows, self.backend)
 
     def to_frame(self) -> Any:
-        """One row per node: losses with intervals, the gain over each node alone, and what it is.
+        """One row per node: losses and gains with intervals, and the effect of the neighbours.
 
-        For every fit the columns loss and half width of its interval; `gain`, `gain_low` and
-        `gain_high` of the best-ranked graph, and `neighbors`, one of "helped", "hurt", "unclear",
-        or "not assessed" at nodes with fewer than two observations in a sample.
+        For every fit its loss and the half width of the interval. For the best-ranked graph
+        `gain`, `gain_low`, `gain_high`, and `neighbors`: "helped", "hurt", "unclear", or "not
+        assessed" at nodes with fewer than two observations in a sample.
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:
@@ -244,5 +242,5 @@ class GraphComparison:
         return "\n".join([*lines, f"  {self.verdict}"])
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Table for notebooks."""
         return comparison_html(self)

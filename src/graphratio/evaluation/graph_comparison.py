@@ -1,11 +1,10 @@
-"""Did the graph help, and which of several fits best: held-out losses side by side.
+"""Did the graph help, and which of several graphs fits best: held-out losses compared.
 
-Two questions, two measures. *Does it pay to couple the nodes?* Observations are left out, and
-every node is predicted from the rest of its own and, through the graph, its neighbours' data;
-compared with fits of every node by itself and of all nodes as one. *Which graph tells who is
-alike?* Whole nodes are left out and predicted from their neighbours alone: here nothing but the
-graph counts, so that graphs can be told apart that serve almost equally well beside a node's
-own data.
+Two questions need two measures. *Does it help to couple the nodes?* Single observations are held
+out and predicted from the rest of the node's data and, through the graph, from its neighbours'.
+The rivals are fits of every node by itself and of all nodes as one. *Which graph joins similar
+nodes?* Whole nodes are held out and predicted from their neighbours alone. Only the graph counts
+here, so this separates graphs that are almost equally good next to a node's own data.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def compare_graphs(
     random_state: RandomState = None,
     progress: bool = False,
 ) -> GraphComparison:
-    """Compare graphs, and fits without one, by their losses on data left out.
+    """Compare graphs, and fits without one, by their losses on held-out data.
 
     Parameters
     ----------
@@ -57,18 +56,18 @@ def compare_graphs(
     graphs : mapping of name to Graph or None, a Graph, or None
         None stands for no graph. All graphs have the same nodes.
     model : GRULSIF, optional
-        Says how to fit: alpha, kernel, candidates, ... Default `GRULSIF(prior_ratio=1)`. Its
-        hyperparameters are chosen inside the training folds where they are not fixed. Each node
-        alone and all nodes as one always choose their own penalty.
+        Gives alpha, kernel, candidates, ... Default `GRULSIF(prior_ratio=1)`. Hyperparameters
+        that are not fixed are chosen inside the training folds. Each node alone and all nodes
+        as one always choose their own penalty.
     confidence : float in (0, 1), default 0.95
         Of the verdict and of the intervals.
     n_folds : int, default 5
-        The data are split into so many folds, 3 at the least.
+        Number of folds, at least 3.
     n_repeats : int, optional
-        And so many times. Default 2, or 1 beyond 1,000 nodes.
+        How often the data are split. Default 2, or 1 beyond 1,000 nodes.
     learn : bool, optional
-        Also try a graph learned from the data, inside the training folds. Default: only if
-        there is no graph to compare.
+        Also learn a graph from the data, inside the training folds. Default: only if there is
+        no graph to compare.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -98,7 +97,7 @@ def compare_graphs(
     read = in_scale_of(template, samples)
     if read.n_nodes < 2:
         raise InputError(
-            "there is only one node, and graphs are compared by what neighbours tell each other",
+            "there is only one node, and graphs need several to be compared",
             "Pass samples of several nodes",
         )
     named = _named(graphs, read)
@@ -132,7 +131,7 @@ def compare_graphs(
 
 
 def node_losses(recipe: Recipe, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
-    """Losses of all nodes from ratios at observations left out."""
+    """Losses of all nodes from held-out ratios."""
     data, alpha = recipe.samples, float(recipe.template.alpha)
     return {
         name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
@@ -176,8 +175,8 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
         for name, g in graphs.items():
             if g is not None and g.nodes != first.nodes:
                 raise InputError(
-                    f"the nodes of graph {str(name)!r} come in another order than those of the "
-                    "first, and the samples do not say whose they are",
+                    f"graph {str(name)!r} has its nodes in another order than the first, and the "
+                    "samples have no labels",
                     "Pass NodeSamples.from_arrays(..., nodes=[...]) with the label of each sample",
                 )
     return named
@@ -201,7 +200,7 @@ def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
 
 
 def _learned(recipe: Recipe) -> Contender[LearnedFit]:
-    # The graph changes with the bandwidth only a little: one in the middle serves.
+    # The graph hardly depends on the bandwidth: use one in the middle.
     width = recipe.bandwidths[len(recipe.bandwidths) // 2 :][:1]
     penalties = np.array(GRAPH_PENALTIES) / LEARNED_NEIGHBORS
     candidates = Candidates(width, penalties, recipe.node_penalties)
@@ -209,7 +208,7 @@ def _learned(recipe: Recipe) -> Contender[LearnedFit]:
 
 
 def _learn_now(recipe: Recipe, bandwidth: float) -> Graph:
-    """The graph that all data together give."""
+    """Learn the graph from all data."""
     everything = np.zeros(recipe.samples.n_observations, dtype=np.intp)
     _, data = recipe.split(everything, 1).at(bandwidth)
     return learned_graph(data.without(), recipe.samples.nodes, LEARNED_NEIGHBORS)

@@ -1,4 +1,4 @@
-"""A graph learned from the data: every node is joined to those that change most like it."""
+"""A graph learned from the data: every node is joined to the nodes with the nearest ratios."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.selection.fold_fits import Coupling
 from graphratio.solvers import solve_nodes
 
-# Ridge of the fits that nodes are compared by, relative to a second moment of features.
+# Ridge of the fits by which nodes are compared, relative to a second moment of features.
 RIDGE = 0.1
-# Noise decides which of many directions differ; the leading ones tell kinds of change apart.
+# Only the leading directions separate kinds of change; the others hold noise.
 COMPARED_DIRECTIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedFit:
-    """Learn the graph from the training data themselves, then fit the nodes together on it.
+    """Learn the graph from the training data, then fit the nodes together on it.
 
     Attributes
     ----------
@@ -44,13 +44,7 @@ def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) 
     """Join nodes whose ratios, each fitted by itself, are nearest to each other.
 
     The distance of two ratios is that of their values on the data of all nodes, in the
-    directions in which the ratios differ most. Nodes without both samples stay without edges.
-
-    Parameters
-    ----------
-    moments : Moments
-    nodes : tuple of labels
-    n_neighbors : int
+    directions in which the ratios differ most. Nodes without both samples get no edges.
     """
     n_nodes = len(nodes)
     lonely = Graph.empty(1).laplacian

@@ -1,15 +1,15 @@
-"""How sure: intervals for the estimated ratio of a node at given points.
+"""Confidence intervals for the expected ratio estimate of a node at given points.
 
 To first order the estimate differs from its expectation by a mean of independent terms, one for
 each observation of every node it borrows from. Their variance is that of the estimate (the
-sandwich form). What shrinkage does to the expectation is no part of it: the interval is for the
-expectation of the estimate, not for the true ratio.
+sandwich form). It leaves out the bias from shrinkage: the interval covers the expectation of the
+estimate, not the true ratio.
 
 Symbols
 -------
 S           system matrix of the fit
 psi(x)      features of the point x
-w           solution of S w = e_v psi(x): the weight of a change of the moments of every node
+w           solution of S w = e_v psi(x): how the estimate reacts to the moments of every node
 s_i         score of observation i: psi (1 - alpha f) / n' for a target, (alpha - 1) f psi / n
             for a reference observation, divided by the number of nodes
 """
@@ -23,23 +23,25 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.exceptions import InputError
+from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import as_points
 from graphratio.estimators import GRULSIF, Pool
-from graphratio.evaluation.notebook_tables import band_html
 from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_many
 
 SOLVE_TOLERANCE = 1e-5
 SOLVE_ITERATIONS = 1000
-# Observations whose weights are looked up at once.
+# Observations processed at once.
 BLOCK_ROWS = 1024
-# Draws of the largest deviation along a line.
+# Draws of the largest deviation over the points.
 SIMULATIONS = 4000
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +57,8 @@ class ExpectedRatioInterval:
     points : ndarray of shape (n_points, n_features)
         In the units of the samples the model was given.
     ratio : ndarray of shape (n_points,)
-        The estimate, not clipped to [0, 1 / alpha], and neither are the intervals: shrinkage
-        can take the expectation of an estimate out of that range.
+        The estimate. Neither it nor the intervals are clipped to [0, 1 / alpha]: shrinkage can
+        move the expectation of an estimate out of that range.
     expected_ratio_low, expected_ratio_high : ndarray of shape (n_points,)
     standard_error : ndarray of shape (n_points,)
     confidence : float
@@ -102,18 +104,37 @@ class ExpectedRatioInterval:
         ends = (self.expected_ratio_low, self.expected_ratio_high)
         return plot_band(self.points, self.feature_names, self.ratio, *ends, ax=ax)
 
+    @property
+    def _scope(self) -> str:
+        return "all points at once" if self.simultaneous else "each point by itself"
+
     def __repr__(self) -> str:
-        scope = "all points at once" if self.simultaneous else "each point by itself"
         wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
         return (
             f"ExpectedRatioInterval at node {self.node!r}, {self.confidence:.0%} confidence for "
-            f"{scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
+            f"{self._scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
             f"{self.ratio.max():.3g}, typically ± {wide:.2g}"
         )
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
-        return band_html(self)
+        """Table for notebooks: some of the points."""
+        facts = [
+            ("covers", "the expectation of the estimated ratio, not the true ratio"),
+            ("confidence", f"{self.confidence:.0%}, {self._scope}"),
+        ]
+        count = len(self.points)
+        shown = np.unique(np.linspace(0, count - 1, min(count, _SHOWN)).round().astype(int))
+        body = [
+            (
+                ", ".join(f"{value:.3g}" for value in self.points[i]),
+                f"{self.ratio[i]:.3g}",
+                f"{self.expected_ratio_low[i]:.3g} to {self.expected_ratio_high[i]:.3g}",
+            )
+            for i in shown
+        ]
+        head = (", ".join(self.feature_names), "ratio", "interval")
+        title = f"expected ratio at node {self.node}, {count} points"
+        return titled(title, facts_table(facts), rows_table(head, body))
 
 
 def expected_ratio_interval(
@@ -128,21 +149,20 @@ def expected_ratio_interval(
 ) -> ExpectedRatioInterval:
     """Intervals for the expectation of the estimated ratio of a node at points, say along a line.
 
-    The expectation is over repetitions of the data with the hyperparameters and the dictionary
-    as they are. It differs from the true ratio by what shrinkage does: where the penalties are
-    strong the interval is narrow, and beside the truth. For a statement on the truth see
-    `divergence_bounds`.
+    The expectation is over repetitions of the data, with fixed hyperparameters and dictionary.
+    Shrinkage moves it away from the true ratio: with strong penalties the interval is narrow and
+    misses the truth. For a statement about the truth use `divergence_bounds`.
 
     Parameters
     ----------
     model : fitted GRULSIF or Pool
     samples : NodeSamples or (reference, target)
-        What the model was fitted on.
+        The samples that the model was fitted on.
     x : array of shape (n_points, n_features), or 1-D for one feature
     node : label
     confidence : float in (0, 1), default 0.9
     simultaneous : bool, default False
-        Make it hold for all points at once.
+        Make the confidence hold for all points at once.
     random_state : int, numpy Generator, RandomState or None
         For the simulation behind `simultaneous`.
 
@@ -183,7 +203,7 @@ def expected_ratio_interval(
     if simultaneous:
         rng = as_generator(random_state)
         joint = _largest(terms, error, confidence, rng)
-        # As far out in Student's law as the joint quantile is in the normal one.
+        # The quantile of Student's law with the same tail as the joint normal quantile.
         quantile = stats.t.isf(stats.norm.sf(joint), freedom)
     ratio = model.predict(points, node=node, clip=False)
     low, high = ratio - quantile * error, ratio + quantile * error
@@ -215,14 +235,7 @@ def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
 
 
 class Sandwich:
-    """Variance of the estimates of a fitted model, from the data it was fitted on.
-
-    Parameters
-    ----------
-    model : fitted GRULSIF or Pool
-    data : NodeSamples
-        In the model's order and scale.
-    """
+    """Variance of the estimates of a fitted model, from its data in its order and scale."""
 
     def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
         self.psi = model.features_(data.values)
@@ -243,20 +256,10 @@ class Sandwich:
         self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
 
     def terms(self, at: FloatArray, position: int) -> FloatArray:
-        """What every observation adds to the estimate at points, centred.
+        """Centred contributions of the observations to the estimate, (n_observations, n_points).
 
-        The sum of their squares is the variance of the estimate.
-
-        Parameters
-        ----------
-        at : ndarray of shape (n_points, m)
-            Features of the points.
-        position : int
-            Of the node.
-
-        Returns
-        -------
-        terms : ndarray of shape (n_observations, n_points)
+        The sum of their squares is the variance of the estimate at a point. `at` holds the
+        features of the points, `position` is that of the node.
         """
         weights = self._weights(at, position)
         terms = np.empty((len(self.psi), len(at)))
@@ -266,10 +269,10 @@ class Sandwich:
         terms *= self.slope[:, np.newaxis]
         count = np.maximum(self.sizes, 1)
         means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
-        # A single observation says nothing about its spread: its term counts as it is.
+        # A single observation has no spread: its term is not centred.
         means[self.sizes == 1] = 0.0
         terms -= np.repeat(means, self.sizes, axis=0)
-        # Each sample's variance with one degree of freedom taken off.
+        # Divide by n - 1 instead of n in the variance of each sample.
         correction = np.repeat(count / np.maximum(count - 1, 1), self.sizes)
         terms *= np.sqrt(correction)[:, np.newaxis]
         return terms
@@ -286,7 +289,7 @@ class Sandwich:
         return np.asarray(np.divide(total, doubt, out=np.full_like(total, 1e6), where=doubt > 0))
 
     def _weights(self, at: FloatArray, position: int) -> FloatArray:
-        """Solutions w of all points, shape (n_nodes, n_points, m)."""
+        """Solve for w at all points, shape (n_nodes, n_points, m)."""
         n_nodes, _, m = self.objective.shape
         columns = np.zeros((n_nodes, len(at), m))
         # The solver works on the system times the number of nodes.

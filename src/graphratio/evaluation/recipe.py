@@ -1,4 +1,4 @@
-"""From an estimator to fits on folds: its dictionary, its candidates, its rivals."""
+"""Fits on folds with the parameters of an estimator: dictionary, candidates, rivals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds,
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What all fits on folds of an estimator have in common.
+    """Data, kernel, dictionary and bandwidths that all fits on folds share.
 
     Attributes
     ----------
     samples : NodeSamples
         In the order of the graphs.
     template : GRULSIF or Pool
-        Its parameters say what is tried.
+        Gives alpha, prior ratio and penalties.
     kernel : Kernel
     dictionary : ndarray of shape (n_atoms, n_features)
     bandwidths : ndarray of shape (n_bandwidths,)
@@ -81,7 +81,7 @@ class Recipe:
         )
 
     def coupled(self, graph: Graph) -> Contender[Coupling]:
-        """What the template fits: neighbours in a graph together, with Pool none."""
+        """The fit of the template: neighbours in a graph together; Pool uses no edges."""
         if isinstance(self.template, Pool):
             graph = Graph.empty(self.samples.nodes)
         penalties = positive_candidates(
@@ -93,7 +93,7 @@ class Recipe:
         return Contender(Coupling(graph), candidates)
 
     def alone(self) -> Contender[Coupling]:
-        """Every node by itself, with penalties chosen for that whatever the template's are."""
+        """Every node by itself, with its own candidates instead of the template's penalties."""
         return Contender(Coupling(Graph.empty(self.samples.nodes)), self._without_graph())
 
     def shared(self) -> Contender[SharedFit]:
@@ -127,7 +127,7 @@ class Recipe:
         look: Callable[[FoldFit], None] | None = None,
         progress: bool = False,
     ) -> dict[str, HeldOut]:
-        """Fit on folds; with `by_node` whole nodes are left out, the rest as `held_out_ratios`."""
+        """Fit on folds; `by_node` holds out whole nodes, other options as `held_out_ratios`."""
         data = self.samples
         if data.sizes.min(axis=1).max() < n_folds:
             raise InputError(
@@ -144,7 +144,6 @@ class Recipe:
 
 
 def in_scale_of(template: Any, samples: Any) -> NodeSamples:
-    """Read samples, in the scale of a fitted model, or as they are for one not fitted yet."""
+    """Read samples, and scale them as a fitted model does."""
     read = as_samples(samples)
-    fitted = hasattr(template, "coef_")
-    return read.scaled(template.scaling_) if fitted else read
+    return read.scaled(template.scaling_) if hasattr(template, "coef_") else read

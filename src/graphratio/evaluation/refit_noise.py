@@ -1,24 +1,24 @@
-"""The part of the noise of cross-fitted losses that the held-out terms do not show.
+"""The variance of cross-fitted losses that the spread of the held-out terms does not show.
 
-The held-out loss of a node averages phi(f_k, z_i) over its observations z_i, f_k being fitted
+The held-out loss of a node averages phi(f_k, z_i) over its observations z_i, where f_k is fitted
 without the fold of z_i. Given the fits the terms are independent, and their spread gives the
-standard error. But an observation also enters the fits of all other folds: to first order the
-mean contains sum_ij s_i' G s_j with each pair of observations of different folds twice, once
-with i held out and once with j. The spread of the terms counts every pair once, so that the
-true variance exceeds it by the sum of squares of (s_i' G s_j) over such pairs, which is
+standard error. But an observation also enters the fits of all other folds. To first order the
+mean contains sum_ij s_i' G s_j with each pair of observations of different folds twice: once
+with i held out and once with j. The spread of the terms counts every pair once, so the true
+variance exceeds it by the sum of squares of (s_i' G s_j) over such pairs, which is
 
     sum_k trace(G C_k G C_-k).
 
-It matters where a node's own noise is most of what its ratio shows: at unchanged nodes. There
-the mean is a quadratic form of noise. If this has few directions, a large value comes with a
-large spread of the terms, so that their quotient has lighter tails than the normal law.
+This matters at unchanged nodes, whose ratio shows mostly their own noise. There the mean is a
+quadratic form of noise. If this form has few directions, a large value comes with a large spread
+of the terms, and their quotient has lighter tails than the normal law.
 
 Symbols
 -------
 s_i         derivative of the term of z_i along the features, centred within its sample
 C_k, C_-k   sums of s_i s_i' over fold k and over the others, with the weights of the means
 G           block of the inverse system at the node: (A_v / N + stiffness)^{-1} / N, the
-            neighbours answering as the average node does
+            neighbours responding as the average node does
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import MomentSums
 from graphratio.selection.nested import FoldFit
 
-# Trailing directions carry next to nothing of the noise.
+# The trailing directions carry almost no noise.
 MOST_DIRECTIONS = 32
-# Nodes worked on at once.
+# Nodes processed at once.
 CHUNK = 1024
-# Nodes up to which the answer of the whole graph is computed, from all of its modes.
+# Up to this many nodes the response of the whole graph is computed, from all of its modes.
 LARGEST_EXACT = 800
 
 
@@ -50,7 +50,7 @@ class RefitNoise:
     fourth : ndarray of shape (n_nodes,)
         Sum over folds of trace((G C_k G C_-k)^2).
     n_folds : int
-        How many are summed.
+        Number of folds in the sums.
     """
 
     variance: FloatArray
@@ -65,43 +65,32 @@ class RefitNoise:
         )
 
     def averaged(self, n_repeats: int) -> RefitNoise:
-        """Of one split, if the sum is over several."""
+        """Noise of one split, from the sum over several."""
         return RefitNoise(
             self.variance / n_repeats, self.fourth / n_repeats, self.n_folds // n_repeats
         )
 
     @property
     def directions(self) -> FloatArray:
-        """Number of directions the noise is spread over, 1 at the least, shape (n_nodes,)."""
+        """Number of directions that the noise is spread over, at least 1, shape (n_nodes,)."""
         alike = self.n_folds * np.maximum(self.fourth, np.finfo(float).tiny)
         return np.asarray(np.maximum(self.variance**2 / alike, 1.0))
 
     def lighter_tails(self, shown: FloatArray) -> FloatArray:
-        """What to take off a normal quantile for lighter tails, shape (n_nodes,).
+        """Reduction of a normal quantile for lighter tails, shape (n_nodes,).
 
-        In simulations of the quadratic form plus a normal part, with 5 folds, the quantiles of
-        the absolute quotient of mean and standard error at 90 % are below the normal ones by
-        0.27 to 0.34 share / directions^0.8, share being the part of the spread that is
-        quadratic; by somewhat less at 80 % and more at 99 %.
-
-        Parameters
-        ----------
-        shown : ndarray of shape (n_nodes,)
-            Variance from the spread of the terms.
+        In simulations of the quadratic form plus a normal part, with 5 folds, the 90 % quantile
+        of |mean / standard error| is below the normal one by 0.27 to 0.34 share /
+        directions^0.8, where share is the quadratic part of the spread. The reduction is
+        somewhat smaller at 80 % and larger at 99 %. `shown` is the variance from the spread of
+        the terms.
         """
         share = np.minimum(self.variance / np.maximum(shown, np.finfo(float).tiny), 1.0)
         return np.asarray(0.3 * share / self.directions**0.8)
 
 
 class NoiseCollector:
-    """Adds up the noise of all fits on folds that it is shown.
-
-    Parameters
-    ----------
-    graph : Graph
-        The one that couples the nodes.
-    alpha : float
-    """
+    """Adds up the noise of all fits on folds; `graph` couples the nodes."""
 
     def __init__(self, graph: Graph, alpha: float) -> None:
         self.graph, self.alpha = graph, alpha
@@ -127,9 +116,9 @@ class NoiseCollector:
 def stiffness(graph: Graph, w: FloatArray, lam: float, gam: float) -> FloatArray:
     """How strongly the rest of the graph holds the ratio of a node, shape (n_nodes, m).
 
-    The inverse of the (v, v) entry of (w / N + lam (lap + gam I))^{-1}, minus w / N, for every
-    eigenvalue w of the mean second moment: the others answer as the average node does. On large
-    graphs the neighbours are taken as fixed.
+    For every eigenvalue w of the mean second moment this is the inverse of the (v, v) entry of
+    (w / N + lam (lap + gam I))^{-1}, minus w / N: the other nodes respond as the average node
+    does. On large graphs the neighbours are taken as fixed.
     """
     n_nodes = graph.n_nodes
     if n_nodes > LARGEST_EXACT or not graph.n_edges:
@@ -150,7 +139,7 @@ def refit_noise(
     stiffness: FloatArray,
     alpha: float,
 ) -> RefitNoise:
-    """What one fold adds to the variance of the cross-fitted loss of every node.
+    """Variance that one fold adds to the cross-fitted loss of every node.
 
     Parameters
     ----------
@@ -170,12 +159,12 @@ def refit_noise(
     target = segment % 2 == 1
     slope = np.where(target, 1 - alpha * ratios, (1 - alpha) * ratios)
     scores = (psi * slope[:, np.newaxis]).astype(np.float64)
-    within = _second(scores[held_out], segment[held_out], n_nodes)
-    outside = _second(scores[~held_out], segment[~held_out], n_nodes)
-    sizes = np.bincount(segment, minlength=2 * n_nodes).reshape(n_nodes, 2)
-    trained = np.bincount(segment[~held_out], minlength=2 * n_nodes).reshape(n_nodes, 2)
-    within = _weighted(within, sizes)
-    outside = _weighted(outside, trained)
+    sizes, held, trained = (
+        np.bincount(rows, minlength=2 * n_nodes).reshape(n_nodes, 2)
+        for rows in (segment, segment[held_out], segment[~held_out])
+    )
+    within = _weighted(scores[held_out], held, sizes)
+    outside = _weighted(scores[~held_out], trained, trained)
     variance, fourth = np.zeros(n_nodes), np.zeros(n_nodes)
     each = np.arange(blocks.shape[1])
     for begin in range(0, n_nodes, CHUNK):
@@ -188,16 +177,13 @@ def refit_noise(
     return RefitNoise(variance, fourth)
 
 
-def _second(scores: FloatArray, segment: IntArray, n_nodes: int) -> FloatArray:
-    """Centred sums of s s' of both samples, shape (n_nodes, 2, m, m)."""
-    sizes = np.bincount(segment, minlength=2 * n_nodes).reshape(n_nodes, 2)
+def _weighted(scores: FloatArray, sizes: IntArray, divisors: IntArray) -> FloatArray:
+    """Centred sums of s s' over both samples, with the weights of the means, (n_nodes, m, m).
+
+    `sizes` counts the scores of each sample, `divisors` the observations of its mean.
+    """
     sums = MomentSums.of(scores, sizes)
     count = np.maximum(sizes, 1)[:, :, np.newaxis, np.newaxis]
-    return np.asarray(
-        sums.second - sums.first[:, :, :, np.newaxis] * sums.first[:, :, np.newaxis] / count
-    )
-
-
-def _weighted(second: FloatArray, sizes: IntArray) -> FloatArray:
-    weights = (1.0 / np.maximum(sizes, 1) ** 2)[:, :, np.newaxis, np.newaxis]
+    second = sums.second - sums.first[:, :, :, np.newaxis] * sums.first[:, :, np.newaxis] / count
+    weights = (1.0 / np.maximum(divisors, 1) ** 2)[:, :, np.newaxis, np.newaxis]
     return np.asarray((second * weights).sum(axis=1))

@@ -1,4 +1,4 @@
-"""The outcome of comparing graphs in sentences."""
+"""The outcome of comparing graphs in sentences, and as a small table for notebooks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphratio._utils.exceptions import listing
+from graphratio._utils.html import facts_table, rows_table, titled
 
 if TYPE_CHECKING:
     from graphratio.evaluation.comparison import GraphComparison
 
-# Names of the fits besides those of the user's graphs, and of a graph that came without a name.
+# Names of the fits besides those of the user's graphs, and of a graph without a name.
 ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
 UNNAMED = "graph"
 
@@ -22,7 +23,7 @@ def in_words(
     offer: str = "Use it: fit(samples, comparison.learned_graph).",
     where: bool = True,
 ) -> str:
-    """Which graph fits best, whether it helped and, unless told otherwise, where.
+    """Say which graph fits best, whether it helped and, by default, where.
 
     Parameters
     ----------
@@ -37,6 +38,20 @@ def in_words(
     parts = [_which(found), _whether(found), _beside_all(found, offer), _learned(found)]
     parts += [_where(found)] if where else []
     return " ".join(part for part in parts if part)
+
+
+def comparison_html(found: GraphComparison) -> str:
+    """The verdict and the losses of all fits."""
+    body = []
+    for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
+        apart, half = found.against_alone(name)
+        body.append((name, f"{found.losses[name].mean:.4f}", f"{apart:+.4f} ± {half:.4f}"))
+    facts = [("verdict", found.verdict), ("confidence", f"{found.confidence:.0%}")]
+    return titled(
+        f"comparison of {len(found.losses)} fits at {len(found.nodes)} nodes",
+        facts_table(facts),
+        rows_table(("fit", "held-out loss", "minus each node alone"), body),
+    )
 
 
 def _which(found: GraphComparison) -> str:
@@ -70,18 +85,18 @@ def _whether(found: GraphComparison) -> str:
 
 
 def _beside_all(found: GraphComparison, offer: str) -> str:
-    """How the graph does beside one ratio for all nodes, and how to get a learned one."""
+    """Compare the graph with one ratio for all nodes, and offer a learned one that helped."""
     name, helped = found.ranking[0], found.effect == "helped"
     text = {
         "better": "",
         "worse": f"One ratio for all nodes does better{' still' if helped else ''}.",
-        "unclear": "Against one ratio for all nodes there is no clear difference.",
+        "unclear": "The difference to one ratio for all nodes is not clear.",
     }[found.judged(name, SHARED)]
     return f"{text} {offer}".strip() if name == LEARNED and helped else text
 
 
 def _learned(found: GraphComparison) -> str:
-    """How a learned graph does beside those that were given."""
+    """Compare a learned graph with the best given one."""
     if not found.graphs or LEARNED not in found.losses:
         return ""
     given = found.ranking[0]

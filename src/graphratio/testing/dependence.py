@@ -1,4 +1,4 @@
-"""Time stamps of the observations, and how strongly nodes move together."""
+"""Time stamps of the observations, and the correlation between nodes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 
-# Correlation between nodes from which on the user is warned: at 0.3 the rate of false alarms of
-# a single node was 11 % at a nominal 5 % in the calibration study.
+# The test warns above this correlation between nodes. In the calibration study a correlation of
+# 0.3 gave a single node 11 % false alarms at a nominal 5 %.
 CORRELATION_BOUND = 0.2
 
-# Pairs of nodes looked at, and observations that a pair must share.
+# Most pairs of nodes that the estimate uses, and fewest observations that a pair must share.
 _MOST_PAIRS = 2000
 _FEWEST_SHARED = 5
 
@@ -25,13 +25,8 @@ _FEWEST_SHARED = 5
 def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArray:
     """Time stamps as whole numbers, in the order of `aligned.values`, shape (n_observations,).
 
-    Parameters
-    ----------
-    index : tuple (reference, target)
-        For each sample a list or dict over nodes of sequences of stamps, or one sequence that
-        holds at every node.
-    given, aligned : NodeSamples
-        In the order of the user, which lists follow, and of the graph.
+    `index` is as in `two_sample_test`. The samples are in the order of the user (`given`), which
+    lists in `index` follow, and in that of the graph (`aligned`).
     """
     if not isinstance(index, tuple) or len(index) != 2:
         raise InputError(
@@ -57,7 +52,7 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
                 pieces.append(np.asarray(stamps))
     try:
         if len({piece.dtype.kind in "SU" for piece in pieces}) > 1:
-            # NumPy would write the numbers out and sort them as text.
+            # NumPy would sort the numbers as text.
             raise TypeError("text and numbers")
         _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
     except TypeError as error:
@@ -69,7 +64,7 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
 
 
 def _by_node(part: Any, given: NodeSamples) -> Any:
-    """Function of position and label that returns the stamps of a node."""
+    """Return a function from position and label to the stamps of a node."""
     if isinstance(part, Mapping):
         return lambda _, node: part.get(node, ())
     entries = list(part)
@@ -89,7 +84,7 @@ def _by_node(part: Any, given: NodeSamples) -> Any:
 
 
 def check_stamps(stamps: IntArray, samples: NodeSamples) -> None:
-    """Refuse stamps that are in the reference at one node and in the target at another."""
+    """Refuse a stamp in the reference of one node and in the target of another."""
     sides = np.zeros((int(stamps.max()) + 1, 2), dtype=bool)
     sides[stamps, samples.is_target.astype(int)] = True
     mixed = np.flatnonzero(sides.all(axis=1))
@@ -110,7 +105,7 @@ class Correlation:
     ----------
     value : float
     noise : float
-        How much of it chance explains.
+        The correlation that chance can produce.
     by_stamp : bool
         Whether observations were matched by time stamp, or by position.
     """
@@ -121,7 +116,7 @@ class Correlation:
 
     @property
     def is_high(self) -> bool:
-        """Whether it is more than chance and more than tests of single nodes tolerate."""
+        """Whether it exceeds both chance and the bound for tests of single nodes."""
         return self.value > max(CORRELATION_BOUND, self.noise)
 
 
@@ -132,9 +127,9 @@ def cross_correlation(
 
     Observations are matched by time stamps, or by position where all nodes have samples of the
     same sizes. Each sample is centred and scaled by itself, so that a change does not count as
-    correlation. Of every pair the squared correlation is averaged over features, corrected for
-    its expectation under independence, and averaged over pairs. The correlation is the root of
-    that average, the noise that of three of its standard deviations under independence.
+    correlation. For every pair the squared correlation is averaged over features and its
+    expectation under independence is subtracted. The value is the root of the mean over pairs,
+    the noise the root of three standard deviations of this mean under independence.
     """
     by_stamp = stamps is not None
     if stamps is None:
@@ -177,7 +172,7 @@ def _standard_scores(samples: NodeSamples) -> FloatArray:
 
 
 def _pairs(graph: Graph, rng: np.random.Generator) -> IntArray:
-    """Edges, or pairs at random where there are none; at most `_MOST_PAIRS`."""
+    """Edges, or random pairs if there are none; at most `_MOST_PAIRS`."""
     upper = graph.adjacency.tocoo()
     keep = upper.row < upper.col
     pairs = np.column_stack([upper.row[keep], upper.col[keep]])

@@ -1,12 +1,12 @@
 """Null hypothesis "nothing changed anywhere".
 
 The labels of all nodes are permuted at once, independently or by shared time stamps, and the
-joint fit is repeated for each permutation. With the pooled second moments the system matrix is
-the same for all of them, so the permutations are right-hand sides of one system. The penalties
-are fixed beforehand: selecting them on the labelled data would have to be repeated too.
+joint fit is repeated for each permutation. The second moments are pooled, so all permutations
+share one system matrix and are its right-hand sides. The penalties are fixed beforehand: a
+selection on the labelled data would have to be repeated for each permutation too.
 
-Statistics of different nodes have different laws. Each is brought to one scale by its mean and
-standard deviation over the observed and all permuted data sets; the largest over nodes is then
+Statistics of different nodes have different laws. Each is centred and scaled by its mean and
+standard deviation over the observed and all permuted data sets. The largest over nodes is then
 ranked among the permutations.
 """
 
@@ -17,14 +17,13 @@ from scipy import sparse
 
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, solve_many
 from graphratio.testing.node_null import NodeTests
-from graphratio.testing.permutations import Units, UnitSums, chunks, random_labels
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.permutations import PermutationPlan, Units, UnitSums, chunks, random_labels
+from graphratio.testing.pooled import PooledFeatures
 from graphratio.testing.statistics import (
     NAMES,
     SHARES,
@@ -40,40 +39,35 @@ _ITERATIONS = 100
 
 def permute_all_nodes(
     features: PooledFeatures,
-    pooled: PooledSamples,
-    graph: Graph,
+    plan: PermutationPlan,
     penalties: tuple[float, float],
-    units: Units,
     joint: bool,
-    n_permutations: int,
-    rng: np.random.Generator,
     bar: ProgressBar,
 ) -> tuple[NodeTests, IntArray]:
-    """Test all nodes at once.
+    """Test all nodes at once; with `joint` the units of one time stamp move together.
 
     Returns
     -------
     outcome : NodeTests
         Every node against its own permuted values.
     against_largest : ndarray of shape (n_nodes,)
-        How many data sets have somewhere a value as extreme as this node's; the smallest of
-        them belongs to the global test.
+        How many data sets have a value as extreme as this node's at some node. The smallest
+        of these counts belongs to the global test.
     """
-    sums = UnitSums.of(units, pooled, features.psi)
-    n_nodes = graph.n_nodes
-    statistics = np.empty((len(NAMES), n_nodes, n_permutations + 1))
-    draw = _JointLabels(units, rng) if joint else _NodeLabels(units, n_nodes, rng)
-    fit = _Refit(features, pooled, graph, penalties)
+    units, n_nodes = plan.units, plan.graph.n_nodes
+    sums = UnitSums.of(units, plan.pooled, features.psi)
+    statistics = np.empty((len(NAMES), n_nodes, plan.n_permutations + 1))
+    draw = _JointLabels(units, plan.rng) if joint else _NodeLabels(units, n_nodes, plan.rng)
+    fit = _Refit(features, plan, penalties)
     width = int(units.node.size + n_nodes * features.psi.shape[1])
-    begin = 1
-    statistics[:, :, :1] = fit.statistics(_moments(sums, units, draw.observed(), n_nodes))
-    for part in chunks(n_permutations, width, least=16):
+    observed = units.is_target[np.newaxis].astype(np.float64)
+    statistics[:, :, :1] = fit.statistics(_moments(sums, units, observed, n_nodes))
+    for part in chunks(plan.n_permutations, width, least=16):
         size = part.stop - part.start
         b = _moments(sums, units, draw.next(size), n_nodes)
-        statistics[:, :, begin : begin + size] = fit.statistics(b)
-        begin += size
+        statistics[:, :, part.start + 1 : part.stop + 1] = fit.statistics(b)
         bar.advance(size)
-    return _compare(statistics, pooled.complete)
+    return _compare(statistics, plan.pooled.complete)
 
 
 def _compare(statistics: FloatArray, complete: BoolArray) -> tuple[NodeTests, IntArray]:
@@ -98,12 +92,12 @@ def _compare(statistics: FloatArray, complete: BoolArray) -> tuple[NodeTests, In
 
 def _one_scale(statistics: FloatArray) -> FloatArray:
     """Centre and scale every statistic of every node over the data sets."""
-    # Roots of the quadratic ones, whose tails are otherwise as uneven as their degrees of freedom.
+    # Roots of the quadratic ones: otherwise their tails differ with their degrees of freedom.
     rooted = np.sign(statistics) * np.sqrt(np.abs(statistics))
     rooted[NAMES.index("witness")] = statistics[NAMES.index("witness")]
     spread = rooted.std(axis=2, keepdims=True)
     centred = rooted - rooted.mean(axis=2, keepdims=True)
-    # Rounded, so that equal splits of small samples are equal here too.
+    # Rounded, so that equal splits of small samples stay tied.
     return np.asarray(np.round(centred / np.where(spread > 0, spread, 1.0), 8))
 
 
@@ -111,16 +105,11 @@ class _Refit:
     """The joint fit as a function of the first moments."""
 
     def __init__(
-        self,
-        features: PooledFeatures,
-        pooled: PooledSamples,
-        graph: Graph,
-        penalties: tuple[float, float],
+        self, features: PooledFeatures, plan: PermutationPlan, penalties: tuple[float, float]
     ) -> None:
-        known = pooled.complete
-        self.second = features.second * known[:, np.newaxis, np.newaxis]
-        self.known = known
-        self.graph = graph
+        graph, self.known = plan.graph, plan.pooled.complete
+        self.second = features.second * self.known[:, np.newaxis, np.newaxis]
+        self.laplacian = graph.laplacian
         self.penalties = penalties
         self.basis = basis_of(graph) if graph.n_edges else None
         degrees = np.maximum(graph.degrees, np.finfo(float).tiny)
@@ -130,7 +119,7 @@ class _Refit:
         """Statistics of all nodes, shape (4, n_nodes, n_sets); b is (n_nodes, n_sets, m)."""
         b = b * self.known[:, np.newaxis, np.newaxis]
         moments = Moments(DenseSecond(self.second), b[:, 0], self.known, prior_ratio=1.0)
-        objective = GraphObjective.of(moments, self.graph.laplacian, *self.penalties)
+        objective = GraphObjective.of(moments, self.laplacian, *self.penalties)
         theta = solve_many(objective, self.basis, b, _TOLERANCE, _ITERATIONS)
         flat = theta.reshape(len(theta), -1)
         witness = np.asarray(self.neighbours @ flat).reshape(theta.shape)
@@ -142,7 +131,7 @@ def _moments(sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int) -> 
     total = units.counts(n_nodes)[0]
     starts = np.concatenate([[0], np.cumsum(total)[:-1]])
     b = np.zeros((n_nodes, len(labels), sums.sums.shape[1]))
-    # Nodes with equally many units at a time.
+    # Nodes with the same number of units together.
     for size in np.unique(total[total > 0]):
         nodes = np.flatnonzero(total == size)
         own = starts[nodes, np.newaxis] + np.arange(size)
@@ -155,7 +144,7 @@ class _NodeLabels:
     """Labels of all units, every node permuted by itself."""
 
     def __init__(self, units: Units, n_nodes: int, rng: np.random.Generator) -> None:
-        self.units, self.rng = units, rng
+        self.n_units, self.rng = units.node.size, rng
         total, target = units.counts(n_nodes)
         starts = np.concatenate([[0], np.cumsum(total)[:-1]])
         shapes, kind = np.unique(np.column_stack([total, target]), axis=0, return_inverse=True)
@@ -165,11 +154,8 @@ class _NodeLabels:
             if size > 0
         ]
 
-    def observed(self) -> FloatArray:
-        return self.units.is_target[np.newaxis].astype(np.float64)
-
     def next(self, n_sets: int) -> FloatArray:
-        labels = np.empty((n_sets, self.units.node.size))
+        labels = np.empty((n_sets, self.n_units))
         for starts, size, count in self.parts:
             drawn = random_labels(n_sets * starts.size, size, count, self.rng)
             columns = (starts[:, np.newaxis] + np.arange(size)).ravel()
@@ -181,14 +167,11 @@ class _JointLabels:
     """Labels of all units, those of one time stamp together."""
 
     def __init__(self, units: Units, rng: np.random.Generator) -> None:
-        self.units, self.rng = units, rng
+        self.rng = rng
         self.codes, first, self.place = np.unique(
             units.code, return_index=True, return_inverse=True
         )
         self.n_target = int(units.is_target[first].sum())
-
-    def observed(self) -> FloatArray:
-        return self.units.is_target[np.newaxis].astype(np.float64)
 
     def next(self, n_sets: int) -> FloatArray:
         drawn = random_labels(n_sets, self.codes.size, self.n_target, self.rng)

@@ -1,27 +1,36 @@
-"""Groups of nodes that are tested together, each against what the other groups say."""
+"""Groups of nodes that are tested together, with penalties learned from the other groups.
+
+If the penalties were selected on the labelled data of the tested node, the selection would favour
+those that make it look changed. The penalties of a group are therefore selected without any of
+its observations.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from graphratio._utils.typing import IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.moments.folds import assign_folds
+from graphratio.selection.cross_validation import select
+from graphratio.selection.fold_fits import Coupling, Split, precision_for
+from graphratio.testing.ratio_settings import RatioSettings
 
 N_GROUPS = 5
 
-# Parts of a group, for what is cheap enough to be learned once for every part.
+# Parts of a group: the neighbours' prediction is cheap enough to compute once for every part.
 N_PARTS = 4
 
-# Rounds of exchanges that move neighbours into different groups.
+# Rounds of swaps that move neighbours into different groups.
 _ROUNDS = 60
 
 
 def node_groups(graph: Graph, rng: np.random.Generator) -> IntArray:
     """Split the nodes into groups of equal size with few edges inside, shape (n_nodes,).
 
-    What is learned for a node comes from the other groups, so its neighbours had better be in
-    them. Starts at random; random pairs of nodes swap their groups where that takes edges out
-    of groups.
+    A node learns from the other groups, so its neighbours should be in them. The groups start
+    at random; then random pairs of nodes swap groups where that leaves fewer edges inside.
 
     Examples
     --------
@@ -44,7 +53,7 @@ def node_groups(graph: Graph, rng: np.random.Generator) -> IntArray:
         u, v = shuffled[:half], shuffled[half : 2 * half]
         gain = inside[u, groups[u]] + inside[v, groups[v]]
         gain -= inside[u, groups[v]] + inside[v, groups[u]]
-        # Not all at once, since exchanges that help alone can undo each other.
+        # Not all at once, since swaps that help alone can undo each other.
         swap = (gain > 0) & (rng.random(half) < 0.5)
         u, v = u[swap], v[swap]
         groups[u], groups[v] = groups[v], groups[u]
@@ -60,8 +69,41 @@ def group_parts(groups: IntArray, nodes: IntArray) -> list[IntArray]:
     [[0], [2], [4], [1]]
     """
     own = (nodes[groups[nodes] == group] for group in np.unique(groups[nodes]))
-    return [part for members in own for part in _split(members)]
+    return [part for members in own for part in np.array_split(members, min(N_PARTS, members.size))]
 
 
-def _split(members: IntArray) -> list[IntArray]:
-    return np.array_split(members, min(N_PARTS, members.size))
+def selected_penalties(
+    samples: NodeSamples,
+    graph: Graph,
+    groups: IntArray,
+    settings: RatioSettings,
+    dictionary: FloatArray,
+    rng: np.random.Generator,
+) -> list[tuple[float, float, float]]:
+    """Bandwidth, graph penalty and node penalty of every group."""
+    n_groups = int(groups.max()) + 1
+    if len(settings.candidates) == 1:
+        return [settings.middle] * n_groups
+    # The share of the target in the pooled sample of every node.
+    alpha = samples.n_target / np.maximum(samples.n_reference + samples.n_target, 1)
+    coupling, dtype = Coupling(graph), precision_for([graph])
+    chosen = []
+    for group in range(n_groups):
+        left = samples.subset(observations=groups[samples.node_index] != group)
+        if not left.complete.any():
+            # No other group has a node with both samples.
+            chosen.append(settings.middle)
+            continue
+        split = Split(
+            left,
+            assign_folds(left, settings.n_folds, rng),
+            settings.n_folds,
+            settings.kernel,
+            dictionary,
+            alpha,
+            1.0,
+            dtype,
+        )
+        found = select(split, coupling, settings.candidates)
+        chosen.append((found.bandwidth, found.graph_penalty, found.node_penalty))
+    return chosen

@@ -1,13 +1,19 @@
-"""Corrections for testing many nodes at once."""
+"""Corrections for testing many nodes at once, and how many permutations they need."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from graphratio._utils.parameters import check_choice
+from graphratio._utils.exceptions import Argument, InputError
+from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray
 
 CORRECTIONS = ("fwer", "fdr", "fdr-by")
+
+# Default number of permutations, unless the correction needs more.
+_FEWEST_BY_DEFAULT = 999
 
 
 def check_correction(correction: object) -> str | None:
@@ -18,14 +24,9 @@ def check_correction(correction: object) -> str | None:
 def adjust(p_values: FloatArray, correction: str | None) -> FloatArray:
     """Adjusted p-values, to be compared with the level, shape (n_nodes,).
 
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_nodes,)
-    correction : {"fwer", "fdr", "fdr-by"} or None
-        "fwer": Holm; the chance of any false rejection is at most the level, whatever the
-        dependence between nodes. "fdr": Benjamini-Hochberg; the expected share of false ones
-        among the rejected nodes. "fdr-by": the same by Benjamini-Yekutieli, valid under any
-        dependence.
+    "fwer": Holm; the probability of any false rejection is at most the level, under any
+    dependence. "fdr": Benjamini-Hochberg; the expected share of false rejections is at most the
+    level. "fdr-by": Benjamini-Yekutieli; the same under any dependence.
 
     Examples
     --------
@@ -68,23 +69,38 @@ def strictest_threshold(n_tests: int, level: float, correction: str | None) -> f
     return level / (n_tests * harmonic)
 
 
+def enough_permutations(
+    asked: int | None, n_tests: int, level: float, correction: str | None
+) -> int:
+    """Number of permutations, after checking that a rejection is possible."""
+    needed = math.ceil(round(1 / strictest_threshold(max(n_tests, 1), level, correction), 6)) - 1
+    if asked is None:
+        return max(_FEWEST_BY_DEFAULT, 10 * (needed + 1) - 1)
+    count = check_integer(asked, "n_permutations", low=1)
+    if count < needed:
+        where = f"{n_tests} nodes, " if correction is not None else ""
+        raise InputError(
+            f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
+            f"rejected ({where}level {level:g}, correction {correction!r})",
+            (
+                f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave",
+                " out ",
+                Argument("n_permutations"),
+            ),
+        )
+    return count
+
+
 def changed_at_least(
     p_values: FloatArray, members: BoolArray, level: float, dependence: str
 ) -> int:
     """Lower bound on how many of the members truly changed, by closed testing.
 
-    All sets of nodes may be looked at: with probability at least 1 - level every bound is
-    right at once.
-
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_nodes,)
-    members : ndarray of bool, shape (n_nodes,)
-    level : float
-    dependence : {"any", "positive"}
-        "any": local tests by Bonferroni, which makes the bound the number of members that
-        Holm rejects. "positive": local tests by Simes, sharper where many p-values are
-        moderately small, valid when the p-values are independent or positively dependent.
+    With probability at least 1 - level the bounds of all sets of nodes hold at once, so sets may
+    be chosen after seeing the data. With dependence "any" the local tests are Bonferroni's, and
+    the bound is the number of members that Holm rejects. With "positive" they are Simes': sharper
+    if many p-values are moderately small, and valid if the p-values are independent or positively
+    dependent.
 
     Examples
     --------

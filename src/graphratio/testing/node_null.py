@@ -7,11 +7,11 @@ permutations, and the node's coefficients are linear in b_v:
 
     theta_v(pi) = (A_v/N + C_v)^{-1} (b_v(pi)/N + C_v w_v)
 
-where w_v is what the rest of the graph predicts for the node and C_v how firmly. For the joint
-fit both follow from eliminating the other nodes. Any w_v and C_v keep the test valid that do
-not depend on the labels of node v. Here the penalties do not depend on those of its whole group,
-w_v is the fit without the observations of v and a few more nodes of the group, and C_v comes from
-the pooled samples.
+where w_v is the prediction of the rest of the graph for the node and C_v says how firmly it holds.
+For the joint fit both follow from eliminating the other nodes. The test is valid for any w_v and
+C_v that do not depend on the labels of node v. Here the penalties do not depend on any label of
+its group, w_v is the fit without the observations of v and a few more nodes of the group, and C_v
+comes from the pooled samples.
 
 Symbols
 -------
@@ -36,20 +36,20 @@ from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
 from graphratio.testing.groups import group_parts
-from graphratio.testing.permutations import Units, UnitSums, chunks, node_labels
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, node_labels
+from graphratio.testing.pooled import PooledFeatures
 from graphratio.testing.statistics import NAMES, combined_count, exceedances, node_statistics
 
-# The prediction of the neighbours is a direction to look in: this accuracy is plenty.
+# The prediction of the neighbours only gives a direction, so this accuracy is plenty.
 _TOLERANCE = 1e-4
 _ITERATIONS = 200
 
-# With many permutations a node is first looked at with this many, then with ten times as many,
-# and so on, until this many data sets are as extreme as the observed one.
+# With many permutations a node is first tested with FIRST_LOOK of them, then with ten times as
+# many, and so on, until ENOUGH_EXTREME data sets are as extreme as the observed one.
 FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
 
-# Passes over the graph in which conductances settle.
+# Passes over the graph after which conductances have settled.
 _SWEEPS = 3
 
 
@@ -73,7 +73,7 @@ class NodeTests:
 
     @classmethod
     def blank(cls, n_nodes: int, n_permutations: int) -> NodeTests:
-        """Nodes that cannot be tested: nothing is extreme."""
+        """Start with p-value 1 everywhere, as at nodes that cannot be tested."""
         shape = (len(NAMES), n_nodes)
         everything = n_permutations + 1
         return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
@@ -81,8 +81,8 @@ class NodeTests:
     def record(self, node: int, statistics: FloatArray, n_permutations: int, most: float) -> float:
         """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
 
-        The p-value is at most `most`. Returned is it, before it is rounded up to units of all
-        permutations.
+        Returns the p-value, capped at `most`, before it is rounded up to a multiple of
+        1 / (n_permutations + 1).
         """
         counts = exceedances(statistics)
         n_sets = statistics.shape[1]
@@ -98,22 +98,19 @@ def permute_each_node(
     outcome: NodeTests,
     nodes: IntArray,
     features: PooledFeatures,
-    pooled: PooledSamples,
-    graph: Graph,
+    plan: PermutationPlan,
     groups: IntArray,
     penalties: FloatArray,
-    units: Units,
-    n_permutations: int,
-    rng: np.random.Generator,
     bar: ProgressBar,
 ) -> None:
     """Test some nodes, with the features of one bandwidth; results go into `outcome`.
 
     `penalties` has shape (n_groups, 2): graph and node penalty of every group.
     """
-    fits = _ConditionalFits.of(nodes, features, pooled, graph, groups, penalties, units)
+    fits = _ConditionalFits.of(nodes, features, plan, groups, penalties)
+    units, n_permutations = plan.units, plan.n_permutations
     looks = _looks(n_permutations)
-    for node, own, labels in node_labels(units, nodes, n_permutations, rng):
+    for node, own, labels in node_labels(units, nodes, n_permutations, plan.rng):
         parts = [fits.statistics(node, own, units.is_target[own][np.newaxis])]
         seen, most = 0, 1.0
         for look in looks:
@@ -128,11 +125,11 @@ def permute_each_node(
 
 
 def _looks(n_permutations: int) -> list[int]:
-    """After how many permutations to look whether a node is settled.
+    """Numbers of permutations after which to check whether the p-value of a node is final.
 
-    A p-value above the bound of a look is final, and one that goes on to the next look ends at
-    or below the bound. So the p-value is at most t if and only if that of the look which
-    decides about t is, and validity carries over from the single looks.
+    A p-value above the bound of a look is final; any other goes on to the next look and ends at
+    or below the bound. For every t, one look decides whether the p-value is at most t, so the
+    p-value is as valid as those of the single looks.
 
     Examples
     --------
@@ -153,7 +150,7 @@ class _ConditionalFits:
     Attributes
     ----------
     place : ndarray of shape (n_nodes,)
-        Where a node is in the arrays that follow.
+        Position of a node in the arrays that follow.
     inverse : ndarray of shape (k, m, m)
         (A/N + C)^{-1}.
     pull, witness : ndarray of shape (k, m)
@@ -172,15 +169,13 @@ class _ConditionalFits:
         cls,
         nodes: IntArray,
         features: PooledFeatures,
-        pooled: PooledSamples,
-        graph: Graph,
+        plan: PermutationPlan,
         groups: IntArray,
         penalties: FloatArray,
-        units: Units,
     ) -> _ConditionalFits:
-        """Fit what does not depend on the labels of the nodes."""
+        """Compute everything that does not depend on the labels of the tested node."""
         n_nodes, m, _ = features.second.shape
-        first = features.first(pooled)
+        graph, first = plan.graph, features.first(plan.pooled)
         witness = np.zeros((n_nodes, m))
         conductance = np.zeros((n_nodes, m))
         for group in np.unique(groups[nodes]):
@@ -188,14 +183,21 @@ class _ConditionalFits:
             conductance[members] = conductances(features.second, graph, *penalties[group])[members]
         basis = basis_of(graph) if graph.n_edges else None
         for part in group_parts(groups, nodes):
-            lam, gam = penalties[groups[part[0]]]
-            predicted = _prediction(features, first, pooled, graph, basis, part, lam, gam)
-            witness[part] = predicted[part]
+            known = plan.pooled.complete.copy()
+            known[part] = False
+            moments = Moments(
+                DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
+                first * known[:, np.newaxis],
+                known,
+                prior_ratio=1.0,
+            )
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties[groups[part[0]]])
+            witness[part] = _solved(objective, basis)[part]
         held, witness = conductance[nodes], witness[nodes]
         system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
         place = np.empty(n_nodes, dtype=np.intp)
         place[nodes] = np.arange(len(nodes))
-        sums = UnitSums.of(units, pooled, features.psi)
+        sums = UnitSums.of(plan.units, plan.pooled, features.psi)
         inverse = np.linalg.inv(system)
         return cls(place, inverse, held * witness, witness, features.second, sums)
 
@@ -207,26 +209,7 @@ class _ConditionalFits:
         return node_statistics(theta, b, self.second[node], self.witness[i][:, np.newaxis])
 
 
-def _prediction(
-    features: PooledFeatures,
-    first: FloatArray,
-    pooled: PooledSamples,
-    graph: Graph,
-    basis: Basis | None,
-    masked: IntArray,
-    lam: float,
-    gam: float,
-) -> FloatArray:
-    """Coefficients of all nodes when some have no data, shape (n_nodes, m)."""
-    known = pooled.complete.copy()
-    known[masked] = False
-    moments = Moments(
-        DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
-        first * known[:, np.newaxis],
-        known,
-        prior_ratio=1.0,
-    )
-    objective = GraphObjective.of(moments, graph.laplacian, lam, gam)
+def _solved(objective: GraphObjective, basis: Basis | None) -> FloatArray:
     if basis is None:
         return solve_nodes(objective)[:, 0]
     return solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta[:, 0]
@@ -235,11 +218,11 @@ def _prediction(
 def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> FloatArray:
     """How firmly the rest of the graph holds each node, shape (n_nodes, m).
 
-    Reading the penalised problem as a network of springs: a node is held by its own ridge and,
-    through an edge of strength lam W, by its neighbour, which is held by its data and by its
-    own neighbours. Springs in a row add their compliances, springs side by side their
-    strengths. On a tree with diagonal A, and after as many sweeps as it is deep, this is the
-    exact elimination of the other nodes, apart from the way back over the same edge.
+    The penalised problem is a network of springs. A node is held by its own ridge and, through
+    an edge of strength lam W, by its neighbour, which is held by its data and by its own
+    neighbours. Springs in a row add their compliances, springs side by side their strengths.
+    On a tree with diagonal A, after as many sweeps as the tree is deep, this eliminates the
+    other nodes exactly, except that it counts the way back over the same edge.
     """
     n_nodes = graph.n_nodes
     data = np.einsum("vmm->vm", second) / n_nodes

@@ -1,13 +1,13 @@
 """One engine for all permutations: single observations, blocks of them, shared time stamps.
 
-What is exchanged are units: an observation, a block of consecutive observations, or everything
-that a node observed at one time stamp (or block of time stamps). Statistics need only sums of
-features over the permuted target sample, so units enter through their sums.
+Permutations exchange units between the two samples. A unit is an observation, a block of
+consecutive observations, or everything that a node observed at one time stamp (or block of time
+stamps). Statistics need only sums of features over the permuted target sample, so units enter
+through their sums.
 
 Symbols
 -------
-U           units of a node
-k           those of them that belong to the target sample
+U           number of units of a node
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from scipy.special import gammaln
 
 from graphratio._utils.exceptions import Argument, InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
 from graphratio.testing.pooled import PooledSamples
 
-# Permutations are worked on in chunks of about this many labels.
+# Permutations are processed in chunks of about this many labels.
 _CHUNK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is exchanged between the two samples, node after node.
+    """Units that are exchanged between the two samples, node after node.
 
     Attributes
     ----------
@@ -56,27 +57,16 @@ class Units:
         stamps: IntArray | None = None,
         joint: bool = False,
     ) -> Units:
-        """Cut the observations into units.
+        """Cut the observations into units, in random order within a node.
 
-        Parameters
-        ----------
-        pooled : PooledSamples
-        rng : numpy Generator
-            The order of the units within a node is random.
-        block_length : int, optional
-            Consecutive observations that stay together. The order is that of the stamps, or
-            the one in which observations were given. What is left at the end of a sample, too
-            short for a block, keeps its label.
-        stamps : ndarray of shape (n_observations,), optional
-            Time stamps of the pooled rows, as integers.
-        joint : bool
-            Whether what happened at one stamp stays together over all nodes.
+        Blocks of `block_length` follow the integer stamps of the pooled rows, or the order in
+        which observations were given. A rest at the end of a sample, too short for a block,
+        keeps its label. With `joint` the observations of all nodes at one stamp stay together.
         """
         node = pooled.samples.node_index
         if joint and stamps is not None:
             code, kept = _stamp_blocks(stamps, pooled.is_target, block_length or 1)
-            code = code[stamps]
-            kept = kept[stamps]
+            code, kept = code[stamps], kept[stamps]
         else:
             segment = 2 * node + pooled.is_target
             order = np.lexsort((pooled.rows if stamps is None else stamps, segment))
@@ -107,6 +97,27 @@ class Units:
         return np.asarray(np.exp(-log_splits))
 
 
+@dataclass(frozen=True, eq=False)
+class PermutationPlan:
+    """Data and units to permute, shared by both null hypotheses.
+
+    Attributes
+    ----------
+    pooled : PooledSamples
+        In the order of the graph.
+    graph : Graph
+    units : Units
+    n_permutations : int
+    rng : numpy Generator
+    """
+
+    pooled: PooledSamples
+    graph: Graph
+    units: Units
+    n_permutations: int
+    rng: np.random.Generator
+
+
 def _blocks(order: IntArray, segment: IntArray, length: int) -> tuple[IntArray, BoolArray]:
     """Number of the block of every row, and whether the block is complete."""
     sizes = np.bincount(segment)
@@ -125,8 +136,7 @@ def _stamp_blocks(
     """Number of the block of every stamp, and whether the block is complete."""
     side = np.zeros(int(stamps.max()) + 1, dtype=np.intp)
     side[stamps[is_target]] = 1
-    order = np.lexsort((np.arange(len(side)), side))
-    return _blocks(order, side, length)
+    return _blocks(np.argsort(side, kind="stable"), side, length)
 
 
 def _check_enough(
@@ -149,7 +159,7 @@ def _check_enough(
 
 @dataclass(frozen=True, eq=False)
 class UnitSums:
-    """Features summed over units, ready to be added up by permuted labels.
+    """Features summed over units, to be added up by permuted labels.
 
     Attributes
     ----------
@@ -206,9 +216,8 @@ def random_labels(
     array([3, 3])
     """
     labels = np.zeros((n_permutations, n_units), dtype=bool)
-    chunk = max(1, _CHUNK // max(n_units, 1))
-    for begin in range(0, n_permutations, chunk):
-        part = labels[begin : begin + chunk]
+    for rows in chunks(n_permutations, n_units):
+        part = labels[rows]
         keys = rng.random(part.shape)
         chosen = np.argpartition(keys, min(n_target, n_units - 1), axis=1)[:, :n_target]
         np.put_along_axis(part, chosen, True, axis=1)
@@ -220,9 +229,9 @@ def node_labels(
 ) -> Iterator[tuple[int, IntArray, BoolArray]]:
     """Labels of one node at a time: (node, its units, labels of shape (n_permutations, U)).
 
-    Nodes with the same numbers of units share the splits; their units are in random order,
-    so that the same split means another one at each of them. Every node's own p-value sees
-    independent uniform splits.
+    Nodes with the same numbers of units share the splits. Their units are in random order, so
+    that a shared split is a different one at each of them. Within a node the splits are
+    independent and uniform.
     """
     n_nodes = int(units.node.max(initial=-1)) + 1
     total, target = units.counts(n_nodes)

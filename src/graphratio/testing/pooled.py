@@ -1,9 +1,9 @@
 """Everything that may be learned from the data without looking at the labels.
 
 A permutation test stays valid as long as what surrounds the permuted labels does not depend on
-them. Both samples of a node are therefore pooled, and put into an order that does not tell
-which is which: sorted by value, then shuffled. Bandwidths, dictionary, features and their
-reduction are functions of that alone.
+them. Both samples of a node are therefore pooled and put into an order that does not reveal the
+labels: sorted by value, then shuffled. Bandwidths, dictionary, features and their reduction
+depend on the pooled samples alone.
 
 Symbols
 -------
@@ -23,8 +23,8 @@ from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums, segment_indicator
 
-# Directions that carry less of the pooled second moment than this are left out: with few
-# observations per node they hold noise, and all costs grow with their number.
+# Directions with a smaller share of the pooled second moment are left out: with few observations
+# per node they hold noise, and all costs grow with their number.
 FEATURE_FLOOR = 1e-3
 
 _RANK_TOLERANCE = 1e-6
@@ -39,10 +39,10 @@ class PooledSamples:
     samples : NodeSamples
         All observations of a node as its reference sample, the target sample empty.
     rows : ndarray of shape (n_observations,)
-        Where each row was in the samples as they were given.
+        Position of each row in the samples as they were given.
     is_target : ndarray of bool, shape (n_observations,)
     complete : ndarray of bool, shape (n_nodes,)
-        Nodes with both samples, the ones that can be tested.
+        Nodes with both samples: only these can be tested.
     """
 
     samples: NodeSamples
@@ -55,7 +55,7 @@ class PooledSamples:
         """Pool samples that are aligned to the graph."""
         node = samples.node_index
         by_value = np.lexsort((*samples.values.T, node))
-        # Shuffled, since the dictionary prefers what comes first.
+        # Shuffled, since the dictionary prefers the first rows.
         rows = by_value[np.lexsort((rng.random(len(by_value)), node[by_value]))]
         sizes = samples.n_reference + samples.n_target
         together = NodeSamples(
@@ -106,7 +106,7 @@ class PooledFeatures:
         return cls(psi - mean[pooled.samples.node_index], second)
 
     def first(self, pooled: PooledSamples) -> FloatArray:
-        """First moments b under the observed labels, shape (n_nodes, m); zero where one lacks."""
+        """Observed first moments b, shape (n_nodes, m); zero at nodes that lack a sample."""
         indicator = segment_indicator(pooled.sizes, self.psi.dtype)
         counts = indicator @ pooled.is_target.astype(float)
         sums = indicator @ (self.psi * pooled.is_target[:, np.newaxis])

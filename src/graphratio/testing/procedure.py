@@ -15,24 +15,20 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomStat
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.testing.conditions import (
-    enough_permutations,
-    too_few_splits,
-)
-from graphratio.testing.dependence import (
-    check_stamps,
-    cross_correlation,
-    read_stamps,
-)
+from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
-from graphratio.testing.groups import node_groups
-from graphratio.testing.masked_selection import selected_penalties
-from graphratio.testing.multiplicity import adjust, check_correction
+from graphratio.testing.groups import node_groups, selected_penalties
+from graphratio.testing.multiplicity import (
+    adjust,
+    check_correction,
+    enough_permutations,
+    strictest_threshold,
+)
 from graphratio.testing.node_null import NodeTests, permute_each_node
-from graphratio.testing.permutations import Units
+from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.ratio_settings import RatioSettings, read_settings
 from graphratio.testing.result import TwoSampleResult
-from graphratio.testing.settings import RatioSettings, read_settings
 from graphratio.testing.statistics import NAMES
 from graphratio.testing.wording import correlation_note
 
@@ -54,12 +50,11 @@ def two_sample_test(
 ) -> TwoSampleResult:
     """Test at every node of a graph whether its two samples have the same law.
 
-    Neighbours help: what they say about the kind of change tells the test of a node where to
-    look. The validity does not depend on it. Under null="node" the labels reference and target
-    of one node are permuted while everything else stays as it is, so that the p-value of an
-    unchanged node is right whatever happened around it. All that is learned from the data, the
-    bandwidth, the dictionary, the penalties, the neighbours' prediction, comes from pooled
-    samples without labels or from other nodes.
+    Neighbours help: their ratios tell the test of a node which kind of change to look for. The
+    test is valid without their help. Under null="node" the labels reference and target of one
+    node are permuted while everything else stays fixed, so the p-value of an unchanged node is
+    valid whatever happened around it. The bandwidth, the dictionary, the penalties and the
+    neighbours' prediction are learned from pooled samples without labels, or from other nodes.
 
     Parameters
     ----------
@@ -67,16 +62,16 @@ def two_sample_test(
     graph : Graph
         Aligned with the samples by label. None means no edges.
     estimator : GRULSIF, optional
-        Where kernel, bandwidth, penalties, dictionary and folds are taken from: numbers are
-        used as they are, None and sequences are candidates to select from. Its alpha and
-        prior_ratio are not used: the test compares the target with the pooled sample and
-        shrinks towards "no change". Default: a Gaussian kernel of 0.7 times the median
-        distance within nodes, and penalties selected by cross-validation.
+        Gives the kernel, bandwidth, penalties, dictionary and folds. Numbers are used as they
+        are; None and sequences stand for candidates to select from. Its alpha and prior_ratio
+        are not used: the test compares the target with the pooled sample and shrinks towards
+        "no change". Default: a Gaussian kernel of 0.7 times the median distance within nodes,
+        and penalties selected by cross-validation.
     null : {"node", "global"}
         "node": this node did not change, whatever the others did. "global": nothing changed
-        anywhere; `global_p_value` is the answer, and the columns for single nodes are
+        anywhere; `global_p_value` is the answer. The columns for single nodes are then
         exploratory, since an unchanged node next to changed ones may stand out because of
-        them. For "global" nothing is selected: lists of candidates stand for their middle.
+        them. With "global" nothing is selected: the middle of each list of candidates is used.
     correction : {"fwer", "fdr", "fdr-by"} or None
         Over nodes. "fwer": Holm, for the chance of any false rejection. "fdr":
         Benjamini-Hochberg, for the expected share of false rejections, "fdr-by":
@@ -84,19 +79,18 @@ def two_sample_test(
         compares each node with the largest of all nodes in every permutation.
     level : float, default 0.05
     n_permutations : int, optional
-        Default enough for the correction: at least 10 N / level with a correction and
-        null="node", otherwise 999 or 10 / level. Fewer than a rejection needs is an error.
+        Default: enough for the correction, at least 10 N / level with a correction and
+        null="node", otherwise 999 or 10 / level. Too few for any rejection is an error.
     index : tuple (reference, target), optional
         Time stamps of the observations: for each sample a list or dict over nodes of
-        sequences as long as the node's sample, or one sequence that holds at every node. With
-        null="global" all that was observed at one time stamp is permuted together, so that
-        correlated nodes do no harm; each stamp must then belong to one sample. With
-        null="node" it gives the order for blocks and is used to estimate the correlation
-        between nodes.
+        sequences as long as the node's sample, or one sequence for all nodes. With
+        null="global" all observations of one time stamp are permuted together, so the test
+        stays valid for correlated nodes; each stamp must then belong to one sample. With
+        null="node" the stamps give the order for blocks, and the correlation between nodes is
+        estimated with them.
     block_length : int, optional
         Permute blocks of this many consecutive observations, for data that are dependent in
-        time. The order is that of `index`, or the one given. A rest too short for a block
-        keeps its label.
+        time, in the order of `index` or as given. A rest too short for a block keeps its label.
     random_state : int, numpy Generator, RandomState or None
         Seed of the permutations, the groups and the folds.
     progress : bool, default False
@@ -108,23 +102,23 @@ def two_sample_test(
     Warns
     -----
     DataWarning
-        With null="node", if neighbouring nodes are correlated by more than 0.2. The
-        observations are matched by `index`, or by position if all nodes have equally many.
+        With null="node", if the correlation between neighbouring nodes exceeds 0.2.
+        Observations are matched by `index`, or by position if all nodes have equally many.
 
     Notes
     -----
     Four statistics are computed on the same permutations: the divergence on the node's own
     samples, the norm of f - 1 in the kernel space, the ratio predicted by the neighbours
-    evaluated at the node, and the distance of the two means in the kernel space (MMD). They
-    are combined by their smallest p-value, each relative to its share (0.1, 0.2, 0.65, 0.05),
-    and that is ranked among the same quantity of the permuted data sets.
+    evaluated at the node, and the distance of the two means in the kernel space (MMD). Their
+    p-values are divided by their shares (0.1, 0.2, 0.65, 0.05). The smallest quotient is ranked
+    among those of the permuted data sets.
 
-    With 19,999 permutations or more, nodes are looked at after 1,999, 19,999, ... of them, and
-    settled as soon as 100 data sets are as extreme as the observed one. Such p-values are
-    rounded up to multiples of 1 / (n_permutations + 1), and as valid as the others.
+    With 19,999 permutations or more, nodes are checked after 1,999, 19,999, ... of them. A node
+    is finished as soon as 100 data sets are as extreme as the observed one. Its p-value is
+    rounded up to a multiple of 1 / (n_permutations + 1), and is as valid as the others.
 
     A node with few observations has few distinct splits, and its p-value cannot be smaller
-    than one over their number; a note says so where that excludes a rejection.
+    than one over their number. A note names the nodes that cannot be rejected for this reason.
 
     Examples
     --------
@@ -150,8 +144,10 @@ def two_sample_test(
     graph = as_graph(graph, given)
     aligned = align(given, graph)
     stamps = None if index is None else read_stamps(index, given, aligned)
-    n_tests = int(aligned.complete.sum())
-    count = enough_permutations(n_permutations, n_tests, level, correction, null)
+    tested = aligned.complete
+    n_tests = int(tested.sum())
+    needed_for = correction if null == "node" else None
+    count = enough_permutations(n_permutations, n_tests, level, needed_for)
     pooled = PooledSamples.of(aligned, rng)
     settings = read_settings(estimator, pooled, graph)
     joint = null == "global" and stamps is not None
@@ -165,23 +161,20 @@ def two_sample_test(
         joint=joint,
     )
     dictionary = settings.atoms(pooled, rng)
+    plan = PermutationPlan(pooled, graph, units, count, rng)
     with suitable_threads(aligned.n_observations, len(dictionary)):
         if null == "node":
             correlation = cross_correlation(aligned, stamps, graph, rng)
             if correlation is not None and correlation.is_high:
                 warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
-            outcome, penalties = _each_node(
-                aligned, pooled, graph, settings, dictionary, units, count, rng, progress
-            )
+            outcome, penalties = _each_node(aligned, plan, settings, dictionary, progress)
             against = None
         else:
             correlation, penalties = None, [settings.middle]
             features = PooledFeatures.of(pooled, settings.kernel, dictionary, penalties[0][0])
             with ProgressBar(count, "permutations", enabled=progress) as bar:
-                outcome, against = permute_all_nodes(
-                    features, pooled, graph, penalties[0][1:], units, joint, count, rng, bar
-                )
-    tested = aligned.complete
+                outcome, against = permute_all_nodes(features, plan, penalties[0][1:], joint, bar)
+    smallest = units.smallest_p_values(graph.n_nodes)
     p_value = outcome.combined / (count + 1)
     adjusted, overall = _over_nodes(p_value, against, tested, correction, count)
     return TwoSampleResult(
@@ -202,7 +195,7 @@ def two_sample_test(
         penalties=tuple(penalties),
         block_length=block_length,
         joint=joint,
-        too_few=too_few_splits(units, tested, level, correction, null),
+        too_few=tested & (smallest > strictest_threshold(max(n_tests, 1), level, needed_for)),
         correlation=correlation,
         backend=aligned.backend,
     )
@@ -210,19 +203,16 @@ def two_sample_test(
 
 def _each_node(
     samples: NodeSamples,
-    pooled: PooledSamples,
-    graph: Graph,
+    plan: PermutationPlan,
     settings: RatioSettings,
     dictionary: FloatArray,
-    units: Units,
-    n_permutations: int,
-    rng: np.random.Generator,
     progress: bool,
 ) -> tuple[NodeTests, list[tuple[float, float, float]]]:
-    groups = node_groups(graph, rng)
-    chosen = selected_penalties(samples, graph, groups, settings, dictionary, rng)
+    graph, pooled = plan.graph, plan.pooled
+    groups = node_groups(graph, plan.rng)
+    chosen = selected_penalties(samples, graph, groups, settings, dictionary, plan.rng)
     table = np.array(chosen)
-    outcome = NodeTests.blank(graph.n_nodes, n_permutations)
+    outcome = NodeTests.blank(graph.n_nodes, plan.n_permutations)
     testable = np.flatnonzero(pooled.complete)
     with ProgressBar(testable.size, "nodes", enabled=progress) as bar:
         for bandwidth in np.unique(table[:, 0]):
@@ -230,19 +220,7 @@ def _each_node(
             if not nodes.size:
                 continue
             features = PooledFeatures.of(pooled, settings.kernel, dictionary, float(bandwidth))
-            permute_each_node(
-                outcome,
-                nodes,
-                features,
-                pooled,
-                graph,
-                groups,
-                table[:, 1:],
-                units,
-                n_permutations,
-                rng,
-                bar,
-            )
+            permute_each_node(outcome, nodes, features, plan, groups, table[:, 1:], bar)
     return outcome, chosen
 
 
@@ -253,9 +231,9 @@ def _over_nodes(
     correction: str | None,
     n_permutations: int,
 ) -> tuple[FloatArray, float]:
-    """Adjusted p-values, and the one for "nothing changed anywhere".
+    """Adjusted p-values, and the p-value for "nothing changed anywhere".
 
-    `against` counts the data sets with a value as extreme as a node's, for the global null.
+    For the global null `against` counts the data sets with a value as extreme as each node's.
     """
     adjusted = np.ones_like(p_value)
     if against is not None and correction == "fwer":

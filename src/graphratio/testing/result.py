@@ -1,4 +1,4 @@
-"""The outcome of a test: a table of nodes, regions of them, one p-value for the whole graph."""
+"""The outcome of a test: a table of nodes, connected regions, a p-value for the whole graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
-from graphratio.testing import notebook_table, wording
+from graphratio.testing import wording
 from graphratio.testing.dependence import Correlation
 from graphratio.testing.multiplicity import changed_at_least
 
@@ -59,25 +59,25 @@ class Region:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSampleResult:
-    """What `two_sample_test` returns; everything is in the order of the graph.
+    """Result of `two_sample_test`, with nodes in the order of the graph.
 
     Attributes
     ----------
     nodes : tuple of labels, length n_nodes
     graph : Graph
     statistic : ndarray of shape (n_nodes,)
-        Pearson divergence of the target from the pooled sample, estimated with the help of the
-        neighbours: how large the change looks. The p-value does not come from it alone.
+        Size of the change: Pearson divergence of the target from the pooled sample, estimated
+        with the help of the neighbours. The p-value combines it with three more statistics.
     p_value : ndarray of shape (n_nodes,)
         From the combination of the four statistics, (b + 1) / (n_permutations + 1) where b
-        counts permutations that look at least as extreme; 1 at nodes that lack a sample.
+        counts permutations that are at least as extreme; 1 at nodes that lack a sample.
     adjusted_p_value : ndarray of shape (n_nodes,)
         Corrected over nodes; compare it with the level.
     rejected : ndarray of bool, shape (n_nodes,)
     global_p_value : float
         For "nothing changed anywhere". With null="global" from the largest statistic over
         nodes; with null="node" the smallest p-value times the number of tested nodes
-        (Bonferroni), which is valid whatever the dependence, and cautious.
+        (Bonferroni), which is valid under any dependence, but conservative.
     statistics, p_values : dict of str to ndarray of shape (n_nodes,)
         The four statistics and their own p-values: "divergence", "norm", "witness", "mmd".
     tested : ndarray of bool, shape (n_nodes,)
@@ -91,7 +91,7 @@ class TwoSampleResult:
     block_length : int or None
         Observations or time stamps that were permuted together.
     joint : bool
-        Whether all that was observed at one time stamp was permuted together.
+        Whether all observations of one time stamp were permuted together.
     too_few : ndarray of bool, shape (n_nodes,)
         True at nodes with too few observations or blocks to become significant.
     correlation : Correlation or None
@@ -158,13 +158,13 @@ class TwoSampleResult:
         Parameters
         ----------
         dependence : {"any", "positive"}
-            What the lower bound on the number of truly changed nodes may assume about the
-            p-values of different nodes. Both come from closed testing and hold for all
-            regions at once with probability 1 - level, also though the regions were chosen by
-            looking at the data. "any" assumes nothing and uses Bonferroni's inequality: it
-            counts the nodes that Holm rejects. "positive" uses that of Simes, valid for
-            independent or positively dependent p-values, and is sharper for regions found
-            with correction="fdr". With null="global" the bound is as exploratory as the table.
+            Assumption on the p-values of different nodes behind the lower bound on the number
+            of truly changed nodes. The bounds come from closed testing and hold for all
+            regions at once with probability 1 - level, although the data chose the regions.
+            "any" assumes nothing and uses Bonferroni's inequality: it counts the nodes that
+            Holm rejects. "positive" uses Simes' inequality, valid for independent or positively
+            dependent p-values, and is sharper for regions found with correction="fdr". With
+            null="global" the bounds are exploratory.
 
         Returns
         -------
@@ -220,24 +220,23 @@ class TwoSampleResult:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the p-values assume, in plain language."""
+        """The assumptions of the p-values, in plain language."""
         return wording.assumptions(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What deserves a look, in plain language."""
+        """Remarks on the data and the test, in plain language."""
         return wording.notes(self)
 
     def __repr__(self) -> str:
-        correction = repr(self.correction)
         lines = [
-            f"TwoSampleResult(null={self.null!r}, correction={correction}, level={self.level:g}, "
-            f"n_permutations={self.n_permutations:,})",
+            f"TwoSampleResult(null={self.null!r}, correction={self.correction!r}, "
+            f"level={self.level:g}, n_permutations={self.n_permutations:,})",
             f"  {self.summary}",
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
-        return notebook_table.result_html(self)
+        """Table for notebooks."""
+        return wording.result_html(self)

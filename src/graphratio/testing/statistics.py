@@ -1,9 +1,9 @@
-"""What is compared between the observed and the permuted labels, and how it is combined.
+"""The statistics of a node under observed and permuted labels, and how they are combined.
 
 Symbols
 -------
 b           first moment of a node: mean of the features over the target minus over the pooled
-            sample; all that a permutation changes
+            sample; the only quantity that a permutation changes
 A           second moment of the features over the pooled sample of a node
 theta       coefficients of f_v - 1
 """
@@ -16,9 +16,9 @@ from graphratio._utils.typing import FloatArray, IntArray
 
 NAMES = ("divergence", "norm", "witness", "mmd")
 
-# How much of the level each statistic gets: a p-value counts divided by its share. The one that
-# trusts the neighbours most gets most, since that is where a test on a graph can gain; the one
-# that ignores them gets least, which is what a node that changed alone pays for it.
+# The share of the level that each statistic gets: its p-value is divided by its share. The one
+# that trusts the neighbours most gets most, since a test on a graph gains from neighbours. The one
+# that ignores them gets least; a node that changed alone pays for this with power.
 SHARES = np.array([0.1, 0.2, 0.65, 0.05])
 
 # Relative differences below this are rounding; the statistics then count as tied.
@@ -34,12 +34,8 @@ def node_statistics(
     the neighbours' ratio evaluated at the node, and the squared distance of the two means in
     the kernel space (MMD, up to a constant).
 
-    Parameters
-    ----------
-    theta, b : ndarray of shape (..., n_permutations, m)
-    second : ndarray of shape (..., m, m)
-    witness : ndarray of shape (..., m, 1) or (..., n_permutations, m)
-        The same for all permutations, or one for each.
+    `theta` and `b` have shape (..., n_permutations, m), `second` (..., m, m). `witness` has
+    shape (..., m, 1) if all permutations share it, else (..., n_permutations, m).
     """
     fitted = theta @ second
     divergence = np.einsum("...m,...m->...", theta, b - 0.5 * fitted)
@@ -52,10 +48,10 @@ def node_statistics(
 
 
 def exceedances(statistics: FloatArray) -> IntArray:
-    """How many of the last axis are at least as large, for every entry.
+    """For every entry, how many entries along the last axis are at least as large.
 
-    Divided by their number these are permutation p-values, for the observed and for every
-    permuted data set alike. Differences that are rounding count as ties.
+    Divided by the length of that axis the counts are permutation p-values, of the observed and
+    of every permuted data set. Entries that differ only by rounding are tied.
 
     Examples
     --------
@@ -74,24 +70,17 @@ def exceedances(statistics: FloatArray) -> IntArray:
 
 
 def combine(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Combine several statistics by their smallest p-value within the same permutations.
+    """Combine the statistics of each data set by their smallest p-value.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (4, n_permutations + 1)
-        Exceedances of each statistic, the observed one first.
-
-    Returns
-    -------
-    smallest, total : ndarray of shape (n_permutations + 1,)
-        Smaller is more extreme: the smallest p-value relative to its share, and the sum of all,
-        which decides between ties.
+    From exceedances of shape (4, n_permutations + 1), the observed data set first. Returns the
+    smallest one relative to its share, and the sum of all, which breaks ties; both of shape
+    (n_permutations + 1,). Smaller is more extreme.
     """
     return (counts / SHARES[:, np.newaxis]).min(axis=0), counts.sum(axis=0)
 
 
 def combined_count(counts: IntArray) -> int:
-    """How many of the permuted and the observed data sets are as extreme as the observed one."""
+    """How many data sets, permuted or observed, are as extreme as the observed one."""
     smallest, total = combine(counts)
     as_extreme = (smallest < smallest[0]) | ((smallest == smallest[0]) & (total <= total[0]))
     return int(np.count_nonzero(as_extreme))

@@ -1,4 +1,4 @@
-"""The outcome of a test in sentences: what was found, what it assumes, what deserves a look."""
+"""The outcome of a test in sentences, and as a small table for notebooks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphratio._utils.exceptions import Argument, Spelling, listing, spelled
+from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
 from graphratio.testing.dependence import CORRELATION_BOUND, Correlation
 
 if TYPE_CHECKING:
     from graphratio.testing.result import TwoSampleResult
+
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 
 def headline(result: TwoSampleResult) -> str:
@@ -31,7 +35,7 @@ def headline(result: TwoSampleResult) -> str:
 
 
 def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
-    """What the p-values assume."""
+    """The assumptions of the p-values."""
     length = result.block_length
     if result.joint:
         what = "time stamps" if length is None else f"blocks of {length} time stamps"
@@ -45,7 +49,7 @@ def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
 
 
 def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
-    """What deserves a look, with arguments as an interface spells them."""
+    """Remarks on the data and the test; `spelling` writes arguments as an interface does."""
 
     def named(mask: BoolArray) -> str:
         return listing(result.nodes[v] for v in np.flatnonzero(mask))
@@ -70,14 +74,13 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
 
 
 def correlation_note(correlation: Correlation | None, spelling: Spelling = str) -> list[str]:
-    """That nodes move together, or that it could not be checked; empty if all is well."""
+    """A note if nodes are correlated, or if this could not be checked; otherwise empty."""
     index = Argument("index")
     if correlation is None:
         words = (
-            "whether nodes move together could not be checked, since their observations cannot "
-            "be matched: the test assumes that they are independent; pass ",
+            "the correlation between nodes could not be checked, since their observations cannot "
+            "be matched; the test assumes that nodes are independent. To check it, pass ",
             index,
-            " to have it checked",
         )
         return [spelled(words, spelling)]
     if not correlation.is_high:
@@ -89,9 +92,9 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
                 "neighbouring nodes move together: their correlation is about "
                 f"{correlation.value:.2f} (observations matched by {how}), above "
                 f"{CORRELATION_BOUND}. The test of a single node assumes that nodes are "
-                "independent of each other; here it rejects unchanged nodes more often than the "
-                "level says, since a fluctuation shared with its neighbours looks like a change "
-                "that they confirm. For one valid answer about the whole graph use ",
+                "independent. Here it rejects unchanged nodes more often than the level allows: "
+                "a fluctuation shared with the neighbours looks like a change that they "
+                "confirm. For a valid test of the whole graph use ",
                 Argument("null", "global"),
                 " with ",
                 index,
@@ -99,3 +102,27 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
             spelling,
         )
     ]
+
+
+def result_html(result: TwoSampleResult) -> str:
+    """Outcome, assumptions, notes, and the nodes with the smallest p-values."""
+    facts = [
+        ("outcome", result.summary),
+        ("permutations", f"{result.n_permutations:,}"),
+        *(("assumes", text) for text in result.assumptions),
+        *(("note", note) for note in result.notes),
+    ]
+    order = np.lexsort((-result.statistic, result.p_value))[:_SHOWN]
+    head = ("nodes with the smallest p-values", "divergence", "p-value", "adjusted", "rejected")
+    body = [
+        (
+            str(result.nodes[v]),
+            f"{result.statistic[v]:.3g}",
+            f"{result.p_value[v]:.3g}",
+            f"{result.adjusted_p_value[v]:.3g}",
+            "yes" if result.rejected[v] else "no",
+        )
+        for v in order
+    ]
+    title = f"two-sample test, null={result.null!r}, correction={result.correction!r}"
+    return titled(title, facts_table(facts), rows_table(head, body))

@@ -1,26 +1,28 @@
 """Is there a shift at a node? Evidence from held-out observations.
 
-For any function h that was chosen without the observations at hand, its mean over the target
-and over the reference agree where the two laws do. The ratio fitted without a fold of every
-sample is such a function, one that is large where the target is thought to be dense. Its values
-at the observations left out are compared by a one-sided Welch test at each node. The neighbours
-only say in which direction to look: what they did cannot make an unchanged node look changed.
+Take any function that was chosen without the held-out observations. If reference and target have
+the same law, its means over the two agree. The ratio fitted without a fold is such a function,
+and it is large where the target seems dense. A one-sided Welch test at each node compares its
+values at the held-out observations. The neighbours only choose the function: their changes cannot
+make an unchanged node look changed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import stats
+from sklearn.base import clone
 
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.evaluation.refits import refitted_ratios
 from graphratio.moments.folds import assign_folds
 
 # Samples with fewer observations are never held out, and their node is not tested.
 SMALLEST = 5
+
+_SELECTED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def shift_p_values(
@@ -32,19 +34,8 @@ def shift_p_values(
 ) -> FloatArray:
     """P-value of "reference and target are the same" at every node, NaN where not tested.
 
-    Parameters
-    ----------
-    model : fitted ratio estimator
-        Hyperparameters that it chose for all nodes are kept, others are chosen in each fold.
-    samples : NodeSamples
-        Aligned to the graph.
-    graph : Graph
-    n_folds : int
-    rng : numpy Generator
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
+    The samples are aligned to the graph. Hyperparameters that the fitted model chose for all
+    nodes are kept, others are chosen in each fold.
     """
     large = samples.sizes >= SMALLEST
     tested = large.all(axis=1)
@@ -53,9 +44,32 @@ def shift_p_values(
         return p_values
     folds = assign_folds(samples, n_folds, rng)
     folds[~large.ravel()[samples.segments]] = -1
-    scores = refitted_ratios(model, samples, graph, folds)
+    scores = _held_out_ratios(model, samples, graph, folds)
     p_values[tested] = _welch(scores, samples)[tested]
     return p_values
+
+
+def _held_out_ratios(
+    model: NodeRatioEstimator, samples: NodeSamples, graph: Graph, folds: IntArray
+) -> FloatArray:
+    """Unclipped ratio at every observation, fitted without its fold; 0 in fold -1."""
+    ratios = np.zeros(samples.n_observations)
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        part = _at_same_hyperparameters(model).fit(samples.subset(observations=~held), graph)
+        ratios[held] = part._ratios_at_nodes(samples.values[held], samples.node_index[held])
+    return ratios
+
+
+def _at_same_hyperparameters(model: NodeRatioEstimator) -> NodeRatioEstimator:
+    fresh: NodeRatioEstimator = clone(model)
+    known = fresh.get_params()
+    fixed = {
+        name: getattr(model, f"{name}_")
+        for name in _SELECTED
+        if name in known and np.ndim(getattr(model, f"{name}_")) == 0
+    }
+    return fresh.set_params(**fixed)  # type: ignore[no-any-return]
 
 
 def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
@@ -68,7 +82,7 @@ def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
     variance = (squares / freedom / n).reshape(-1, 2)
     total = variance.sum(axis=1)
     difference = mean[1::2] - mean[0::2]
-    # Constant scores tell nothing.
+    # Constant scores are no evidence.
     varied = total > 1e-20 * np.maximum(mean[0::2] ** 2, 1e-20)
     spread = np.where(varied, total, 1.0)
     spent = (variance**2 / freedom.reshape(-1, 2)).sum(axis=1)

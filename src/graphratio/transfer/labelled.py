@@ -22,14 +22,8 @@ def read_labels(
 ) -> list[np.ndarray]:
     """Labels by node, in the order of `nodes`, each checked against its reference sample.
 
-    Parameters
-    ----------
-    y : mapping of label to sequence, or one sequence per node in the order of the samples
-    samples : NodeSamples
-        As given by the user; `nodes` are the same labels in the order of the graph.
-    nodes : tuple of labels
-    numeric : bool
-        True for regression: labels must be finite numbers.
+    `y` is a mapping, or a sequence in the order of the samples, which are as the user gave them.
+    `numeric` is True for regression: labels must then be finite numbers.
     """
     given = samples if samples.labelled else samples.aligned(nodes)
     if isinstance(y, Mapping):
@@ -100,7 +94,7 @@ def _weight_parameter(estimator: Any) -> str | None:
         return None
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
-    # Searches and wrappers hand on what they do not know.
+    # Searches and wrappers pass unknown arguments on.
     kinds = {item.kind for item in inspect.signature(estimator.fit).parameters.values()}
     wrapped = getattr(estimator, "estimator", None) or getattr(estimator, "regressor", None)
     if inspect.Parameter.VAR_KEYWORD in kinds and wrapped is not None:

@@ -28,8 +28,13 @@ from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
-from graphratio.transfer.own_weights import blended
-from graphratio.transfer.sharpness import CANDIDATES, best_exponent, sharpened, target_errors
+from graphratio.transfer.weight_powers import (
+    CANDIDATES,
+    best_exponent,
+    blended,
+    sharpened,
+    target_errors,
+)
 
 
 def _has_probabilities(transfer: Any) -> bool:
@@ -40,14 +45,14 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     """A model for the target of every node, trained on its labelled reference observations.
 
     Each node gets a copy of `estimator`, fitted to its reference observations with importance
-    weights. Weights are used where they should help and only there:
+    weights. Weights are used only where they should help:
 
     1. Evidence. A node is reweighted only if held-out observations show that its target differs
        from its reference: a test per node, with the false discovery rate over nodes at
        `false_discovery`. All other nodes get the plain model.
     2. Own samples. The weights are the geometric mean of those by the joint ratio and those by
-       a ratio of the node alone (RULSIF): the first know better what changed, the second even
-       out by how much the very observations that are weighted differ from the target sample.
+       a ratio of the node alone (RULSIF). The joint ratio knows better what changed; the node's
+       own ratio balances chance differences between the weighted and the target observations.
     3. Strength. The weights are raised to one power for all reweighted nodes: 1.25, since
        estimated ratios are shrunk, or one of 0 (no reweighting), 1, 1.5, 2 and 3 if it is
        clearly better, by two standard errors over nodes, in the cross-validated error on target
@@ -58,26 +63,27 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     estimator : scikit-learn classifier or regressor
         Must take ``sample_weight``; pipelines hand it to their last step.
     ratio : ratio estimator, optional
-        Where the weights come from; default `GRULSIF()`.
+        Estimates the weights; default `GRULSIF()`.
     relative : bool, default True
         Weights by the relative ratio, or with False by the plain one.
     false_discovery : float in (0, 1], default 0.1
         Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
     own_share : float in [0, 1], default 0.5
-        Exponent of the weights of the node alone, where `ratio` is one that couples nodes. 0
-        uses `ratio` as it is.
+        Exponent of the weights of the node alone, if `ratio` couples nodes. 0 uses `ratio` as
+        it is.
     sharpness : float >= 0, sequence of float, or None
         The power: a number is used as it is, a sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds, of the default ratio estimator, and of models whose own is None.
+        Seed of the folds, of the default ratio estimator, and of models whose
+        `random_state` is None.
 
     Attributes
     ----------
     models_ : dict of label to fitted model
-        At nodes without reference observations, one model on all nodes' observations and
-        weights. Where the reference has a single class, a constant.
+        Nodes without reference observations share one model, fitted to those of all nodes.
+        Where the reference has a single class, the model is a constant.
     weights_ : ImportanceWeights
         The weights that were used; ones at nodes that were not reweighted.
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
@@ -160,7 +166,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         if is_classifier(self.estimator):
             self.classes_ = np.unique(np.concatenate(labels))
         with warnings.catch_warnings():
-            # Said once, about the weights that are used in the end.
+            # The final weights warn.
             warnings.simplefilter("ignore", OverlapWarning)
             weights = self.ratio_.importance_weights(aligned, relative=self.relative)
         # No evidence is needed if every node is to be reweighted.
@@ -186,7 +192,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         ----------
         x : array of shape (n_points, n_features) with `node`; else NodeSamples, dict or list
             Without `node` the observations of every node: a dict by label, a list in the order
-            of `nodes_`, or NodeSamples, whose target samples are meant.
+            of `nodes_`, or NodeSamples; only the target samples of these are used.
         node : label, optional
 
         Returns
@@ -366,7 +372,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
 
 
 def _reweighted(p_values: FloatArray, level: float, graph: Graph) -> BoolArray:
-    """Where to reweight: by evidence, and where there is none by the neighbours."""
+    """Nodes to reweight: by their evidence, or by their neighbours if they were not tested."""
     if level == 1:
         return np.ones(len(p_values), dtype=bool)
     tested = ~np.isnan(p_values)

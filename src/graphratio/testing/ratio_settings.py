@@ -1,4 +1,4 @@
-"""How the ratios behind a test are estimated: what is fixed, and what there is to choose from."""
+"""How the ratios behind a test are estimated: kernel, dictionary, candidates of the penalties."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BANDWIDTH_SHARE = 0.7
 GRAPH_PENALTIES = (0.1, 0.3, 1.0, 3.0)
 NODE_PENALTIES_TEST = (1e-3, 1e-2)
 
-# The choice is among few, clearly different candidates, and made once for every group.
+# Few folds: the candidates are few and clearly different, and every group chooses once.
 _FOLDS = 3
 
 
@@ -57,14 +57,11 @@ class RatioSettings:
 
     @property
     def middle(self) -> tuple[float, float, float]:
-        """A choice that looks at no data: the middle of each list of candidates."""
-        lists = (
-            self.candidates.bandwidth,
-            self.candidates.graph_penalty,
-            self.candidates.node_penalty,
-        )
+        """The middle of each list of candidates: a choice that does not depend on the data."""
+        found = self.candidates
         bandwidth, graph_penalty, node_penalty = (
-            float(values[values.size // 2]) for values in lists
+            float(values[values.size // 2])
+            for values in (found.bandwidth, found.graph_penalty, found.node_penalty)
         )
         return bandwidth, graph_penalty, node_penalty
 

@@ -1,0 +1,158 @@
+"""Weights that use the neighbours and fit the node's own samples, raised to a power.
+
+*Blending.* A ratio shared with the neighbours is closer to the true one, but the true ratio is
+not the best weight. Weights fitted to the very observations that they weight also balance the
+chance differences between these and the target sample; for the same reason estimated propensity
+scores beat the true ones. The geometric mean of the joint weights and those of the node alone
+combines both advantages.
+
+*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the
+shift, which is right for a model that is correct everywhere, since uneven weights only add
+variance. s = 1 uses the estimated ratio as it is. s > 1 undoes shrinkage: the estimate was
+regularised for all nodes, most of which may not have changed. All estimates are shrunk somewhat,
+so the usual power is a little above 1.
+
+The choice of s needs the error on the target, estimated without the ratio: judging weights by
+themselves would favour s = 1 whatever the truth. Every target observation is represented by its
+nearest reference observation, and by the held-out error of that one. This estimate is noisy, and
+in several dimensions it favours small powers, since the reference observation nearest to a remote
+target observation is less remote. So the usual power stands unless another one is better by two
+standard errors over the reweighted nodes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from graphratio._utils.exceptions import OverlapWarning
+from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio.data.samples import NodeSamples
+from graphratio.data.validation import read_only
+from graphratio.estimators import RULSIF
+from graphratio.estimators.weights import ImportanceWeights
+
+# Smallest weight, relative to the mean, before powers: no class or direction vanishes.
+FLOOR = 1e-3
+
+USUAL = 1.25
+CANDIDATES = (0.0, 1.0, USUAL, 1.5, 2.0, 3.0)
+
+# Standard errors by which another power must beat the usual one.
+CLEAR = 2.0
+
+
+def blended(
+    weights: ImportanceWeights,
+    samples: NodeSamples,
+    chosen: BoolArray,
+    alpha: Any,
+    share: float,
+    rng: np.random.Generator,
+) -> ImportanceWeights:
+    """Blend the weights of the chosen nodes with those of RULSIF, if they have both samples.
+
+    `share` is the exponent of the node's own weights; the joint ones get 1 - share.
+    """
+    nodes = [samples.nodes[i] for i in np.flatnonzero(chosen & samples.complete)]
+    if share == 0 or not nodes:
+        return weights
+    theirs = NodeSamples.from_arrays(
+        {node: samples.reference(node) for node in nodes},
+        {node: samples.target(node) for node in nodes},
+    )
+    alone = RULSIF(alpha=alpha, random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():
+        # The final weights warn.
+        warnings.simplefilter("ignore", OverlapWarning)
+        own = alone.fit(theirs).importance_weights(theirs, relative=weights.relative)
+    pieces = dict(weights)
+    for node in nodes:
+        joint = np.maximum(weights[node], FLOOR)
+        both = joint ** (1 - share) * np.maximum(own[node], FLOOR) ** share
+        pieces[node] = both / both.mean()
+    return replace(weights, sample_weight=read_only(np.concatenate(list(pieces.values()))))
+
+
+def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
+    """Weights to a power, with mean one again.
+
+    Examples
+    --------
+    >>> sharpened(np.array([0.5, 1.5]), 2.0)
+    array([0.2, 1.8])
+    """
+    if sharpness == 0 or not weights.size:
+        return np.ones(len(weights))
+    values = np.maximum(weights, FLOOR) ** sharpness
+    return np.asarray(values / values.mean())
+
+
+def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
+    """The power nearest to the usual one, or the best of those that are clearly better.
+
+    `errors` has shape (n_nodes, n_candidates).
+
+    Examples
+    --------
+    >>> better = np.array([[3.0, 2.0, 1.0], [3.0, 2.1, 1.0], [3.1, 2.0, 1.1]])
+    >>> best_exponent(better, [0.0, 1.0, 2.0])
+    2.0
+    >>> best_exponent(better[:1], [0.0, 1.0, 2.0])
+    1.0
+    """
+    usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))
+    if len(errors) > 1:
+        gain = errors[:, [usual]] - errors
+        spread = gain.std(axis=0, ddof=1) / np.sqrt(len(errors))
+        clear = gain.mean(axis=0) > CLEAR * spread
+        if clear.any():
+            usual = int(np.argmin(np.where(clear, errors.mean(axis=0), np.inf)))
+    return float(candidates[usual])
+
+
+def matching_weights(reference: FloatArray, target: FloatArray) -> FloatArray:
+    """How many target observations have each reference observation as their nearest.
+
+    Examples
+    --------
+    >>> matching_weights(np.array([[0.0], [1.0], [5.0]]), np.array([[0.9], [1.2], [-3.0]]))
+    array([1., 2., 0.])
+    """
+    nearest = cKDTree(reference).query(target)[1]
+    return np.bincount(nearest, minlength=len(reference)).astype(np.float64)
+
+
+def target_errors(
+    fit: Callable[[FloatArray, Any, FloatArray], Any],
+    error: Callable[[Any, Any], FloatArray],
+    data: tuple[FloatArray, Any, FloatArray],
+    weights: FloatArray,
+    candidates: Sequence[float],
+    n_folds: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Cross-validated target error of one node for every candidate, shape (n_candidates,).
+
+    `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
+    `data` are reference observations, their labels, and target observations.
+    """
+    x, y, target = data
+    total = np.zeros(len(candidates))
+    count = matching_weights(x, target)
+    fold = rng.permutation(np.arange(len(x)) % n_folds)
+    for k in range(n_folds):
+        # Only observations that represent a target observation contribute to the error.
+        held = (fold == k) & (count > 0)
+        if not held.any() or not (fold != k).any():
+            continue
+        train = fold != k
+        for j, sharpness in enumerate(candidates):
+            model = fit(x[train], y[train], sharpened(weights[train], sharpness))
+            total[j] += count[held] @ error(y[held], model.predict(x[held]))
+    return total / max(len(target), 1)
