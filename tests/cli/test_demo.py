@@ -9,6 +9,9 @@ from typer.testing import CliRunner
 import graphratio as gr
 from graphratio.cli.app import app
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):

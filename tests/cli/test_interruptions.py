@@ -16,6 +16,9 @@ import typer.main
 import graphratio as gr
 from graphratio.cli.app import app
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
 OPTIONS = [*COLUMNS, "--features", "pm25,no2", "--no-graph", "--estimator", "rulsif", "--overwrite"]
 

@@ -10,6 +10,9 @@ import graphratio as gr
 from graphratio.datasets import network, sea_temperature
 from graphratio.exceptions import InputError, MissingDependencyError
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def flights():

@@ -20,6 +20,9 @@ from distributed import Client, LocalCluster
 from graphratio.distributed import LocalEngine
 from graphratio.exceptions import EngineError, InputError, MissingDependencyError
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 SELECTED = dict(
     bandwidth=[0.8, 1.6], graph_penalty=[0.02, 0.2], node_penalty=[0.1], cv=2, random_state=0
 )

@@ -15,6 +15,9 @@ from graphratio.distributed.chebyshev import Chebyshev
 from graphratio.exceptions import InputError
 from graphratio.moments.folds import assign_folds
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 
 def samples_for(whole, seed=0):
     rng = np.random.default_rng(seed)

@@ -10,6 +10,9 @@ from tests.distributed.problems import FIXED, FaultyEngine, ring
 import graphratio as gr
 from graphratio.exceptions import EngineError, InputError
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 SELECTED = dict(
     bandwidth=[0.8, 1.6], graph_penalty=[0.02, 0.2], node_penalty=[0.1], cv=2, random_state=0
 )

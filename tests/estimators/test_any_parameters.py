@@ -11,6 +11,9 @@ import graphratio as gr
 from graphratio.exceptions import GraphRatioError, GraphRatioWarning
 from graphratio.plotting import plot_graph
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 PROFILE = settings(derandomize=True, deadline=None, max_examples=40)
 
 RNG = np.random.default_rng(0)

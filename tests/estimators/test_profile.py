@@ -11,6 +11,9 @@ from graphratio.selection import held_out_data
 from graphratio.selection.kinds import group, named, number_of_kinds
 from graphratio.selection.search import Axis, Trial, decades, search
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def fitted():

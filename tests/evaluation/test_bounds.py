@@ -18,6 +18,9 @@ from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.exceptions import InputError
 from graphratio.selection import nested
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 ALPHA = 0.1
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3e-4, node_penalty=0.1)
 

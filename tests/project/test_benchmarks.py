@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,6 +18,9 @@ from sklearn.linear_model import Ridge
 
 import graphratio as gr
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 USED = (

@@ -15,6 +15,9 @@ from graphratio.selection.cross_validation import best_candidate, select
 from graphratio.selection.fold_fits import Coupling, Split
 from graphratio.selection.grids import GRAPH_PENALTIES, NODE_PENALTIES, Candidates
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 KERNEL = get_kernel("gaussian")
 
 

@@ -18,6 +18,9 @@ from studies.paper.store import load_results, path_of
 
 from graphratio.exceptions import FileFormatError, GraphRatioError, InputError
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 CELLS = list(Grid(("Ia", "IIb"), ("POOL", "ULSIF"), (20,), (8,), (0.1, 0.5), 3, n_points=50))
 # As a program, so that it can be killed.
 PROGRAM = """

@@ -17,6 +17,9 @@ from studies.paper.store import load_results
 from studies.paper.tables import error_table
 from studies.paper.theory_curve import theory_curve
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 
 def quick(*steps, folder):
     main([*steps, "--profile", "quick", "--folder", str(folder), "--workers", "1"])

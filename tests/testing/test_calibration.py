@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 STUDIES = Path(__file__).parents[2] / "studies"
 
 

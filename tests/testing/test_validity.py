@@ -17,6 +17,9 @@ from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
 from graphratio.testing.ratio_settings import read_settings
 
+# Left out by `make quick`.
+pytestmark = pytest.mark.slow
+
 GRID = gr.Graph.from_edges(
     [(i, i + 1) for i in range(12) if i % 4 < 3] + [(i, i + 4) for i in range(8)]
 )
