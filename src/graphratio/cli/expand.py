@@ -4,8 +4,35 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import MISSING, field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+# Where a field keeps its description for typer.
+_DESCRIBED = "typer"
+
+
+def option(panel: str | None, help: str, *names: str, default: Any = None, **limits: Any) -> Any:
+    """Describe an option as a field of a dataclass; `default=MISSING` makes it required.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Walk:
+    ...     steps: int = option("Walking", "Number of steps.", default=3, min=1)
+    >>> Walk()
+    Walk(steps=3)
+    """
+    described = typer.Option(
+        *names,
+        help=help,
+        rich_help_panel=panel,
+        show_default=default is not None and default is not MISSING,
+        **limits,
+    )
+    return field(default=default, metadata={_DESCRIBED: described})
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -35,8 +62,12 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         if isinstance(kind, type) and is_dataclass(kind):
             own = inspect.signature(kind).parameters
             types = get_type_hints(kind, include_extras=True)
-            groups[name] = (kind, tuple(field.name for field in fields(kind)))
-            parameters += [_keyword(own[part], types[part]) for part in groups[name][1]]
+            groups[name] = (kind, tuple(own))
+            for part in fields(kind):
+                hint = types[part.name]
+                if _DESCRIBED in part.metadata:
+                    hint = Annotated[hint, part.metadata[_DESCRIBED]]
+                parameters.append(_keyword(own[part.name], hint))
         else:
             parameters.append(_keyword(parameter, kind))
     signature = inspect.Signature(parameters)

@@ -14,6 +14,7 @@ from graphratio._utils.files import appearing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.cli.console import Screen, as_option, plain
+from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
 from graphratio.cli.output import most_changed
@@ -34,22 +35,11 @@ Model = Annotated[
 
 @dataclass(frozen=True)
 class PointOptions:
-    """At which nodes the ratio is wanted, and where it goes."""
+    """Nodes at which to evaluate the ratio, and where to write it."""
 
-    node: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of POINTS with the label of the node of each point.", show_default=False
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        typer.Option(help="One node for all points. Default: every node.", show_default=False),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(help="CSV file to write. Default: print it.", show_default=False),
-    ] = None
+    node: str | None = option(None, "Column of POINTS with the label of the node of each point.")
+    at: str | None = option(None, "One node for all points. Default: every node.")
+    output: Path | None = option(None, "CSV file to write. Default: print it.")
     overwrite: Overwrite = False
     delimiter: Delimiter = None
     json: Json = False

@@ -12,6 +12,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
+from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, read_problem, warnings_as
 from graphratio.cli.models import prepared
 from graphratio.cli.options import (
@@ -35,14 +36,14 @@ _SHOWN = 15
 
 
 class Null(StrEnum):
-    """What is taken to be true unless the data speak against it."""
+    """The null hypothesis."""
 
     node = "node"
     whole = "global"
 
 
 class Correction(StrEnum):
-    """How the number of nodes is accounted for."""
+    """How to correct for the number of nodes."""
 
     fwer = "fwer"
     fdr = "fdr"
@@ -52,47 +53,30 @@ class Correction(StrEnum):
 
 @dataclass(frozen=True)
 class TestOptions:
-    """How nodes are tested."""
+    """How to test the nodes."""
 
-    correction: Annotated[
-        Correction,
-        typer.Option(
-            help="Over nodes. fwer: the chance of any false node is at most the level (Holm); "
-            "fdr: so is the expected share of false ones among those found (Benjamini-Hochberg; "
-            "fdr-by whatever the dependence); none: every node by itself.",
-            rich_help_panel=_TEST,
-        ),
-    ] = Correction.fwer
-    level: Annotated[float, typer.Option(help="Between 0 and 1.", rich_help_panel=_TEST)] = 0.05
-    permutations: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of permutations. Default: enough for the correction.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
-    index: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the time of an observation, where nodes were observed at the same "
-            "times: shows whether they move together, orders the blocks, and with --null "
-            "global permutes all nodes together.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
-    block_length: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Permute blocks of this many consecutive observations, for data that depend on "
-            "their past.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
+    correction: Correction = option(
+        _TEST,
+        "Over nodes. fwer: the chance of any false node is at most the level (Holm); fdr: so is "
+        "the expected share of false ones among those found (Benjamini-Hochberg; fdr-by whatever "
+        "the dependence); none: every node by itself.",
+        default=Correction.fwer,
+    )
+    level: float = option(_TEST, "Between 0 and 1.", default=0.05)
+    permutations: int | None = option(
+        _TEST, "Number of permutations. Default: enough for the correction.", min=1
+    )
+    index: str | None = option(
+        _TEST,
+        "Column with the time of an observation, where nodes were observed at the same times: "
+        "shows whether they move together, orders the blocks, and with --null global permutes "
+        "all nodes together.",
+    )
+    block_length: int | None = option(
+        _TEST,
+        "Permute blocks of this many consecutive observations, for data that depend on their past.",
+        min=1,
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
@@ -156,7 +140,7 @@ def node_tests(
 
     A permutation test at every node, corrected for the number of nodes. Neighbours in the graph
     tell it what kind of change to look for, and cannot make an unchanged node significant.
-    Writes tests.csv (one row per node) and regions.csv (significant nodes that hang together).
+    Writes tests.csv (one row per node) and regions.csv (connected significant nodes).
 
         graphratio test air.csv --node station \
           --sample period --reference before --target after \
@@ -233,7 +217,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
     regions = [region for region in result.regions() if region.size > 1]
     if regions:
         screen.table(
-            "Regions of significant nodes that hang together",
+            "Regions of connected significant nodes",
             {
                 "begins with": [region.nodes[0] for region in regions],
                 "nodes": [region.size for region in regions],
