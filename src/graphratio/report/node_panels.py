@@ -1,4 +1,4 @@
-"""What the panel of a node shows: histograms, ratios along each feature, points; packed small."""
+"""Data of the panel of each node: histograms, ratios along each feature, and points."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns, typical_values
 from graphratio.report.node_table import FeatureMoments
 
-# How many numbers the file may hold of each kind: about 2.7 bytes each.
+# Most numbers of each kind in a file, at about 2.7 bytes each.
 CURVE_BUDGET = 500_000
 POINT_BUDGET = 250_000
-# Fewer points than this per sample say nothing.
+# Fewer points per sample are not worth drawing.
 FEWEST_POINTS = 30
 MOST_POINTS = 200
 MOST_NEIGHBOURS = 12
@@ -31,14 +31,14 @@ REACH = 4.0
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is kept of every node, so that the file stays small.
+    """How much of every node to keep, so that the file stays small.
 
     Attributes
     ----------
     grid, bins : int
         Points of a ratio curve, and the largest number of bins of a histogram.
     neighbours : int
-        How many neighbours' curves are drawn at most.
+        Most curves of neighbours.
     points : int
         Observations per sample in the scatter plot; 0 for no scatter plot.
     """
@@ -124,7 +124,7 @@ class NodePanels:
                 self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
 
     def _pooled(self, node: int) -> FloatArray:
-        """Both samples of a node; a node without any is shown over the range of all."""
+        """Both samples of a node, or those of all nodes if it has none."""
         begin, end = self.samples.offsets[2 * node], self.samples.offsets[2 * node + 2]
         return self.samples.values[begin:end] if end > begin else self.samples.values
 
@@ -201,7 +201,7 @@ class NodePanels:
         for i, others in enumerate(neighbours):
             for place, other in enumerate(others):
                 wanted[other].append((i, place + 1))
-        # One call for each node, at its own points and at those of the nodes it is behind.
+        # One call per node, at its own points and at those of the nodes that show its curve.
         for i, places in enumerate(wanted):
             stacked = np.concatenate([points[owner] for owner, _ in places])
             if self.encoding is not None:

@@ -1,4 +1,4 @@
-"""The report's section on chance: which nodes are significant, in which regions, under what."""
+"""The report's section on the test: significant nodes, their regions, and the assumptions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class RegionLine:
 
 @dataclass(frozen=True)
 class Significance:
-    """What the page says about chance.
+    """What the page says about the test.
 
     Attributes
     ----------
     found : str
         The headline.
     meaning : str
-        What the headline promises.
+        The guarantee behind the headline.
     regions : list of RegionLine
     assumptions, notes : list of str
     nodes : dict
@@ -126,8 +126,8 @@ def _meaning(test: TwoSampleResult) -> str:
     )
     if test.null == "global":
         return (
-            f"{how} {overall} Single nodes are marked for exploration only: next to changed "
-            "nodes unchanged ones stand out as well."
+            f"{how} {overall} Single nodes are marked for exploration only: unchanged "
+            "nodes beside changed ones stand out as well."
         )
     promise = {
         "fwer": f"The chance that even one of the significant nodes is a false alarm is at most "
@@ -145,7 +145,7 @@ def _meaning(test: TwoSampleResult) -> str:
 def _region_text(names: list[str], region: Any, confidence: float) -> str:
     least = region.changed_at_least
     if least == 0:
-        bound = "how many of them truly changed cannot be bounded"
+        bound = "the test gives no lower bound on how many of them truly changed"
     else:
         many = "all of them" if least == region.size else f"at least {least}"
         bound = f"{many} truly changed, with {confidence:.0%} confidence"
