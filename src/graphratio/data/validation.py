@@ -27,7 +27,7 @@ def plain_label(label: object, what: str = "node label") -> Label:
     >>> plain_label(np.int64(3)), plain_label(np.datetime64("2020-01-01", "ns"))
     (3, datetime.datetime(2020, 1, 1, 0, 0))
     """
-    # The types that most labels have, first: this runs for every label of a large graph.
+    # The common types first: this runs for every label of a large graph.
     if type(label) in (str, int):
         return label
     if isinstance(label, np.generic):
@@ -55,7 +55,7 @@ def _python_scalar(label: np.generic) -> object:
 
 
 def _has_nan(label: object) -> bool:
-    """Tell whether a label, or a part of one, is not equal to itself and so cannot be found."""
+    """Tell whether a label or a part of it is NaN, which no lookup finds."""
     if isinstance(label, tuple):
         return any(_has_nan(part) for part in label)
     try:
@@ -114,7 +114,7 @@ def written(value: object) -> str:
 
 
 def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
-    """Distinct integers in order of appearance, and which of them each entry is.
+    """Distinct integers in order of appearance, and the code of each entry.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
 
 
 def as_numeric(array: Any, what: str) -> FloatArray:
-    """Convert to float64 or say what stands in the way; masked entries become NaN."""
+    """Convert to float64, or raise an error that says why not; masked entries become NaN."""
     if sparse.issparse(array):
         raise InputError(f"{what} is a sparse matrix", "Pass a dense array: x.toarray()")
     try:
