@@ -1,4 +1,4 @@
-"""Groups of options that several commands share, each defined once as a dataclass."""
+"""Options as fields of dataclasses, which several commands share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Replace every dataclass among the parameters of a command by its fields.
 
     typer builds options from the signature of a function. The returned function has one
-    parameter per field; when called, it puts the dataclasses together and passes them on.
+    parameter per field; it builds the dataclasses and calls the command.
 
     Examples
     --------

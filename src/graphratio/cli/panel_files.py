@@ -1,4 +1,4 @@
-"""From a file and options to a table over time and a graph."""
+"""Read a table over time and a graph from files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,7 @@ from graphratio.data.graph import Graph
 
 @dataclass(frozen=True)
 class TableOverTime:
-    """What was read: one row per node and time, and the graph.
-
-    Attributes
-    ----------
-    frame : pandas DataFrame
-        With the columns of node, time and features.
-    features : tuple of str
-    graph : Graph
-    notes : tuple of str
-    """
+    """A pandas frame with the columns of node, time and features, and the graph."""
 
     frame: Any
     features: tuple[str, ...]
@@ -37,7 +28,7 @@ class TableOverTime:
 
 
 def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -> TableOverTime:
-    """Read the table and the edges, and bring them together."""
+    """Read the table and the edges, and match them."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -81,7 +72,7 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
 
 
 def _whole(times: np.ndarray) -> np.ndarray:
-    """Numbers without a fraction as integers, as they were written."""
+    """Turn whole numbers into integers, as they were written."""
     if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
         return np.asarray(times.astype(np.int64))
     return times

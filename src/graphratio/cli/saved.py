@@ -1,4 +1,4 @@
-"""`graphratio predict` and `graphratio info`: what to do with a saved model."""
+"""`graphratio predict` and `graphratio info`: use a saved model."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
             f"{points} has missing values in rows {listing((blank + 1).tolist())} below the header",
             "Fill or remove these rows",
         )
-    # Features without names go by their order; categories are read from a frame.
+    # Unnamed features are matched by order; categories need a frame.
     given = values if levels else values.to_numpy()
-    # Labels that were not text when the model was fitted are found by how they are written.
+    # Labels of the model that are not text are matched by their text.
     written = {str(label): label for label in model.nodes_}
     if options.node is not None:
         labels = as_text(raw[options.node]).to_numpy()
@@ -162,7 +162,7 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
 
 
 def _columns(model: NodeRatioEstimator) -> list[str]:
-    """Columns that points for the model have: its features, with categories in one piece."""
+    """Columns of points for the model: its features, each category as one column."""
     named = model.encoding_.columns if model.encoding_ is not None else model.feature_names_in_
     return [str(name) for name in named]
 
@@ -174,7 +174,7 @@ def _find(written: dict[str, Label], wanted: str) -> Label:
 
 
 def info(model: Model, json: Json = False) -> None:
-    """Show what a saved model is and what it found.
+    """Show the settings and results of a saved model.
 
     Example:
 

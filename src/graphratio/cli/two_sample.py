@@ -91,7 +91,7 @@ def run_test(
     seed: int,
     screen: Screen,
 ) -> tuple[TwoSampleResult, tuple[str, ...]]:
-    """Test the nodes, and tell what deserves a look: the result, and these notes."""
+    """Test the nodes; return the result and notes about it."""
     from graphratio.testing import two_sample_test
     from graphratio.testing.wording import notes
 
@@ -154,9 +154,8 @@ def node_tests(
     """
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=overwrite)
-    _refuse_capped_index(data, tests)
     with screen.working(f"Reading {data.data}"):
-        problem = read_problem(data, samples, graph, prepare.seed, tests.index)
+        problem = read_tested_problem(data, samples, graph, prepare.seed, tests)
     scaled, note = prepared(problem.samples, prepare)
     screen.notes([*problem.notes, note])
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen)
@@ -176,11 +175,6 @@ def node_tests(
     )
 
 
-def _refuse_capped_index(data: DataOptions, tests: TestOptions) -> None:
-    if tests.index is not None and data.max_observations is not None:
-        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
-
-
 def read_tested_problem(
     data: DataOptions,
     samples: SampleOptions,
@@ -188,17 +182,18 @@ def read_tested_problem(
     seed: int,
     tests: TestOptions | None,
 ) -> Problem:
-    """Read the problem, with time stamps if a test wants them."""
-    if tests is None:
-        return read_problem(data, samples, graph, seed)
-    _refuse_capped_index(data, tests)
-    return read_problem(data, samples, graph, seed, tests.index)
+    """Read the problem, with time stamps if a test needs them."""
+    index = None if tests is None else tests.index
+    if index is not None and data.max_observations is not None:
+        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
+    return read_problem(data, samples, graph, seed, index)
 
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:
     """Print the outcome, the significant nodes and their regions."""
     screen.say(f"{result.summary}.")
-    order = _by_p_value(result)
+    ranked = np.lexsort((-result.statistic, result.p_value))
+    order = [int(v) for v in ranked if result.tested[v]]
     if result.n_rejected:
         shown = [v for v in order if result.rejected[v]][:_SHOWN]
         more = result.n_rejected - len(shown)
@@ -228,7 +223,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
 
 
 def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
-    """The outcome for machines."""
+    """The outcome as an object for JSON."""
     return {
         "summary": result.summary,
         "null": result.null,
@@ -244,11 +239,6 @@ def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
         ],
         "assumptions": result.assumptions,
     }
-
-
-def _by_p_value(result: TwoSampleResult) -> list[int]:
-    order = np.lexsort((-result.statistic, result.p_value))
-    return [int(v) for v in order if result.tested[v]]
 
 
 def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:

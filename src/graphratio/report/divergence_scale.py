@@ -46,14 +46,9 @@ class DivergenceScale:
 
     @classmethod
     def of(cls, divergence: FloatArray, alpha: float, name: str) -> DivergenceScale:
-        """Build the scale of some divergences.
+        """Build the scale of divergences of a kind, "Pearson" or "Kullback-Leibler".
 
-        Parameters
-        ----------
-        divergence : ndarray of shape (n_nodes,)
-        alpha : float
-            Parameter of the relative ratio; 0 for the plain ratio.
-        name : {"Pearson", "Kullback-Leibler"}
+        `alpha` is that of the relative ratio, 0 for the plain ratio.
 
         Examples
         --------

@@ -40,18 +40,7 @@ class Fitting:
 def describe_fit(
     model: NodeRatioEstimator, samples: NodeSamples, names: list[str], notes: Iterable[str]
 ) -> Fitting:
-    """Describe the fit of a model.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order.
-    names : list of str
-        Readable names of the nodes.
-    notes : iterable of str
-        Sentences about the preparation of the data.
-    """
+    """Describe the fit of a model to samples in its order; `notes` are about their preparation."""
     return Fitting(
         settings=_settings(model),
         selection=selection_charts(model),
@@ -157,6 +146,6 @@ def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str])
         listed = enumeration([f"{names[i]} ({smallest[i]})" for i in few])
         found.append(
             f"{count(int(few.size), 'node')} with fewer than {FEW_OBSERVATIONS} observations in "
-            f"one of the samples; their results are uncertain: {listed}."
+            f"one of the samples; read their results with care: {listed}."
         )
     return found

@@ -58,16 +58,8 @@ def graph_help(
 ) -> GraphHelp | None:
     """Compare the fit with fits without the graph, at the hyperparameters of the model.
 
-    None where there is nothing to compare: another estimator, one node, few observations, or
-    a graph too large for a report.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    names : list of str
-        Readable names of the nodes.
+    The samples are in the model's order and in original units. None if there is nothing to
+    compare: another estimator, few nodes or observations, or a graph too large for a report.
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0

@@ -94,14 +94,7 @@ class Kinds:
     ) -> Kinds | None:
         """Describe the kinds and the learned graph of a model; None if it has neither.
 
-        Parameters
-        ----------
-        model : fitted estimator
-        samples : NodeSamples
-            In the model's order and in original units.
-        moments : FeatureMoments
-        names : list of str
-            Readable names of the nodes.
+        The samples are in the model's order and in original units.
         """
         links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
         if not hasattr(model, "kinds_") and links.as_given:

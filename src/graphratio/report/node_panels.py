@@ -90,20 +90,9 @@ def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
 class NodePanels:
     """Panel data of all nodes of a model.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    features : ndarray of int
-        Which columns are shown.
-
-    Attributes
-    ----------
-    samples : NodeSamples
-        With a category in one column, as the number of its level.
-    levels : list of tuple of str
-        Names of the levels of each column; none for numbers.
+    The samples are given in the model's order and in original units; `features` are the columns
+    to show. Inside, a category is one column with the number of its level, and `levels` has the
+    names of the levels of each column, none for numbers.
     """
 
     def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
@@ -137,14 +126,9 @@ class NodePanels:
     def to_json(self) -> dict[str, Any]:
         """Everything the page needs, as plain lists and packed strings."""
         names = self.samples.feature_names
-        ratios = self._curves()
         return {
             "features": [
-                {
-                    "name": str(names[j]),
-                    "log": bool(self.log[j]),
-                    "levels": list(self.levels[j]),
-                }
+                {"name": str(names[j]), "log": bool(self.log[j]), "levels": list(self.levels[j])}
                 for j in self.features.tolist()
             ],
             "grid": self.detail.grid,
@@ -153,7 +137,7 @@ class NodePanels:
             "high": _rounded(self.ranges[:, 1][:, self.features]),
             "median": _rounded(self.medians[:, self.features]),
             "histograms": [self._histograms(i) for i in range(self.samples.n_nodes)],
-            **ratios,
+            **self._curves(),
             "points": self._points() if self.detail.points else None,
             "max_points": self.detail.points,
         }
@@ -163,10 +147,8 @@ class NodePanels:
         largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
         bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
         start, middle, end = self.samples.offsets[2 * node : 2 * node + 3]
-        parts = [
-            self._axis(self.samples.values[start:middle]),
-            self._axis(self.samples.values[middle:end]),
-        ]
+        values = self.samples.values
+        parts = [self._axis(values[start:middle]), self._axis(values[middle:end])]
         result = []
         for j in self.features:
             low, high = self.ranges[node, :, j]

@@ -24,17 +24,8 @@ def write_page(
 ) -> Path:
     """Render a template and write it to a file, whose folder must exist.
 
-    Parameters
-    ----------
-    path : str or Path
-    template : str
-        Name of the asset.
-    scripts : iterable of str
-        Names of the assets, in the order in which they run.
-    data : nested lists and dicts
-        What the scripts read.
-    **content
-        What the template shows.
+    `template` and `scripts` are names of assets. The scripts read `data`, the template shows
+    `content`.
     """
     jinja2 = import_optional("jinja2", "report", "the page")
     plotly = import_optional("plotly.offline", "report", "the page")

@@ -52,17 +52,7 @@ class Significance:
 
     @classmethod
     def of(cls, test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]) -> Significance:
-        """Describe a test.
-
-        Parameters
-        ----------
-        test : TwoSampleResult
-            Of the same nodes, in any order.
-        nodes : tuple of labels
-            In the order of the report.
-        names : list of str
-            Readable names of the nodes.
-        """
+        """Describe a test of the nodes of a report; the test may have them in another order."""
         place = {node: position for position, node in enumerate(test.nodes)}
         unknown = [node for node in nodes if node not in place]
         if unknown or len(test.nodes) != len(nodes):

@@ -52,19 +52,9 @@ def summarise(
     names: list[str],
     sides: tuple[str, str],
 ) -> Summary:
-    """Write the summary.
+    """Write the summary of a model and of samples in its order and in original units.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    moments : FeatureMoments
-    scale : DivergenceScale
-    names : list of str
-        Readable names of the nodes.
-    sides : (str, str)
-        Names of the reference and the target.
+    `names` are those of the nodes, `sides` those of the reference and the target.
     """
     divergence = model.divergence_
     known = np.flatnonzero(~np.isnan(divergence))
@@ -76,7 +66,7 @@ def summarise(
     )
     return Summary(
         compared=_compared(samples, sides),
-        found=_found(divergence, scale, _typical_size(samples)),
+        found=_found(divergence, scale, samples),
         scale=meaning,
         meaning=(
             f"{meaning} It is an estimate and not a test: with few observations a node can "
@@ -102,12 +92,8 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
     )
 
 
-def _typical_size(samples: NodeSamples) -> float:
-    """Median over nodes of the smaller of the two samples."""
-    return float(np.median(np.minimum(samples.n_reference, samples.n_target)))
-
-
-def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) -> str:
+def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples) -> str:
+    typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     n_clear = int(scale.is_clear(divergence).sum())
     n_known = int((~np.isnan(divergence)).sum())
     unknown = len(divergence) - n_known
