@@ -74,11 +74,8 @@ def read_problem(
     raw = file.read(needed(file, [*special, *categorical], features))
     labels = as_text(raw[data.node])
     if not features:
-        features = measured_columns(raw, labels, [*special, *categorical], data, bool(categorical))
-    if not data.features and features:
-        notes.append(
-            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
-        )
+        others = [*special, *categorical]
+        features = measured_columns(raw, labels, others, data, notes, optional=bool(categorical))
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
     kept &= named(labels, kept, data, notes)
@@ -201,17 +198,35 @@ def needed(file: TableFile, special: list[str], features: list[str]) -> list[str
 
 
 def measured_columns(
-    raw: Any, labels: Any, special: list[str], data: TableOptions, others_exist: bool = False
+    raw: Any,
+    labels: Any,
+    special: list[str],
+    data: TableOptions,
+    notes: list[str],
+    *,
+    optional: bool = False,
 ) -> list[str]:
     """Columns of numbers that vary within at least one node."""
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
-    if not found and not others_exist:
+    if not found and not optional:
         raise InputError(
             f"{data.data} has no column of numbers that vary, besides {listing(special)}",
             "Name the measured columns with --features",
         )
+    if found:
+        shown = ", ".join(found)
+        notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
     return found
+
+
+def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) -> None:
+    """Refuse empty entries of a column, unless their rows are to be left out."""
+    if n_blank and data.missing is Missing.error:
+        raise InputError(
+            f"column {column!r} is empty in {n_blank} of {n_rows} rows",
+            "Fill it, or pass --missing drop to leave these rows out",
+        )
 
 
 def _divide(
@@ -257,12 +272,7 @@ def _check_times(
     data: DataOptions,
     samples: SampleOptions,
 ) -> None:
-    blank = int((text == "").sum())
-    if blank and data.missing is Missing.error:
-        raise InputError(
-            f"column {samples.time!r} is empty in {blank} of {len(text)} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
     for name, inside in zip(names, (reference, target), strict=True):
         if not inside.any():
             known = text[text != ""]
@@ -277,11 +287,7 @@ def named(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) ->
     """Mask of the rows that have a label; refuse other rows unless they may be left out."""
     has_label = np.asarray(labels != "")
     unnamed = int((kept & ~has_label).sum())
-    if unnamed and data.missing is Missing.error:
-        raise InputError(
-            f"column {data.node!r} is empty in {unnamed} of {int(kept.sum())} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(data.node, unnamed, int(kept.sum()), data)
     if unnamed:
         notes.append(f"{unnamed} rows without a label in column {data.node!r} were left out")
     return has_label

@@ -10,8 +10,8 @@ import numpy as np
 from graphratio._utils.exceptions import InputError
 from graphratio._utils.optional import import_optional
 from graphratio.cli.graph_files import build_graph, node_places
-from graphratio.cli.inputs import measured_columns, named, needed, split_names
-from graphratio.cli.options import GraphOptions, Missing, TableOptions, TimeOptions
+from graphratio.cli.inputs import measured_columns, named, needed, refuse_blanks, split_names
+from graphratio.cli.options import GraphOptions, TableOptions, TimeOptions
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
@@ -46,16 +46,9 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
     raw = file.read(needed(file, special, features))
     labels = as_text(raw[data.node])
     if not features:
-        features = measured_columns(raw, labels, special, data)
-        notes.append(
-            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
-        )
+        features = measured_columns(raw, labels, special, data, notes)
     axis = TimeAxis(raw[time.time], time.time)
-    if not axis.known.all() and data.missing is Missing.error:
-        raise InputError(
-            f"column {time.time!r} is empty in {int((~axis.known).sum())} of {len(raw)} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
     kept = axis.known & named(labels, axis.known, data, notes)
     chosen = raw[kept]
     frame = import_optional("pandas", "cli", "reading tables").DataFrame(

@@ -19,6 +19,12 @@ from graphratio.data.graph import Graph
 from graphratio.plotting.layout import node_layout
 
 
+def page_packages(purpose: str) -> tuple[Any, Any]:
+    """Import plotly and jinja2; called early, so that a long fit does not end without them."""
+    plotly = import_optional("plotly.offline", "report", purpose)
+    return plotly, import_optional("jinja2", "report", purpose)
+
+
 def write_page(
     path: str | Path, template: str, scripts: Iterable[str], data: Any, **content: Any
 ) -> Path:
@@ -27,8 +33,7 @@ def write_page(
     `template` and `scripts` are names of assets. The scripts read `data`, the template shows
     `content`.
     """
-    jinja2 = import_optional("jinja2", "report", "the page")
-    plotly = import_optional("plotly.offline", "report", "the page")
+    plotly, jinja2 = page_packages("the page")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_asset(template)).render(
         version=__version__,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -17,7 +16,7 @@ from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import Kinds
 from graphratio.report.node_panels import NodePanels, shown_features
 from graphratio.report.node_table import FeatureMoments, effective_sizes, in_original_units
-from graphratio.report.page_file import map_data, short, write_page
+from graphratio.report.page_file import map_data, page_packages, short, write_page
 from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
 
@@ -82,8 +81,7 @@ def write_report(
     ...     path.name
     'report.html'
     """
-    for package in ("jinja2", "plotly.offline"):
-        import_optional(package, "report", "the report")
+    page_packages("the report")
     aligned = in_original_units(model, samples)
     labels = [str(node) for node in model.nodes_]
     given, pairs = names or {}, zip(model.nodes_, labels, strict=True)
