@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import FloatArray
 from graphratio.cli.options import GraphOptions, Metric
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
-from graphratio.data.validation import read_only
 
 _LATITUDES = {"lat", "latitude"}
 _LONGITUDES = {"lon", "lng", "long", "longitude"}

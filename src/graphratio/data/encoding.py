@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.validation import read_only, written
+from graphratio.data.validation import written
 
 # Columns with more levels hold identifiers or numbers, and would hide all other features.
 MOST_LEVELS = 100

@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data import graph_input as read
-from graphratio.data.validation import as_labels, find_label, read_only
+from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
 from graphratio.data.encoding import Encoding
 from graphratio.data.frames import Backend, backend_of
 from graphratio.data.scaling import Scaling, log_mask
-from graphratio.data.validation import as_labels, find_label, read_only
+from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)

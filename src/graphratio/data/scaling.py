@@ -8,10 +8,11 @@ from typing import Self
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.data.validation import nearest_name, read_only
+from graphratio.data.validation import nearest_name
 
 
 def log_mask(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from graphratio._utils.exceptions import InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
-
-Array = TypeVar("Array", bound=np.ndarray)
 
 # Squared distances of larger values overflow, and statistics of them are meaningless.
 LARGEST_VALUE = 1e100
@@ -221,9 +219,3 @@ def nearest_name(name: object, available: Iterable[object], otherwise: str | Non
     if str(name) == near[0]:
         return f"Did you mean {other!r}, of type {type(other).__name__}?"
     return f"Did you mean {other!r}?"
-
-
-def read_only(array: Array) -> Array:
-    """Mark an array as not writeable and return it."""
-    array.flags.writeable = False
-    return array

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.exceptions import OverlapWarning
 from graphratio._utils.typing import BoolArray
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.estimators import RULSIF
 from graphratio.estimators.weights import ImportanceWeights
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, IntArray
 
+Array = TypeVar("Array", bound=np.ndarray)
+
 # Widths within a rectangle differ by at most this factor. This bounds the padding, and the number
 # of rectangles grows with the logarithm of the largest segment.
 WIDTH_RATIO = 1.25
+
+
+def read_only(array: Array) -> Array:
+    """Mark an array as not writeable and return it."""
+    array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True)
