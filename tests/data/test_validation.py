@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from graphratio._utils.exceptions import listing
+from graphratio._utils.errors import listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio.data.validation import as_points, distinct_codes

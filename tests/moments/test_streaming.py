@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import graphratio as gr
-from graphratio._utils.ragged import node_ranges
+from graphratio._utils.arrays import node_ranges
 from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
 from graphratio.features.kernels import get_kernel

@@ -139,7 +139,7 @@ STATED = [
     ("docs/graphs.md", r"learned graph would help \(up to # nodes\)", graph_section.MOST_LEARNED),
     ("docs/graphs.md", r"\(beyond # nodes: which of its neighbours\)", borrowing.LARGEST_DENSE),
     # The report
-    ("docs/report.md", "moving a bell curve by # a standard deviation",
+    ("docs/report.md", "of a shift by # a standard deviation",
      divergence_scale.CLEAR_SHIFT),
     ("docs/report.md", "at the # % quantile", 100 * divergence_scale.COLOUR_QUANTILE),
     ("docs/report.md", "Not for more than # nodes", graph_section.MOST_NODES),

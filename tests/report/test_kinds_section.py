@@ -35,7 +35,7 @@ def test_kinds_in_words_and_numbers(fitted: Any) -> None:
     assert [line.name for line in kinds.kinds] == ["kind 1", "kind 2"]
     assert "15 nodes: station" in kinds.kinds[0].text
     assert "mean of x0 from" in " ".join(line.text for line in kinds.kinds)
-    assert kinds.unchanged == "30 nodes of 60 show none of them: unchanged."
+    assert kinds.unchanged == "30 nodes of 60 are unchanged."
     shown = np.array(kinds.data["kind"])
     assert ((shown > 0) == scenario.changed).all()
     for line, k in zip(kinds.kinds, (1, 2), strict=True):

@@ -17,7 +17,7 @@ from graphratio.plotting.layout import draw, node_layout
 from graphratio.report import node_summary, write_report
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.node_panels import Detail
-from graphratio.report.report_page import script_json
+from graphratio.report.page_file import script_json
 
 
 def embedded(path: Path) -> dict[str, Any]:

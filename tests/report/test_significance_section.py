@@ -64,7 +64,7 @@ def test_no_test_no_section(tested: Any, tmp_path: Path) -> None:
     path = write_report(tmp_path / "plain.html", model, samples)
     assert data_of(path)["chance"] is None
     page = path.read_text(encoding="utf-8")
-    assert "What is said about chance" not in page
+    assert "These p-values assume" not in page
     assert "It is an estimate and not a test" in page
 
 

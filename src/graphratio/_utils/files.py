@@ -1,8 +1,8 @@
-"""Files that appear as a whole or not at all, whatever ends the writing.
+"""Files that appear as a whole or not at all, even if writing is interrupted.
 
-Content goes into a hidden file or folder beside its place, called `.graphratio-` and a random
-word, and takes its name only when it is complete and on the disk. A full disk, an error or Ctrl-C
-leave what was there before; only a process that is killed can leave a hidden file behind.
+Content first goes into a hidden file or folder beside the target, named `.graphratio-` and a
+random word. It gets its final name when it is complete and on the disk. After a full disk, an
+error or Ctrl-C the earlier files are intact; only a killed process can leave a hidden file behind.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 
 
 @contextmanager
 def appearing(path: str | Path) -> Iterator[Path]:
     """Give a file to write to, which gets the name `path` when the block ends well.
 
-    A link is followed. What is no plain file, such as a pipe, is written to directly.
+    Links are followed. A pipe or another special file is written to directly.
 
     Examples
     --------
@@ -63,9 +63,9 @@ def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
     Parameters
     ----------
     folder : Path
-        Made if need be; when the block fails and it is new, it is gone again.
+        Created if necessary; a new folder is removed again if the block fails.
     replaces : sequence of str
-        Names of earlier files that must not stand beside the new ones.
+        Names of earlier files to remove.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(rough, ignore_errors=True)
         if new:
-            # It stays if somebody else has put something there meanwhile.
+            # It stays if another process has written to it meanwhile.
             with suppress(OSError):
                 folder.rmdir()
         raise
@@ -105,7 +105,7 @@ def _move_in(rough: Path, folder: Path, replaces: Sequence[str]) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep results of two runs that end at the same time from mixing, where folders can lock."""
+    """Lock a folder, if possible, so that two runs that end together do not mix their files."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -113,7 +113,7 @@ def _alone(folder: Path) -> Iterator[None]:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        # Some network disks have no locks; the files are whole without one, too.
+        # Some network disks have no locks; each file is complete without one, too.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -122,13 +122,13 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _hidden(folder: Path) -> Path:
-    """A new name that no search by ending finds; as short as the longest names demand."""
+    """A new short name without an ending, so that no search by ending finds it."""
     return folder / f".graphratio-{secrets.token_hex(4)}"
 
 
 def _create(path: Path) -> None:
     try:
-        # Not by the tempfile module, whose files only their owner may read.
+        # Not with tempfile, whose files only their owner may read.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         raise InputError(
@@ -137,14 +137,14 @@ def _create(path: Path) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """The name must not get to the disk before the content."""
+    """Flush the content, which must reach the disk before the name does."""
     with path.open("rb+") as stream:
         os.fsync(stream.fileno())
 
 
 @contextmanager
 def _naming(path: str | Path) -> Iterator[None]:
-    """Errors of the disk name what the user asked for, not the hidden file."""
+    """Make errors of the disk name the requested path, not the hidden file."""
     try:
         yield
     except OSError as error:

@@ -13,21 +13,14 @@ from graphratio._utils.typing import IntArray
 # Rows of the list of most changed nodes.
 _SHOWN = 5
 
-# No colours of text or ground, so that it reads in light and dark notebooks alike.
+# No colours, so that tables are readable in light and dark notebooks.
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top"
 _NUMBER = "padding:2px 12px 2px 0;text-align:right;font-variant-numeric:tabular-nums"
 _RULE = "border-top:1px solid rgba(128,128,128,.4)"
 
 
 def model_html(model: Any, call: str) -> str:
-    """Summary of a fitted estimator; everything that comes from the user is escaped.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    call : str
-        The estimator and its parameters.
-    """
+    """Summary of a fitted estimator under its `call`; everything from the user is escaped."""
     rows = [
         ("compared", _compared(model)),
         ("selected" if model.cv_results_ is not None else "given", _hyperparameters(model)),
@@ -42,7 +35,7 @@ def titled(title: str, *tables: str) -> str:
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> str:
-    """Two columns, what and its text; the texts are escaped."""
+    """A table of facts, each with a heading and an escaped text."""
     rows = "".join(
         f'<tr><th style="{_CELL}">{head}</th><td style="{_CELL}">{escape(text)}</td></tr>'
         for head, text in facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from graphratio._utils.exceptions import MissingDependencyError
+from graphratio._utils.errors import MissingDependencyError
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:

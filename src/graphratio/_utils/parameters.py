@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import RandomState
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from graphratio._utils.parameters import check_flag
 
-# Before that the pace says little.
+# Earlier the pace is too uncertain to predict the remaining time.
 _SILENT_SECONDS = 3.0
 
 
@@ -30,8 +30,8 @@ def duration(seconds: float) -> str:
 class ProgressBar:
     """Show how much of a known amount of work is done.
 
-    On a terminal the line is redrawn, after some seconds with the time that the rest will take
-    at the pace so far. Elsewhere only the start and the end are written.
+    On a terminal the line is redrawn and, after some seconds, predicts the remaining time. In
+    other places only the start and the end are written.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class ProgressBar:
             filled = round(20 * self.done / max(self.total, 1))
             bar = f" [{'#' * filled}{'.' * (20 - filled)}]"
         line = f"{self.label}:{bar} {self.done}/{self.total}{suffix}"
-        # On a terminal the line before may have been longer.
+        # Overwrite the rest of a longer previous line.
         blank = " " * (self._length - len(line)) if self._live else ""
         self._length = len(line)
         self.stream.write(f"{line}{blank}{end}")

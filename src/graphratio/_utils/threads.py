@@ -1,11 +1,10 @@
 """Threads of the linear algebra library: one for small products, all for large ones.
 
-A selection consists of thousands of products that take less time than waking a second thread.
+A selection computes thousands of products that take less time than waking a second thread.
 With all threads it is several times slower, and much slower beside other work.
 
-The number of threads is a setting of the whole process. Computations that overlap in threads
-therefore share one limit: the first to come sets it, the last to leave restores the setting that
-the first one found.
+The number of threads is a setting of the whole process. Computations that overlap therefore
+share one limit: the first one sets it, and the last one restores the earlier setting.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def _controller() -> Any:
 
 
 class _OneThread(AbstractContextManager[None]):
-    """One BLAS thread for as long as anybody is inside."""
+    """One BLAS thread while at least one computation is inside."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -57,7 +56,7 @@ class _OneThread(AbstractContextManager[None]):
                 self._limit.restore_original_limits()
 
     def in_child(self) -> None:
-        """Start afresh after a fork: the threads that were inside stayed with the parent."""
+        """Reset after a fork: the computations that were inside stay with the parent."""
         if self._inside:
             self._limit.restore_original_limits()
         self._lock, self._inside = Lock(), 0
@@ -69,7 +68,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def single_thread() -> AbstractContextManager[None]:
-    """Context in which products use one thread, so that sums come in one order.
+    """Context in which products use one thread, so that the order of sums is fixed.
 
     Examples
     --------
@@ -94,8 +93,8 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
 def in_parallel(work: Callable[[int], None], count: int) -> None:
     """Call work(0), ..., work(count - 1), several at a time.
 
-    For pieces that are large enough for NumPy to let other threads run, and that write to
-    places of their own, so that the result does not depend on the number of threads.
+    Each piece must be large enough for NumPy to release other threads, and must write to its own
+    memory, so that the result does not depend on the number of threads.
 
     Examples
     --------
@@ -109,13 +108,13 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
         for i in range(count):
             work(i)
         return
-    # Each piece has a core to itself, so the library underneath must not take more.
+    # Each piece has its own core, so BLAS must not use more.
     with single_thread(), ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(count)))
 
 
 def n_threads() -> int:
-    """Cores this process may use, or what the usual variable says."""
+    """OMP_NUM_THREADS, or the number of cores that this process may use."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import Argument, InputError
+from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, Label, RandomState

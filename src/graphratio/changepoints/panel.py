@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import Argument, DataWarning, InputError, listing
+from graphratio._utils.errors import Argument, DataWarning, InputError, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph

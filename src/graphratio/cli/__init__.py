@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from graphratio._utils.exceptions import MissingDependencyError
+from graphratio._utils.errors import MissingDependencyError
 from graphratio._utils.optional import import_optional
 
 

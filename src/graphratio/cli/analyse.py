@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from graphratio._utils.files import staged
-from graphratio._utils.optional import import_optional
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
@@ -107,11 +106,10 @@ def _analyse(
     tests: TestOptions | None,
 ) -> None:
     from graphratio.report import node_summary, write_report
+    from graphratio.report.page_file import page_packages
 
     if command == "report":
-        # Now, rather than after a long fit.
-        for package in ("plotly", "jinja2"):
-            import_optional(package, "report", "the report")
+        page_packages("the report")
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):

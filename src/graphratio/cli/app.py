@@ -1,4 +1,4 @@
-"""The `graphratio` program: its commands, and how errors are told."""
+"""The `graphratio` program: its commands and error messages."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graphratio._utils.exceptions import GraphRatioError
+from graphratio._utils.errors import GraphRatioError
 from graphratio._version import __version__
 from graphratio.cli import analyse, changes, demo, saved, two_sample
 from graphratio.cli.console import as_option, visible
 from graphratio.cli.expand import expand
 
-# A cell or a name of a column can be of any length; a screen is not.
+# Cells and names of columns can be of any length.
 _LONGEST_MESSAGE = 1500
 
 
 class Commands(TyperGroup):
-    """Commands whose errors about the input are one message and a hint, and exit code 1."""
+    """Commands that report an error as one message and a hint, with exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A label that the terminal's encoding lacks must not cost the result.
+            # A label outside the encoding of the terminal must not lose the result.
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except GraphRatioError as error:
             problem, remedy = error.spelled(as_option)
         except BrokenPipeError:
-            # The reader of our output has seen enough.
+            # The reader of our output has stopped reading.
             raise typer.Exit(0) from None
         except MemoryError:
             problem = "there is not enough memory for these data"
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
 
 
 def _line(text: str) -> str:
-    """One line, whatever names of files and columns contain."""
+    """Turn a text into one line of limited length."""
     line = visible(" ".join(text.split()).rstrip("."))
     if len(line) > _LONGEST_MESSAGE:
         line = f"{line[: _LONGEST_MESSAGE // 2]} ... {line[-_LONGEST_MESSAGE // 2 :]}"

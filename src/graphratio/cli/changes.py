@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from graphratio._utils.files import staged
-from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import warnings_as
@@ -35,10 +34,9 @@ def changes(
           --window 50 --output air-changes
     """
     from graphratio.report import write_changes
+    from graphratio.report.page_file import page_packages
 
-    for package in ("plotly", "jinja2"):
-        # Now, rather than after a long fit.
-        import_optional(package, "report", "the page")
+    page_packages("the page")
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):

@@ -1,4 +1,4 @@
-"""What is printed where: results on standard output, everything else on standard error."""
+"""Printing: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -14,37 +14,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphratio._utils.exceptions import Argument
+from graphratio._utils.errors import Argument
 
 
 class Screen:
-    """Prints for people, for machines, or nothing.
-
-    Parameters
-    ----------
-    as_json : bool
-        One JSON object on standard output instead of text.
-    quiet : bool
-        Neither notes nor results.
-    """
+    """Prints text, one JSON object instead (`as_json`), or nothing (`quiet`)."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
         self.console = Console()
         if not self.console.is_terminal:
-            # Nobody's window limits a file: labels stay whole.
+            # A file has no window, so labels need not be cut.
             self.console.width = 200
         self.errors = Console(stderr=True)
 
     @property
     def live(self) -> bool:
-        """Whether somebody watches: progress is shown on a terminal only."""
+        """Whether to show progress: only on a terminal."""
         return self.errors.is_terminal and not self.quiet
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show that something is being done, while it lasts."""
+        """Show a message while the block runs."""
         if not self.live:
             yield
             return
@@ -52,18 +44,18 @@ class Screen:
             yield
 
     def notes(self, notes: Sequence[str]) -> None:
-        """Write what deserves a look to standard error."""
+        """Write notes to standard error."""
         if not self.quiet:
             for note in notes:
                 typer.echo(f"note: {visible(note)}", err=True)
 
     def say(self, text: str) -> None:
-        """Write a line for people."""
+        """Write a line of text."""
         if not (self.quiet or self.as_json):
             typer.echo(visible(text))
 
     def table(self, title: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Write a table for people: the first column to the left, numbers to the right."""
+        """Write a table: the first column left-aligned, the others right-aligned."""
         if self.quiet or self.as_json:
             return
         self.say(f"\n{title}")
@@ -73,18 +65,18 @@ class Screen:
                 Text(visible(name)), justify="right" if position else "left", no_wrap=True
             )
         for row in zip(*columns.values(), strict=True):
-            # As Text, since labels may contain what rich takes for markup.
+            # As Text, because rich would read brackets in labels as markup.
             table.add_row(*(Text(visible(_shown(value))) for value in row))
         self.console.print(table)
 
     def result(self, content: Mapping[str, Any]) -> None:
-        """Write the result for machines."""
+        """Write the result as JSON."""
         if self.as_json:
             typer.echo(json.dumps(plain(content), allow_nan=False, ensure_ascii=False))
 
 
 def visible(text: str) -> str:
-    r"""A text without characters that command a terminal: they are written out.
+    r"""Write out the control characters of a text, so that a terminal does not obey them.
 
     Examples
     --------
@@ -94,7 +86,7 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-# Of the control characters, the end of a line and the tab are what they seem.
+# All control characters except the end of a line and the tab.
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }
@@ -112,7 +104,7 @@ _OPTIONS = {
 
 
 def as_option(argument: Argument) -> str:
-    """An argument of the library as an option, or as what only Python has.
+    """Spell an argument of the library as an option, or say that only Python has it.
 
     Examples
     --------
@@ -132,7 +124,7 @@ def _shown(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what JSON has; NaN and infinity become null.
+    """Turn a value into types of JSON; NaN and infinity become null.
 
     Examples
     --------

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from graphratio._utils.exceptions import InputError
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import Problem
@@ -16,6 +15,7 @@ from graphratio.cli.models import fit_problem, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import (
     REPLACED,
+    check_folder,
     most_changed,
     moved,
     show_kinds,
@@ -45,8 +45,7 @@ def demo(
     from graphratio.report import node_summary, write_report
 
     screen = Screen(as_json=json, quiet=quiet)
-    if output.exists() and not output.is_dir():
-        raise InputError(f"the output {output} is a file", "Name a folder with --output")
+    check_folder(output, overwrite=True)
     with screen.working("Reading the flights"):
         data = load_flights()
     screen.say(data.description)

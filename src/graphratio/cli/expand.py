@@ -1,18 +1,45 @@
-"""Groups of options that several commands share, each defined once as a dataclass."""
+"""Options as fields of dataclasses, which several commands share."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import MISSING, field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+# Where a field keeps its description for typer.
+_DESCRIBED = "typer"
+
+
+def option(panel: str | None, help: str, *names: str, default: Any = None, **limits: Any) -> Any:
+    """Describe an option as a field of a dataclass; `default=MISSING` makes it required.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Walk:
+    ...     steps: int = option("Walking", "Number of steps.", default=3, min=1)
+    >>> Walk()
+    Walk(steps=3)
+    """
+    described = typer.Option(
+        *names,
+        help=help,
+        rich_help_panel=panel,
+        show_default=default is not None and default is not MISSING,
+        **limits,
+    )
+    return field(default=default, metadata={_DESCRIBED: described})
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Replace every dataclass among the parameters of a command by its fields.
 
     typer builds options from the signature of a function. The returned function has one
-    parameter per field; when called, it puts the dataclasses together and passes them on.
+    parameter per field; it builds the dataclasses and calls the command.
 
     Examples
     --------
@@ -35,8 +62,12 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         if isinstance(kind, type) and is_dataclass(kind):
             own = inspect.signature(kind).parameters
             types = get_type_hints(kind, include_extras=True)
-            groups[name] = (kind, tuple(field.name for field in fields(kind)))
-            parameters += [_keyword(own[part], types[part]) for part in groups[name][1]]
+            groups[name] = (kind, tuple(own))
+            for part in fields(kind):
+                hint = types[part.name]
+                if _DESCRIBED in part.metadata:
+                    hint = Annotated[hint, part.metadata[_DESCRIBED]]
+                parameters.append(_keyword(own[part.name], hint))
         else:
             parameters.append(_keyword(parameter, kind))
     signature = inspect.Signature(parameters)

@@ -1,4 +1,4 @@
-"""The graph of a command: from an edges file, from coordinates, or none."""
+"""The graph of a command: from an edges file, from coordinates, or without edges."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import FloatArray
 from graphratio.cli.options import GraphOptions, Metric
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
-from graphratio.data.validation import read_only
 
 _LATITUDES = {"lat", "latitude"}
 _LONGITUDES = {"lon", "lng", "long", "longitude"}
@@ -21,14 +21,7 @@ _LONGITUDES = {"lon", "lng", "long", "longitude"}
 
 @dataclass(frozen=True)
 class Places:
-    """Where the nodes are.
-
-    Attributes
-    ----------
-    points : dict of label to (float, float)
-    metric : {"haversine", "euclidean"}
-    columns : the two names, for messages
-    """
+    """Positions of the nodes, their metric, and the names of the two columns for messages."""
 
     points: dict[str, tuple[float, float]]
     metric: str
@@ -69,7 +62,7 @@ def node_places(labels: Any, table: Any, columns: list[str], options: GraphOptio
 
 
 def _metric(columns: list[str], options: GraphOptions) -> str:
-    """Great-circle distance for columns that are called latitude and longitude."""
+    """The given metric, or haversine for columns called latitude and longitude."""
     names = [name.lower() for name in columns]
     if names[0] in _LONGITUDES and names[1] in _LATITUDES:
         raise InputError(
@@ -90,9 +83,9 @@ def build_graph(
     *,
     borrow: bool = True,
 ) -> tuple[Graph, list[str]]:
-    """Return the graph over the nodes of the table, and what to tell about it.
+    """Return the graph over the nodes of the table, and notes about it.
 
-    With `borrow`, nodes that only the edges file names are kept where they are connected.
+    With `borrow`, nodes that only the edges file names are kept if they are connected.
     """
     if options.edges is not None:
         graph, notes = _from_file(options.edges, labels, options, delimiter, borrow=borrow)
@@ -218,7 +211,7 @@ def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: T
 
 
 def _loosely(label: str) -> str:
-    """A label without what commonly differs between files: case, zeros around a number."""
+    """A label without case and zeros around a number, which often differ between files."""
     try:
         return f"{float(label):g}"
     except ValueError:
@@ -226,7 +219,7 @@ def _loosely(label: str) -> str:
 
 
 def _within_reach(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
-    """Keep nodes that only the edges file names where they can borrow from observed ones."""
+    """Keep the nodes without rows that can borrow from observed nodes."""
     reached = np.zeros(graph.n_components, dtype=bool)
     reached[graph.components[:n_observed]] = True
     kept = np.flatnonzero(reached[graph.components])

@@ -1,4 +1,4 @@
-"""From files and options to samples and a graph, with everything worth knowing as notes."""
+"""Read samples and a graph from files, and note what was left out or assumed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import GraphRatioWarning, InputError, listing
+from graphratio._utils.errors import GraphRatioWarning, InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.cli.graph_files import build_graph, node_places
@@ -24,7 +24,7 @@ from graphratio.data.validation import nearest_name
 
 @dataclass(frozen=True)
 class Problem:
-    """What was read: two samples at every node of a graph.
+    """Two samples at every node of a graph.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class Problem:
         In original units, in the order of the graph.
     graph : Graph
     reference_name, target_name : str
-        What the two samples are called.
+        Names of the two samples.
     notes : tuple of str
-        What was left out, capped or assumed, for people.
+        Sentences about what was left out, capped or assumed.
     stamps : tuple of two dicts of label to ndarray, or None
         Time stamps of the reference and the target observations of every node.
     """
@@ -54,9 +54,9 @@ def read_problem(
     seed: int,
     index: str | None = None,
 ) -> Problem:
-    """Read the table and the edges, and bring them together.
+    """Read the table and the edges, and match them.
 
-    `index` names the column with time stamps, if they are wanted.
+    `index` names the column with time stamps, if a test needs them.
     """
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
@@ -74,11 +74,8 @@ def read_problem(
     raw = file.read(needed(file, [*special, *categorical], features))
     labels = as_text(raw[data.node])
     if not features:
-        features = measured_columns(raw, labels, [*special, *categorical], data, bool(categorical))
-    if not data.features and features:
-        notes.append(
-            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
-        )
+        others = [*special, *categorical]
+        features = measured_columns(raw, labels, others, data, notes, optional=bool(categorical))
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
     kept &= named(labels, kept, data, notes)
@@ -136,7 +133,7 @@ def _stamps(
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:
-    """Names of columns in an option; a name that has a comma itself is recognised.
+    """Split an option into names of columns; a name may contain a comma itself.
 
     Examples
     --------
@@ -159,7 +156,7 @@ def split_names(text: str | None, columns: list[str]) -> list[str]:
 
 @contextmanager
 def warnings_as(notes: list[str]) -> Iterator[None]:
-    """Collect the library's warnings as notes; others are none of the user's business."""
+    """Collect the library's warnings as notes, and drop those of other packages."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -177,7 +174,7 @@ def _check_columns(
     places: list[str],
     features: list[tuple[str, str]],
 ) -> None:
-    """Check that every column is there, and that those measured (with their options) are free."""
+    """Check that every column exists and that no feature has another role."""
     side, option = _side_column(samples), "--sample" if samples.sample is not None else "--time"
     roles = [(data.node, "--node"), (side, option)]
     roles += [(name, "--coordinates") for name in places]
@@ -195,29 +192,47 @@ def _check_columns(
 
 
 def needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
-    """Columns to read: all of them when the features are still to be found."""
+    """Columns to read: all of them if the features are not given."""
     names = features or [name for name in file.columns if file.columns.count(name) == 1 and name]
     return list(dict.fromkeys([*special, *names]))
 
 
 def measured_columns(
-    raw: Any, labels: Any, special: list[str], data: TableOptions, others_exist: bool = False
+    raw: Any,
+    labels: Any,
+    special: list[str],
+    data: TableOptions,
+    notes: list[str],
+    *,
+    optional: bool = False,
 ) -> list[str]:
-    """Columns of numbers, without those that are the same in all rows of every node."""
+    """Columns of numbers that vary within at least one node."""
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
-    if not found and not others_exist:
+    if not found and not optional:
         raise InputError(
             f"{data.data} has no column of numbers that vary, besides {listing(special)}",
             "Name the measured columns with --features",
         )
+    if found:
+        shown = ", ".join(found)
+        notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
     return found
+
+
+def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) -> None:
+    """Refuse empty entries of a column, unless their rows are to be left out."""
+    if n_blank and data.missing is Missing.error:
+        raise InputError(
+            f"column {column!r} is empty in {n_blank} of {n_rows} rows",
+            "Fill it, or pass --missing drop to leave these rows out",
+        )
 
 
 def _divide(
     column: Any, data: DataOptions, samples: SampleOptions, notes: list[str]
 ) -> tuple[BoolArray, BoolArray, tuple[str, str]]:
-    """Which rows are in the reference, which in the target, and what the two are called."""
+    """Masks of the reference rows and the target rows, and the names of the two samples."""
     text = as_text(column)
     if samples.sample is not None:
         names = (str(samples.reference), str(samples.target))
@@ -257,12 +272,7 @@ def _check_times(
     data: DataOptions,
     samples: SampleOptions,
 ) -> None:
-    blank = int((text == "").sum())
-    if blank and data.missing is Missing.error:
-        raise InputError(
-            f"column {samples.time!r} is empty in {blank} of {len(text)} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
     for name, inside in zip(names, (reference, target), strict=True):
         if not inside.any():
             known = text[text != ""]
@@ -274,14 +284,10 @@ def _check_times(
 
 
 def named(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:
-    """Which rows have a label, if those without may be left out."""
+    """Mask of the rows that have a label; refuse other rows unless they may be left out."""
     has_label = np.asarray(labels != "")
     unnamed = int((kept & ~has_label).sum())
-    if unnamed and data.missing is Missing.error:
-        raise InputError(
-            f"column {data.node!r} is empty in {unnamed} of {int(kept.sum())} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(data.node, unnamed, int(kept.sum()), data)
     if unnamed:
         notes.append(f"{unnamed} rows without a label in column {data.node!r} were left out")
     return has_label

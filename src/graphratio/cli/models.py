@@ -1,4 +1,4 @@
-"""Fitting a model to what was read, and telling how it was fitted."""
+"""Fit a model to the data of a command, and describe the fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
@@ -29,21 +29,16 @@ _ESTIMATORS: dict[Estimator, Callable[[], NodeRatioEstimator]] = {
 def fit_problem(
     problem: Problem, options: FitOptions, screen: Screen
 ) -> tuple[NodeRatioEstimator, list[str]]:
-    """Fit the chosen estimator.
+    """Fit the chosen estimator; return it with notes on the transform and the warnings.
 
-    Returns
-    -------
-    model : fitted estimator
-        It takes points in original units.
-    notes : list of str
-        How the features were transformed, and the warnings of the fit.
+    The model predicts at points in original units.
     """
     notes: list[str] = []
     _refuse_incomplete(problem, options)
     samples, note = prepared(problem.samples, options)
     notes.append(note)
     model = _estimator(options, progress=screen.live)
-    # The selection draws its own bar on the terminal; the others show that they work.
+    # A selection draws its own progress bar; other fits get a message.
     own_bar = "progress" in model.get_params()
     with warnings_as(notes):
         if own_bar:
@@ -55,7 +50,7 @@ def fit_problem(
 
 
 def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples, str]:
-    """Samples with their features transformed as asked, and a sentence about it."""
+    """Transform the features as requested, and describe the transform in a sentence."""
     features = list(samples.feature_names)
     logged = split_names(options.log, features)
     for name in logged:
@@ -69,7 +64,7 @@ def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples
 
 
 def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
-    """Refuse nodes with one sample only where there is nobody to borrow from."""
+    """Refuse nodes with one sample only if they have no neighbours to borrow from."""
     incomplete = np.flatnonzero(~problem.samples.complete)
     if incomplete.size and (
         options.estimator not in (Estimator.recommended, Estimator.grulsif)
@@ -84,13 +79,13 @@ def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
 
 
 def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
-    """The chosen estimator, with those of the options that it has."""
+    """The chosen estimator with the options that it supports."""
     model = _ESTIMATORS[options.estimator]()
     wanted = {
         "alpha": options.alpha,
         "random_state": options.seed,
         "progress": progress,
-        # Towards "no change": shrunk towards 0, strongly changed nodes can come out last.
+        # Shrink towards "no change": shrunk towards 0, strongly changed nodes can rank last.
         "prior_ratio": 1.0,
     }
     known = model.get_params()
@@ -110,7 +105,7 @@ def _transform_note(logged: list[str], options: PrepareOptions) -> str:
 
 
 def settings_of(model: NodeRatioEstimator) -> dict[str, Any]:
-    """Hyperparameters of a fitted model; where every node has its own, their median.
+    """Hyperparameters of a fitted model; their median if every node has its own.
 
     Examples
     --------

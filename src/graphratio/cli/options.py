@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from graphratio.cli.expand import option
 
 
 class Missing(StrEnum):
@@ -18,7 +20,7 @@ class Missing(StrEnum):
 
 
 class Metric(StrEnum):
-    """How distances between nodes are measured."""
+    """How to measure distances between nodes."""
 
     haversine = "haversine"
     euclidean = "euclidean"
@@ -41,6 +43,9 @@ _GRAPH = "The graph (one of --edges, --coordinates, --no-graph)"
 _FIT = "The fit"
 _TIME = "Time"
 _OUTPUT = "Output"
+
+_SEED = "Seed of everything random: the same gives the same."
+
 
 Delimiter = Annotated[
     str | None,
@@ -67,7 +72,7 @@ Overwrite = Annotated[
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which table, and which of its columns mean what."""
+    """Which table to read, and the roles of its columns."""
 
     data: Annotated[
         Path,
@@ -77,29 +82,15 @@ class TableOptions:
             show_default=False,
         ),
     ]
-    node: Annotated[
-        str,
-        typer.Option(
-            help="Column that says where: the label of the node.",
-            show_default=False,
-            rich_help_panel=_DATA,
-        ),
-    ]
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that were measured, separated by commas. Default: all other columns "
-            "that hold numbers.",
-            show_default=False,
-            rich_help_panel=_DATA,
-        ),
-    ] = None
-    missing: Annotated[
-        Missing,
-        typer.Option(
-            help="Rows with missing values: stop, or leave them out.", rich_help_panel=_DATA
-        ),
-    ] = Missing.error
+    node: str = option(_DATA, "Column that says where: the label of the node.", default=MISSING)
+    features: str | None = option(
+        _DATA,
+        "Columns that were measured, separated by commas. Default: all other columns that hold "
+        "numbers.",
+    )
+    missing: Missing = option(
+        _DATA, "Rows with missing values: stop, or leave them out.", default=Missing.error
+    )
     delimiter: Delimiter = None
 
 
@@ -107,89 +98,46 @@ class TableOptions:
 class DataOptions(TableOptions):
     """The same where the rows of a node are a sample."""
 
-    categorical: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of categories (text or codes), separated by commas; they are features "
-            "too, with one indicator per value.",
-            show_default=False,
-            rich_help_panel=_DATA,
-        ),
-    ] = None
-    max_observations: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Use at most this many observations of each sample of each node, chosen at "
-            "random. Default: all.",
-            show_default=False,
-            rich_help_panel=_DATA,
-        ),
-    ] = None
+    categorical: str | None = option(
+        _DATA,
+        "Columns of categories (text or codes), separated by commas; they are features too, with "
+        "one indicator per value.",
+    )
+    max_observations: int | None = option(
+        _DATA,
+        "Use at most this many observations of each sample of each node, chosen at random. "
+        "Default: all.",
+        min=2,
+    )
 
 
 @dataclass(frozen=True)
 class SampleOptions:
     """How the rows divide into the reference and the target sample."""
 
-    sample: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that says to which sample a row belongs, with --reference and --target.",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            help="Value of that column for the reference (the state before).",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Value of that column for the target (the state after).",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    time: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of --sample: column with dates (2020-03-01), times "
-            "(2020-03-01T14:30) or numbers.",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="With --time: earlier rows are the reference, rows from here on the target.",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    reference_range: Annotated[
-        str | None,
-        typer.Option(
-            help="With --time, instead of --split: first and last time of the reference, e.g. "
-            "2019-03-01:2019-05-31. Both ends belong to it.",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
-    target_range: Annotated[
-        str | None,
-        typer.Option(
-            help="The same for the target, e.g. 2020-03-01:2020-05-31.",
-            show_default=False,
-            rich_help_panel=_SAMPLES,
-        ),
-    ] = None
+    sample: str | None = option(
+        _SAMPLES,
+        "Column that says to which sample a row belongs, with --reference and --target.",
+    )
+    reference: str | None = option(
+        _SAMPLES, "Value of that column for the reference (the state before)."
+    )
+    target: str | None = option(_SAMPLES, "Value of that column for the target (the state after).")
+    time: str | None = option(
+        _SAMPLES,
+        "Instead of --sample: column with dates (2020-03-01), times (2020-03-01T14:30) or numbers.",
+    )
+    split: str | None = option(
+        _SAMPLES, "With --time: earlier rows are the reference, rows from here on the target."
+    )
+    reference_range: str | None = option(
+        _SAMPLES,
+        "With --time, instead of --split: first and last time of the reference, e.g. "
+        "2019-03-01:2019-05-31. Both ends belong to it.",
+    )
+    target_range: str | None = option(
+        _SAMPLES, "The same for the target, e.g. 2020-03-01:2020-05-31."
+    )
 
     def __post_init__(self) -> None:
         if (self.sample is None) == (self.time is None):
@@ -219,53 +167,33 @@ class SampleOptions:
 class GraphOptions:
     """How the nodes are connected, and where they are."""
 
-    edges: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV or Parquet file whose first two columns are the ends of the edges, and "
-            "the third, if there is one, the weight.",
-            show_default=False,
-            rich_help_panel=_GRAPH,
-        ),
-    ] = None
-    coordinates: Annotated[
-        str | None,
-        typer.Option(
-            help="Two columns with the place of the node, e.g. lat,lon: nodes are joined to "
-            "their nearest ones. Together with --edges or --no-graph, for the map only.",
-            show_default=False,
-            rich_help_panel=_GRAPH,
-        ),
-    ] = None
-    neighbors: Annotated[
-        int,
-        typer.Option(
-            min=1, help="With --coordinates: number of nearest nodes.", rich_help_panel=_GRAPH
-        ),
-    ] = 5
-    metric: Annotated[
-        Metric | None,
-        typer.Option(
-            help="Distance: haversine on the globe (latitude,longitude in degrees), euclidean in "
-            "the plane. Default: haversine if the columns are called lat or latitude and lon, "
-            "lng, long or longitude.",
-            show_default=False,
-            rich_help_panel=_GRAPH,
-        ),
-    ] = None
-    no_graph: Annotated[
-        bool,
-        typer.Option("--no-graph", help="Every node by itself.", rich_help_panel=_GRAPH),
-    ] = False
-    allow_isolated: Annotated[
-        bool,
-        typer.Option(
-            "--allow-isolated",
-            help="Accept nodes of the table that the edges file does not name; they are "
-            "estimated by themselves.",
-            rich_help_panel=_GRAPH,
-        ),
-    ] = False
+    edges: Path | None = option(
+        _GRAPH,
+        "CSV or Parquet file whose first two columns are the ends of the edges, and the third, "
+        "if there is one, the weight.",
+    )
+    coordinates: str | None = option(
+        _GRAPH,
+        "Two columns with the place of the node, e.g. lat,lon: nodes are joined to their nearest "
+        "ones. Together with --edges or --no-graph, for the map only.",
+    )
+    neighbors: int = option(
+        _GRAPH, "With --coordinates: number of nearest nodes.", default=5, min=1
+    )
+    metric: Metric | None = option(
+        _GRAPH,
+        "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the "
+        "plane. Default: haversine if the columns are called lat or latitude and lon, lng, long "
+        "or longitude.",
+    )
+    no_graph: bool = option(_GRAPH, "Every node by itself.", "--no-graph", default=False)
+    allow_isolated: bool = option(
+        _GRAPH,
+        "Accept nodes of the table that the edges file does not name; they are estimated by "
+        "themselves.",
+        "--allow-isolated",
+        default=False,
+    )
 
     def __post_init__(self) -> None:
         if self.edges is not None and self.no_graph:
@@ -279,54 +207,36 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """What is done to the features first."""
+    """How to transform the features first."""
 
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Seed of everything random: the same gives the same.", rich_help_panel=_FIT
-        ),
-    ] = 0
-    log: Annotated[
-        str | None,
-        typer.Option(
-            help="Features to take the logarithm of, separated by commas.",
-            show_default=False,
-            rich_help_panel=_FIT,
-        ),
-    ] = None
-    no_standardize: Annotated[
-        bool,
-        typer.Option(
-            "--no-standardize",
-            help="Leave the features on their own scales. By default each is shifted to mean 0 "
-            "and scaled to spread 1, over both samples of all nodes.",
-            rich_help_panel=_FIT,
-        ),
-    ] = False
+    seed: int = option(_FIT, _SEED, default=0, min=0)
+    log: str | None = option(_FIT, "Features to take the logarithm of, separated by commas.")
+    no_standardize: bool = option(
+        _FIT,
+        "Leave the features on their own scales. By default each is shifted to mean 0 and scaled "
+        "to spread 1, over both samples of all nodes.",
+        "--no-standardize",
+        default=False,
+    )
 
 
 @dataclass(frozen=True)
 class FitOptions(PrepareOptions):
-    """What is fitted, and how."""
+    """What to fit, and how."""
 
-    estimator: Annotated[
-        Estimator,
-        typer.Option(
-            help="recommended finds kinds of change and learns which edges to trust; grulsif is "
-            "the paper's joint estimate of all nodes; pool shares only the settings; rulsif, "
-            "ulsif and kliep take every node by itself.",
-            rich_help_panel=_FIT,
-        ),
-    ] = Estimator.recommended
-    alpha: Annotated[
-        float,
-        typer.Option(
-            help="Share of the target mixed into the reference; ratios are at most 1/alpha. From "
-            "0 to below 1; not for ulsif and kliep.",
-            rich_help_panel=_FIT,
-        ),
-    ] = 0.1
+    estimator: Estimator = option(
+        _FIT,
+        "recommended finds kinds of change and learns which edges to trust; grulsif is the "
+        "paper's joint estimate of all nodes; pool shares only the settings; rulsif, ulsif and "
+        "kliep take every node by itself.",
+        default=Estimator.recommended,
+    )
+    alpha: float = option(
+        _FIT,
+        "Share of the target mixed into the reference; ratios are at most 1/alpha. From 0 to "
+        "below 1; not for ulsif and kliep.",
+        default=0.1,
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
@@ -335,48 +245,32 @@ class FitOptions(PrepareOptions):
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """How changes are looked for."""
+    """How to look for changes."""
 
-    time: Annotated[
-        str,
-        typer.Option(
-            help="Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; every node "
-            "has one row at every time.",
-            show_default=False,
-            rich_help_panel=_TIME,
-        ),
-    ]
-    window: Annotated[
-        int,
-        typer.Option(
-            min=4,
-            help="Times before and after that are compared. The table needs at least four windows.",
-            show_default=False,
-            rich_help_panel=_TIME,
-        ),
-    ]
-    step: Annotated[
-        int, typer.Option(min=1, help="Look at every so many times.", rich_help_panel=_TIME)
-    ] = 1
-    false_alarm: Annotated[
-        float,
-        typer.Option(
-            help="Chance of any false alarm if nothing changes; between 0 and 1.",
-            rich_help_panel=_TIME,
-        ),
-    ] = 0.05
-    surrogates: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Shuffled copies of the table behind that chance.", rich_help_panel=_TIME
-        ),
-    ] = 99
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Seed of everything random: the same gives the same.", rich_help_panel=_TIME
-        ),
-    ] = 0
+    time: str = option(
+        _TIME,
+        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; every node has one "
+        "row at every time.",
+        default=MISSING,
+    )
+    window: int = option(
+        _TIME,
+        "Number of time points before and after that are compared. The table needs at least four "
+        "windows.",
+        default=MISSING,
+        min=4,
+    )
+    step: int = option(_TIME, "Evaluate every `step` time points.", default=1, min=1)
+    false_alarm: float = option(
+        _TIME, "Chance of any false alarm if nothing changes; between 0 and 1.", default=0.05
+    )
+    surrogates: int = option(
+        _TIME,
+        "Shuffled copies of the table that estimate this chance.",
+        default=99,
+        min=1,
+    )
+    seed: int = option(_TIME, _SEED, default=0, min=0)
 
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm < 1:
@@ -389,12 +283,11 @@ class TimeOptions:
 class OutputOptions:
     """Where results go."""
 
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Folder for the results; it must not exist yet.", rich_help_panel=_OUTPUT
-        ),
-    ] = Path("graphratio-report")
+    output: Path = option(
+        _OUTPUT,
+        "Folder for the results; it must not exist yet.",
+        default=Path("graphratio-report"),
+    )
     overwrite: Overwrite = False
     json: Json = False
     quiet: Quiet = False

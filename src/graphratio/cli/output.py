@@ -1,4 +1,4 @@
-"""The folder with the results, and what is told about them."""
+"""The folder with the results, and their summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import settings_of
@@ -18,7 +18,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 _SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
-# A report of earlier results must not stand beside new ones; other files are not ours.
+# An earlier report must not stand beside new results; other files are left alone.
 REPLACED = ("report.html",)
 
 
@@ -36,7 +36,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 def write_results(
     folder: Path, model: NodeRatioEstimator, summary: dict[str, Any]
 ) -> dict[str, Path]:
-    """Write the model and the table of nodes; return the files by what they are."""
+    """Write the model and the table of nodes; return the files by content."""
     files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
     model.save(files["model"])
     make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
@@ -44,12 +44,12 @@ def write_results(
 
 
 def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:
-    """Where files are after they were moved to another folder."""
+    """Paths of the files in another folder."""
     return {what: folder / path.name for what, path in files.items()}
 
 
 def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int]:
-    """Positions of the nodes with the largest divergence; those without one are left out."""
+    """Positions of the nodes with the largest divergence, without missing ones."""
     divergence = np.asarray(summary["divergence"], dtype=np.float64)
     order = np.argsort(-divergence, kind="stable")
     return [int(i) for i in order if not np.isnan(divergence[i])][:limit]
@@ -58,7 +58,7 @@ def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int
 def show_summary(
     screen: Screen, model: NodeRatioEstimator, problem: Problem, summary: dict[str, Any]
 ) -> None:
-    """Print what was compared and the nodes that changed most."""
+    """Print the compared samples and the most changed nodes."""
     samples, graph = problem.samples, problem.graph
     screen.say(
         f"Compared {problem.target_name!r} (target) with {problem.reference_name!r} (reference) at "
@@ -75,7 +75,7 @@ def show_summary(
 
 
 def show_kinds(screen: Screen, model: NodeRatioEstimator, summary: dict[str, Any]) -> None:
-    """Print the kinds of change and how many links were cut, if the model knows."""
+    """Print the kinds of change and the number of cut links, if the model has them."""
     if "kind" not in summary:
         return
     counts = _counts(summary["kind"])
@@ -86,7 +86,7 @@ def show_kinds(screen: Screen, model: NodeRatioEstimator, summary: dict[str, Any
 
 
 def _counts(kinds: list[str]) -> dict[str, int]:
-    """How many nodes each kind has, by its name."""
+    """Number of nodes of each kind."""
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
@@ -98,7 +98,7 @@ def summary_object(
     files: dict[str, Path],
     notes: list[str],
 ) -> dict[str, Any]:
-    """The same for machines."""
+    """The summary as an object for JSON."""
     kinds = summary.get("kind")
     found: dict[str, Any] = {} if kinds is None else {"kinds": _counts(kinds)}
     if hasattr(model, "cut_links"):

@@ -1,4 +1,4 @@
-"""From a file and options to a table over time and a graph."""
+"""Read a table over time and a graph from files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio.cli.graph_files import build_graph, node_places
-from graphratio.cli.inputs import measured_columns, named, needed, split_names
-from graphratio.cli.options import GraphOptions, Missing, TableOptions, TimeOptions
+from graphratio.cli.inputs import measured_columns, named, needed, refuse_blanks, split_names
+from graphratio.cli.options import GraphOptions, TableOptions, TimeOptions
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
@@ -19,16 +19,7 @@ from graphratio.data.graph import Graph
 
 @dataclass(frozen=True)
 class TableOverTime:
-    """What was read: one row per node and time, and the graph.
-
-    Attributes
-    ----------
-    frame : pandas DataFrame
-        With the columns of node, time and features.
-    features : tuple of str
-    graph : Graph
-    notes : tuple of str
-    """
+    """A pandas frame with the columns of node, time and features, and the graph."""
 
     frame: Any
     features: tuple[str, ...]
@@ -37,7 +28,7 @@ class TableOverTime:
 
 
 def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -> TableOverTime:
-    """Read the table and the edges, and bring them together."""
+    """Read the table and the edges, and match them."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -55,16 +46,9 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
     raw = file.read(needed(file, special, features))
     labels = as_text(raw[data.node])
     if not features:
-        features = measured_columns(raw, labels, special, data)
-        notes.append(
-            f"features: {', '.join(features)} (the columns of numbers that vary within nodes)"
-        )
+        features = measured_columns(raw, labels, special, data, notes)
     axis = TimeAxis(raw[time.time], time.time)
-    if not axis.known.all() and data.missing is Missing.error:
-        raise InputError(
-            f"column {time.time!r} is empty in {int((~axis.known).sum())} of {len(raw)} rows",
-            "Fill it, or pass --missing drop to leave these rows out",
-        )
+    refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
     kept = axis.known & named(labels, axis.known, data, notes)
     chosen = raw[kept]
     frame = import_optional("pandas", "cli", "reading tables").DataFrame(
@@ -81,7 +65,7 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
 
 
 def _whole(times: np.ndarray) -> np.ndarray:
-    """Numbers without a fraction as integers, as they were written."""
+    """Turn whole numbers into integers, as they were written."""
     if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
         return np.asarray(times.astype(np.int64))
     return times

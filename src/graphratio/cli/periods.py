@@ -1,4 +1,4 @@
-"""Dividing rows by time: before and after a split, or in one of two ranges."""
+"""Divide rows by time: before and after a split, or into two ranges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio.cli.options import SampleOptions
 from graphratio.cli.table_files import as_text, is_numeric
@@ -17,14 +17,7 @@ _HOW = "Write times like 2020-03-01 or 2020-03-01T14:30, or use numbers in colum
 
 
 class TimeAxis:
-    """A column of times or numbers, and limits in the same unit.
-
-    Parameters
-    ----------
-    column : pandas Series
-    name : str
-        Of the column, for messages.
-    """
+    """A pandas column of times or numbers, and limits in the same unit."""
 
     def __init__(self, column: Any, name: str) -> None:
         pandas = import_optional("pandas", "cli", "reading tables")
@@ -46,7 +39,7 @@ class TimeAxis:
             raise InputError(
                 f"column {name!r} has {int(wrong.sum())} values that are not dates: {found}", _HOW
             )
-        # Microseconds reach beyond the years 1677 to 2262, which is all that nanoseconds have.
+        # Microseconds, because nanoseconds only cover the years 1677 to 2262.
         self.values = times.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
 
     def limits(self, text: str) -> tuple[Any, Any]:
@@ -65,7 +58,7 @@ class TimeAxis:
             raise InputError(f"{text!r} is not {kind} column {self.name!r}", _HOW) from error
 
     def interval(self, text: str) -> tuple[Any, Any]:
-        """Ends of a range "first:last"; times contain colons too, so every one is tried."""
+        """Ends of a range "first:last"; times contain colons too, so all of them are tried."""
         found = []
         for position in (i for i, character in enumerate(text) if character == ":"):
             try:
@@ -85,13 +78,7 @@ class TimeAxis:
 
 
 def by_time(column: Any, options: SampleOptions) -> tuple[np.ndarray, np.ndarray, str, str]:
-    """Tell for every row whether it is in the reference and whether in the target.
-
-    Returns
-    -------
-    reference, target : ndarray of bool of shape (n_rows,)
-    reference_name, target_name : str
-    """
+    """Masks of the rows in the reference and in the target, and the names of both."""
     axis = TimeAxis(column, str(options.time))
     if options.split is not None:
         begin, _ = axis.limits(options.split)
@@ -115,5 +102,5 @@ def by_time(column: Any, options: SampleOptions) -> tuple[np.ndarray, np.ndarray
 
 
 def _spoken(text: str) -> str:
-    """A range for people: a single colon can be nothing but the separator."""
+    """A readable range; a single colon is the separator."""
     return " to ".join(text.split(":")) if text.count(":") == 1 else text

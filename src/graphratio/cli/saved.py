@@ -1,4 +1,4 @@
-"""`graphratio predict` and `graphratio info`: what to do with a saved model."""
+"""`graphratio predict` and `graphratio info`: use a saved model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.files import appearing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.cli.console import Screen, as_option, plain
+from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
 from graphratio.cli.output import most_changed
@@ -34,22 +35,11 @@ Model = Annotated[
 
 @dataclass(frozen=True)
 class PointOptions:
-    """At which nodes the ratio is wanted, and where it goes."""
+    """Nodes at which to evaluate the ratio, and where to write it."""
 
-    node: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of POINTS with the label of the node of each point.", show_default=False
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        typer.Option(help="One node for all points. Default: every node.", show_default=False),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(help="CSV file to write. Default: print it.", show_default=False),
-    ] = None
+    node: str | None = option(None, "Column of POINTS with the label of the node of each point.")
+    at: str | None = option(None, "One node for all points. Default: every node.")
+    output: Path | None = option(None, "CSV file to write. Default: print it.")
     overwrite: Overwrite = False
     delimiter: Delimiter = None
     json: Json = False
@@ -132,9 +122,9 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
             f"{points} has missing values in rows {listing((blank + 1).tolist())} below the header",
             "Fill or remove these rows",
         )
-    # Features without names go by their order; categories are read from a frame.
+    # Unnamed features are matched by order; categories need a frame.
     given = values if levels else values.to_numpy()
-    # Labels that were not text when the model was fitted are found by how they are written.
+    # Labels of the model that are not text are matched by their text.
     written = {str(label): label for label in model.nodes_}
     if options.node is not None:
         labels = as_text(raw[options.node]).to_numpy()
@@ -172,7 +162,7 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
 
 
 def _columns(model: NodeRatioEstimator) -> list[str]:
-    """Columns that points for the model have: its features, with categories in one piece."""
+    """Columns of points for the model: its features, each category as one column."""
     named = model.encoding_.columns if model.encoding_ is not None else model.feature_names_in_
     return [str(name) for name in named]
 
@@ -184,7 +174,7 @@ def _find(written: dict[str, Label], wanted: str) -> Label:
 
 
 def info(model: Model, json: Json = False) -> None:
-    """Show what a saved model is and what it found.
+    """Show the settings and results of a saved model.
 
     Example:
 

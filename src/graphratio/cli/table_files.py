@@ -1,4 +1,4 @@
-"""Reading CSV and Parquet files, with messages for everything that is commonly wrong with them."""
+"""Read CSV and Parquet files, with a message for every common mistake in them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from graphratio._utils.exceptions import InputError, MissingDependencyError, listing
+from graphratio._utils.errors import InputError, MissingDependencyError, listing
 from graphratio._utils.optional import import_optional
 from graphratio.data.validation import nearest_name, written
 
-# How other kinds of files begin, and what to do with them.
+# First bytes of other kinds of files, and what to do with them.
 _FOREIGN = {
     b"PK\x03\x04": ("an Excel workbook or a zip archive", "Export the table as CSV"),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Export the table as CSV"),
@@ -26,7 +26,7 @@ _FOREIGN = {
 
 
 class TableFile:
-    """A CSV or Parquet file of which columns are read by name.
+    """A CSV or Parquet file whose columns are read by name.
 
     Values of a CSV file are kept as the text that was written, without surrounding spaces.
 
@@ -59,7 +59,7 @@ class TableFile:
         self.columns = self._parquet_columns() if self.parquet else self._csv_columns()
 
     def check(self, column: str, role: str) -> None:
-        """Refuse a column that is not there, with the nearest name, or is there twice."""
+        """Refuse a missing column, suggesting the nearest name, and a repeated one."""
         if column not in self.columns:
             remedy = nearest_name(column, self.columns)
             delimiter = self._likely_delimiter()
@@ -74,14 +74,14 @@ class TableFile:
             )
 
     def read(self, columns: Sequence[str]) -> Any:
-        """Return a pandas frame with these columns, which must be there; at least one row."""
+        """Return a pandas frame with these existing columns and at least one row."""
         frame = self._read_parquet(columns) if self.parquet else self._read_csv(columns)
         if not len(frame):
             raise InputError(f"{self.path} has a header but no rows", "Check how it was exported")
         return frame
 
     def _likely_delimiter(self) -> str | None:
-        """Another character that separates the header, if it is a single column."""
+        """Another character that may separate the columns, if the header is a single column."""
         if self.parquet or len(self.columns) != 1:
             return None
         counts = {character: self.columns[0].count(character) for character in ";\t|,"}
@@ -137,7 +137,7 @@ class TableFile:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
         try:
             table = parquet.read_table(self.path, columns=list(columns))
-            # What pandas noted down would make a column that was its index one again.
+            # Otherwise pandas would turn a column that was an index into an index again.
             frame = table.to_pandas(ignore_metadata=True)
         except MissingDependencyError:
             raise
@@ -145,7 +145,7 @@ class TableFile:
             # pyarrow raises its own errors, OSError and others for damaged files.
             raise self._not_parquet(error) from error
         for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
-            # Further ones cannot even be written out.
+            # Times outside these years cannot be written out.
             times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
             years = times.astype("datetime64[Y]").astype(int) + 1970
             if ((years < 1) | (years > 9999)).any():
@@ -177,7 +177,7 @@ class TableFile:
 
 
 def _beginning_of(path: Path) -> bytes:
-    """First bytes of a file; a file that is not there is an error with the nearest name."""
+    """First bytes of a file; the error for a missing file suggests the nearest name."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", "Name a CSV or Parquet file in it")
     try:
@@ -206,8 +206,8 @@ def _refuse_foreign(path: Path, beginning: bytes) -> None:
 def as_text(column: Any) -> Any:
     """Values of a pandas column as text; missing ones become the empty string.
 
-    Whole numbers are written without a decimal point and midnights as dates, as one would type
-    them, whatever the type of the column.
+    Whole numbers have no decimal point and midnights are dates, as one would type them, in
+    columns of any type.
 
     Examples
     --------
@@ -226,12 +226,12 @@ def as_text(column: Any) -> Any:
     return column.map(words, na_action="ignore").astype(object).fillna("")
 
 
-# What people write where there is no number, besides nothing.
+# Common entries for a missing number.
 _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none", "-", "?", ".", "missing"}
 
 
 def as_numbers(column: Any, name: str) -> Any:
-    """Values of a pandas column as floats; anything that is no number is an error.
+    """Values of a pandas column as floats; other values are an error.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def as_numbers(column: Any, name: str) -> Any:
 
 
 def is_numeric(column: Any) -> bool:
-    """Tell whether a column has numbers and nothing else but blanks."""
+    """Tell whether a column has numbers and, apart from them, only blanks."""
     numbers = _parsed(column)
     return bool(numbers.notna().any() and (numbers.notna() | _blank(column)).all())
 

@@ -12,6 +12,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
+from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, read_problem, warnings_as
 from graphratio.cli.models import prepared
 from graphratio.cli.options import (
@@ -35,14 +36,14 @@ _SHOWN = 15
 
 
 class Null(StrEnum):
-    """What is taken to be true unless the data speak against it."""
+    """The null hypothesis."""
 
     node = "node"
     whole = "global"
 
 
 class Correction(StrEnum):
-    """How the number of nodes is accounted for."""
+    """How to correct for the number of nodes."""
 
     fwer = "fwer"
     fdr = "fdr"
@@ -52,47 +53,30 @@ class Correction(StrEnum):
 
 @dataclass(frozen=True)
 class TestOptions:
-    """How nodes are tested."""
+    """How to test the nodes."""
 
-    correction: Annotated[
-        Correction,
-        typer.Option(
-            help="Over nodes. fwer: the chance of any false node is at most the level (Holm); "
-            "fdr: so is the expected share of false ones among those found (Benjamini-Hochberg; "
-            "fdr-by whatever the dependence); none: every node by itself.",
-            rich_help_panel=_TEST,
-        ),
-    ] = Correction.fwer
-    level: Annotated[float, typer.Option(help="Between 0 and 1.", rich_help_panel=_TEST)] = 0.05
-    permutations: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of permutations. Default: enough for the correction.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
-    index: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the time of an observation, where nodes were observed at the same "
-            "times: shows whether they move together, orders the blocks, and with --null "
-            "global permutes all nodes together.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
-    block_length: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Permute blocks of this many consecutive observations, for data that depend on "
-            "their past.",
-            show_default=False,
-            rich_help_panel=_TEST,
-        ),
-    ] = None
+    correction: Correction = option(
+        _TEST,
+        "Over nodes. fwer: the chance of any false node is at most the level (Holm); fdr: so is "
+        "the expected share of false ones among those found (Benjamini-Hochberg; fdr-by whatever "
+        "the dependence); none: every node by itself.",
+        default=Correction.fwer,
+    )
+    level: float = option(_TEST, "Between 0 and 1.", default=0.05)
+    permutations: int | None = option(
+        _TEST, "Number of permutations. Default: enough for the correction.", min=1
+    )
+    index: str | None = option(
+        _TEST,
+        "Column with the time of an observation, where nodes were observed at the same times: "
+        "shows whether they move together, orders the blocks, and with --null global permutes "
+        "all nodes together.",
+    )
+    block_length: int | None = option(
+        _TEST,
+        "Permute blocks of this many consecutive observations, for data that depend on their past.",
+        min=1,
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
@@ -107,7 +91,7 @@ def run_test(
     seed: int,
     screen: Screen,
 ) -> tuple[TwoSampleResult, tuple[str, ...]]:
-    """Test the nodes, and tell what deserves a look: the result, and these notes."""
+    """Test the nodes; return the result and notes about it."""
     from graphratio.testing import two_sample_test
     from graphratio.testing.wording import notes
 
@@ -156,7 +140,7 @@ def node_tests(
 
     A permutation test at every node, corrected for the number of nodes. Neighbours in the graph
     tell it what kind of change to look for, and cannot make an unchanged node significant.
-    Writes tests.csv (one row per node) and regions.csv (significant nodes that hang together).
+    Writes tests.csv (one row per node) and regions.csv (connected significant nodes).
 
         graphratio test air.csv --node station \
           --sample period --reference before --target after \
@@ -170,9 +154,8 @@ def node_tests(
     """
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=overwrite)
-    _refuse_capped_index(data, tests)
     with screen.working(f"Reading {data.data}"):
-        problem = read_problem(data, samples, graph, prepare.seed, tests.index)
+        problem = read_tested_problem(data, samples, graph, prepare.seed, tests)
     scaled, note = prepared(problem.samples, prepare)
     screen.notes([*problem.notes, note])
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen)
@@ -192,11 +175,6 @@ def node_tests(
     )
 
 
-def _refuse_capped_index(data: DataOptions, tests: TestOptions) -> None:
-    if tests.index is not None and data.max_observations is not None:
-        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
-
-
 def read_tested_problem(
     data: DataOptions,
     samples: SampleOptions,
@@ -204,17 +182,18 @@ def read_tested_problem(
     seed: int,
     tests: TestOptions | None,
 ) -> Problem:
-    """Read the problem, with time stamps if a test wants them."""
-    if tests is None:
-        return read_problem(data, samples, graph, seed)
-    _refuse_capped_index(data, tests)
-    return read_problem(data, samples, graph, seed, tests.index)
+    """Read the problem, with time stamps if a test needs them."""
+    index = None if tests is None else tests.index
+    if index is not None and data.max_observations is not None:
+        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
+    return read_problem(data, samples, graph, seed, index)
 
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:
     """Print the outcome, the significant nodes and their regions."""
     screen.say(f"{result.summary}.")
-    order = _by_p_value(result)
+    ranked = np.lexsort((-result.statistic, result.p_value))
+    order = [int(v) for v in ranked if result.tested[v]]
     if result.n_rejected:
         shown = [v for v in order if result.rejected[v]][:_SHOWN]
         more = result.n_rejected - len(shown)
@@ -233,7 +212,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
     regions = [region for region in result.regions() if region.size > 1]
     if regions:
         screen.table(
-            "Regions of significant nodes that hang together",
+            "Regions of connected significant nodes",
             {
                 "begins with": [region.nodes[0] for region in regions],
                 "nodes": [region.size for region in regions],
@@ -244,7 +223,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
 
 
 def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
-    """The outcome for machines."""
+    """The outcome as an object for JSON."""
     return {
         "summary": result.summary,
         "null": result.null,
@@ -260,11 +239,6 @@ def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
         ],
         "assumptions": result.assumptions,
     }
-
-
-def _by_p_value(result: TwoSampleResult) -> list[int]:
-    order = np.lexsort((-result.statistic, result.p_value))
-    return [int(v) for v in order if result.tested[v]]
 
 
 def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Samples and graph brought together."""
+"""Match samples and graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray
 from graphratio.data import sample_input as read
 from graphratio.data.graph import Graph
@@ -14,7 +14,7 @@ from graphratio.data.samples import NodeSamples
 
 
 def as_graph(graph: Any, samples: NodeSamples) -> Graph:
-    """Check a graph argument; None stands for the nodes of the samples without edges."""
+    """Check a graph argument; None means the nodes of the samples without edges."""
     if graph is None:
         return Graph.empty(samples.nodes if samples.labelled else samples.n_nodes)
     return check_graph(graph)
@@ -31,11 +31,10 @@ def check_graph(graph: Any) -> Graph:
 
 
 def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
-    """Bring the samples into the graph's order and check that empty nodes can borrow.
+    """Bring the samples into the graph's order and check that incomplete nodes can borrow.
 
-    A node that lacks one of its samples is fine while it is connected, directly or not, to a
-    node that has both; without `borrow`, for estimators that look at each node by itself, it
-    is not.
+    A node may lack a sample if a path connects it to a node that has both. Without `borrow`, for
+    estimators that fit each node by itself, every node needs both.
     """
     if graph.n_nodes == samples.n_nodes and not graph.labelled and samples.labelled:
         read.check_same_labels(

@@ -1,4 +1,4 @@
-"""Categorical columns as indicator features, remembered so that new points get the same.
+"""Categorical columns as indicator features, with the same encoding for new points.
 
 A column with levels a, b, ... becomes one feature per level, 1 where the row has it and 0
 elsewhere. Two rows that differ in the column are then at squared distance 2, equal ones at 0,
@@ -7,10 +7,10 @@ so the Gaussian kernel on numbers and indicators together is the product
     exp(-||x - y||^2 / (2 sigma^2)) * exp(-[a != b] / sigma^2)
 
 of the Gaussian kernel of the numbers and a kernel of the levels: positive definite, and 1 where
-both agree. A squared distance of 2 is also what two independent draws of a standardised number
-have on average, so a category weighs about as much as a standardised number, at any number of
-levels. The indicators are never standardised themselves: dividing by its spread would move a
-rare level far away from all others.
+both agree. Two independent draws of a standardised number are at squared distance 2 on average
+too, so a category weighs about as much as a standardised number, at any number of levels. The
+indicators are never standardised: division by its small spread would move a rare level far away
+from all others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.validation import read_only, written
+from graphratio.data.validation import written
 
-# More levels than this are identifiers or numbers, and as many features would hide the others.
+# Columns with more levels hold identifiers or numbers, and would hide all other features.
 MOST_LEVELS = 100
 
 
@@ -34,15 +35,15 @@ MOST_LEVELS = 100
 class Encoding:
     """Which columns are categorical, and how columns become features.
 
-    Values come in two forms: one column each, in which a category is the number of its level
-    (`coded`), and features, in which it is a group of indicators.
+    Values have two forms. In `coded` values a category is one column with the number of its
+    level; in features it is a group of indicators.
 
     Attributes
     ----------
     columns : tuple of str
         All columns in order, numbers and categories.
     levels : dict of str to tuple of str
-        The levels of the categorical ones.
+        The levels of the categorical columns.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class Encoding:
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the features of each column begin, shape (n_columns + 1,)."""
+        """First feature of each column, and the number of features, shape (n_columns + 1,)."""
         widths = [len(self.levels.get(name, "1")) for name in self.columns]
         return read_only(np.concatenate([[0], np.cumsum(widths)]))
 
@@ -78,11 +79,11 @@ class Encoding:
         return read_only(np.repeat(kinds, np.diff(self.starts)))
 
     def features_of(self, column: int) -> slice:
-        """The features that a column became."""
+        """The features of a column."""
         return slice(int(self.starts[column]), int(self.starts[column + 1]))
 
     def expand(self, coded: FloatArray) -> FloatArray:
-        """Features of coded values, shape (n, n_features); NaN where a code is."""
+        """Features of coded values, shape (n, n_features); NaN where a code is NaN."""
         features = np.empty((len(coded), int(self.starts[-1])))
         for j, name in enumerate(self.columns):
             part, column = self.features_of(j), coded[:, j, np.newaxis]
@@ -122,7 +123,7 @@ class Encoding:
 
 
 def asked_levels(categorical: Any) -> dict[str, tuple[str, ...] | None]:
-    """Read what the user says about categories: columns, or columns with their levels.
+    """Read the argument `categorical`: columns, or columns with their levels.
 
     Examples
     --------

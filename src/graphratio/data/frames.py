@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.validation import as_labels, nearest_name, plain_label, written
@@ -21,7 +21,7 @@ def _is_lazy(value: object) -> bool:
 
 def is_frame(value: object) -> bool:
     """Tell whether a value is a data frame, without importing any frame library."""
-    # A lazy frame is told by its name: asking for its columns would run the query.
+    # A lazy frame is recognised by its name: asking for its columns would run the query.
     return _is_lazy(value) or (
         hasattr(value, "columns")
         and hasattr(value, "shape")
@@ -30,7 +30,7 @@ def is_frame(value: object) -> bool:
 
 
 def backend_of(frame: Any) -> Backend:
-    """Which library tables should come back in: polars for polars, pandas for the rest."""
+    """Library of returned tables: polars for polars, pandas for everything else."""
     return "polars" if type(frame).__module__.startswith("polars") else "pandas"
 
 
@@ -78,7 +78,7 @@ def points_by_name(
 
 def _wrap(frame: Any) -> Any:
     narwhals = import_optional("narwhals", "frame", "reading a data frame")
-    # Before narwhals sees the frame, since it refuses repeated names in its own words.
+    # Checked before narwhals, whose message about repeated names is less clear.
     names = [] if _is_lazy(frame) else list(getattr(frame, "columns", ()))
     if all(isinstance(name, str | int) for name in names) and len(set(names)) != len(names):
         repeated = {name for name in names if names.count(name) > 1}
@@ -107,8 +107,8 @@ def _column(wrapped: Any, column: object, role: str) -> Any:
 def _label_column(wrapped: Any, column: object, role: str) -> tuple[list[Any], IntArray]:
     """Distinct values of a column in order of appearance, and the code of each row.
 
-    Missing values have the code -1. Python objects are touched once per distinct value only,
-    which is what makes long tables fast.
+    Missing values have the code -1. Long tables are fast because Python handles every distinct
+    value only once.
     """
     series = _column(wrapped, column, role)
     present = ~_missing_mask(series)
@@ -153,7 +153,7 @@ def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
     values = np.full(len(present), np.nan)
     kept = series if present.all() else series.drop_nulls()
     numbers = np.asarray(kept.to_numpy(), dtype=np.float64)
-    # drop_nulls may or may not take NaN along, depending on the library.
+    # Whether drop_nulls also drops NaN depends on the library.
     values[present] = numbers[~np.isnan(numbers)]
     return values
 
@@ -161,7 +161,7 @@ def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
 def _coded_columns(
     wrapped: Any, names: Sequence[Any], levels: Mapping[str, tuple[str, ...] | None]
 ) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:
-    """Numbers as they are and categories as numbers of their levels, and those levels."""
+    """Numbers as they are, categories as the numbers of their levels, and these levels."""
     columns, found = [], {}
     for name in names:
         if name in levels:
@@ -228,9 +228,9 @@ def long_table(
     Returns
     -------
     labels, label_codes : distinct nodes, and which one each row has; -1 where it is missing
-    sides, side_codes : the same for the column that tells the samples apart
+    sides, side_codes : the same for the column `sample`
     values : ndarray of shape (n_rows, n_columns)
-        Numbers, and of categories the numbers of the levels; NaN where missing.
+        Numbers, and the level numbers of categories; NaN where missing.
     names : tuple of str
     levels : dict of str to tuple of str
         The levels of categorical columns; with `categorical=None` there are none.
@@ -250,7 +250,7 @@ def long_table(
 
 
 def _declared(wrapped: Any, names: Iterable[Any]) -> dict[str, None]:
-    """Columns whose type says that they are categories."""
+    """Columns of a categorical type."""
     types = {name: str(_column(wrapped, name, "feature").dtype) for name in names}
     return {name: None for name, kind in types.items() if kind.startswith(("Categorical", "Enum"))}
 
@@ -261,7 +261,7 @@ def _feature_names(
     features: Sequence[str] | str | None,
     categorical: Iterable[str],
 ) -> list[Any]:
-    """The columns asked for; those given as categorical need not be listed twice."""
+    """The requested features; categorical columns need not be listed twice."""
     for name in categorical:
         _column(wrapped, name, "categorical feature")
         if name in others:

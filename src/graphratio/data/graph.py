@@ -1,4 +1,4 @@
-"""The graph: who is next to whom, normalised once to one sparse symmetric form."""
+"""The graph: nodes and edges in one sparse symmetric form."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data import graph_input as read
-from graphratio.data.validation import as_labels, find_label, read_only
+from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +36,7 @@ class Graph:
     labelled : bool
         False where the labels are just 0 .. n_nodes - 1 because none were given.
     coordinates : ndarray of shape (n_nodes, n_dimensions) or None
-        Where the nodes are, if the graph was built from coordinates.
+        Positions of the nodes, if the graph was built from coordinates.
     metric : str or None
         The metric of the coordinates.
 
@@ -262,8 +263,8 @@ class Graph:
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues and eigenvectors of the Laplacian, shapes (n_nodes,), (n_nodes, n_nodes).
 
-        Dense, so for graphs of up to a few thousand nodes; computed once and kept, since every
-        fit, fold, permutation and window on the same graph shares it.
+        Dense, so for graphs of up to a few thousand nodes. Computed once: all fits, folds,
+        permutations and windows on the graph share it.
         """
         values, vectors = np.linalg.eigh(self.laplacian.toarray())
         return read_only(np.maximum(values, 0.0)), read_only(vectors)
@@ -332,7 +333,7 @@ class Graph:
 
 def _frozen(matrix: sparse.csr_array) -> sparse.csr_array:
     if matrix.nnz <= np.iinfo(np.int32).max:
-        # Older SciPy widens indices, and then finds no shortest paths with them.
+        # Older SciPy widens indices, and its shortest paths then fail.
         matrix.indices = matrix.indices.astype(np.int32, copy=False)
         matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
     for array in (matrix.data, matrix.indices, matrix.indptr):

@@ -1,4 +1,4 @@
-"""Reading graphs in the forms users have them, with errors that name the entries at fault."""
+"""Read graphs from matrices, tables, lists and coordinates; errors name the wrong entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -25,8 +25,8 @@ from graphratio.data.validation import (
 Ends: TypeAlias = np.ndarray | Sequence[Any]
 """One end of every edge: integers in an array, or labels in a list."""
 
-# Weights of the two directions may differ by this much, relative to the largest weight,
-# before a matrix counts as directed: room for rounding, not for a direction.
+# A matrix is directed if the weights of the two directions differ by more than this, relative
+# to the largest weight. This allows for rounding.
 SYMMETRY_TOLERANCE = 1e-10
 
 
@@ -90,7 +90,7 @@ def undirected(
     if check_flag(symmetrize, "symmetrize"):
         matrix = sparse.csr_array(matrix.maximum(transpose))
     elif one_sided:
-        # Of the patterns, since products of tiny weights would vanish.
+        # Patterns are multiplied, because products of tiny weights would vanish.
         twice = matrix.astype(bool).multiply(transpose.astype(bool)).tocoo()
         both = twice.row < twice.col
         remedy = "Give each edge once, or pass symmetrize=True"
@@ -102,7 +102,7 @@ def undirected(
         uneven = difference.data > SYMMETRY_TOLERANCE * largest
         remedy = "Pass symmetrize=True to take the larger weight of each pair"
         _refuse(difference, uneven, labels, "larger than in the other direction (directed)", remedy)
-        # Averaged so that what rounding left is gone; equal weights stay as they are.
+        # The average removes rounding errors; equal weights stay as they are.
         matrix = sparse.csr_array((matrix + transpose) / 2)
     matrix.sum_duplicates()
     matrix.sort_indices()
@@ -168,7 +168,7 @@ def _edge_array(edges: np.ndarray) -> tuple[Ends, Ends, FloatArray]:
     ends = edges[:, :2]
     weights = edges[:, 2].astype(np.float64) if edges.shape[1] == 3 else np.ones(len(edges))
     if ends.dtype.kind == "f":
-        # Weights beside integers make them floats; ends that are not whole are labels as such.
+        # Fractional weights turn integer ends into floats; fractional ends are labels as they are.
         whole = np.isfinite(ends).all() and (np.abs(ends) < 2**53).all() and (ends % 1 == 0).all()
         if not whole:
             return ends[:, 0].tolist(), ends[:, 1].tolist(), weights
@@ -190,7 +190,7 @@ def networkx_edges(
         )
     edges = list(graph.edges(data=True))
     values = [1 if weight is None else data.get(weight, 1) for _, _, data in edges]
-    # Without the usual attribute a graph is just not weighted; another name was meant.
+    # A graph without the default attribute has no weights; any other name must exist.
     if weight not in (None, "weight") and edges and not any(weight in e[2] for e in edges):
         found = dict.fromkeys(name for _, _, data in edges for name in data)
         raise InputError(f"no edge has the attribute {weight!r}", nearest_name(weight, found))

@@ -1,4 +1,4 @@
-"""What became of the given edges when their weights were learned."""
+"""The share of its given weight that each edge keeps in a learned graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 
-# Edges that keep less than this share of what a typical edge keeps are called cut.
+# An edge is cut if it keeps less than this share of what a typical edge keeps.
 CUT = 0.1
 
 

@@ -1,4 +1,4 @@
-"""Reading samples in the forms users have them, with errors that name the node at fault."""
+"""Read samples from arrays, dicts and tables; errors name the wrong node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import Argument, DataWarning, InputError, listing
+from graphratio._utils.errors import Argument, DataWarning, InputError, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -64,7 +64,7 @@ class Pieces:
 
 
 def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pieces:
-    """Bring the two samples of all nodes together, whatever container they came in."""
+    """Pair the two samples of every node, from any container."""
     if isinstance(reference, Mapping) != isinstance(target, Mapping):
         raise InputError(
             "one of reference and target is a dict and the other is not",
@@ -90,7 +90,7 @@ def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pi
 
 
 def _is_numeric_cube(container: Any) -> bool:
-    # Subclasses, masked arrays for one, have a meaning that only the general way reads.
+    # Subclasses such as masked arrays need the general path.
     return type(container) is np.ndarray and container.ndim == 3 and container.dtype.kind in "fiub"
 
 
@@ -147,7 +147,7 @@ def per_node(container: Any, side: str) -> list[Any]:
 
 
 def _is_single(entry: Any) -> bool:
-    """Tell whether an entry is one value, without converting what may be ragged."""
+    """Tell whether an entry is one value, without converting a ragged entry."""
     if hasattr(entry, "ndim"):
         return bool(entry.ndim == 0)
     return isinstance(entry, str | bytes) or not hasattr(entry, "__len__")
@@ -229,7 +229,7 @@ def _check_widths(
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
-    """Names of features that came without: x0, x1, ..."""
+    """Names of unnamed features: x0, x1, ..."""
     return tuple(f"x{i}" for i in range(n_features))
 
 
@@ -371,7 +371,7 @@ def check_same_labels(
     holder: str = "the graph",
     remedy: str = "Use the same labels in both",
 ) -> None:
-    """Refuse labels that occur on one side only, and list them."""
+    """Refuse labels that only the samples or only the nodes have, and list them."""
     in_samples, in_nodes = set(samples), set(nodes)
     lacking = [label for label in samples if label not in in_nodes]
     unused = [label for label in nodes if label not in in_samples]

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
 from graphratio.data.encoding import Encoding
 from graphratio.data.frames import Backend, backend_of
 from graphratio.data.scaling import Scaling, log_mask
-from graphratio.data.validation import as_labels, find_label, read_only
+from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,11 +38,11 @@ class NodeSamples:
     labelled : bool
         False where the labels are just 0 .. n_nodes - 1 because none were given.
     scaling : Scaling or None
-        What `standardized` did to the features.
+        The transform that `standardized` applied to the features.
     encoding : Encoding or None
         How categorical columns became features.
     backend : {"pandas", "polars"}
-        Library in which tables come back.
+        Library of returned tables.
 
     Examples
     --------
@@ -138,9 +139,9 @@ class NodeSamples:
         features : str or sequence of str, optional
             Default: all other numeric columns.
         categorical : str, sequence of str, or dict of str to levels, optional
-            Columns of categories, features too. Each becomes one indicator per level, which
-            `standardized` leaves alone; columns of a categorical type are recognised. Levels
-            are compared as text, and those found are taken unless listed.
+            Further features that hold categories. Each becomes one indicator per level, which
+            `standardized` does not change. Columns of a categorical type are recognised. Levels
+            are compared as text; default the levels in the table.
         nodes : iterable of labels, optional
             All nodes, in order; default those of the two samples in order of appearance.
             Rows of nodes that are not listed are an error.
@@ -211,7 +212,7 @@ class NodeSamples:
 
     @cached_property
     def offsets(self) -> IntArray:
-        """Where each sample starts in `values`, shape (2 n_nodes + 1,), reference first."""
+        """First row of each sample in `values`, shape (2 n_nodes + 1,), reference first."""
         return read_only(np.concatenate([[0], np.cumsum(self.sizes)]))
 
     @cached_property
@@ -252,8 +253,8 @@ class NodeSamples:
     def aligned(self, nodes: Sequence[Label]) -> NodeSamples:
         """Return the same samples with the nodes in the given order.
 
-        Unlabelled samples take the labels by position. Labels on one side only are an error
-        that lists them.
+        Unlabelled samples take the labels by position. An error lists the labels that do not
+        match.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""How features are transformed before a fit, remembered so that new points get the same."""
+"""The transform of features before a fit, with the same transform for new points."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Self
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.data.validation import nearest_name, read_only
+from graphratio.data.validation import nearest_name
 
 
 def log_mask(
@@ -20,16 +21,9 @@ def log_mask(
     values: FloatArray,
     nodes: Callable[[IntArray], Iterable[Label]],
 ) -> BoolArray:
-    """Which features take a logarithm, shape (n_features,); all of their values must have one.
+    """Mask of the features in `log`, shape (n_features,), after checking that they are positive.
 
-    Parameters
-    ----------
-    log : sequence of str
-        Features to take the logarithm of.
-    names : sequence of str, length n_features
-    values : ndarray of shape (n_observations, n_features)
-    nodes : callable
-        Labels of the nodes of given rows, for the message.
+    `nodes` returns the node labels of given rows, for the message.
     """
     for name in log:
         if name not in names:
@@ -90,13 +84,13 @@ class Scaling:
             return neutral
         logged = neutral.apply(values)
         largest = np.abs(logged).max(axis=0)
-        # In units of the largest value, since squares of very small numbers would vanish.
+        # In units of the largest value, because squares of very small numbers would vanish.
         unit = np.where(largest > 0, largest, 1.0)
         relative = logged / unit
         mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
-        # Rounding leaves a constant column with a spread of about this, not exactly zero.
+        # Rounding gives a constant column about this spread, not exactly zero.
         constant = spread <= 8 * np.finfo(np.float64).eps
-        # So does a spread that cannot be divided by, of numbers below the smallest normal one.
+        # Division by a subnormal spread would overflow.
         constant |= spread * unit < np.finfo(np.float64).tiny
         scale = np.where(constant, 1.0, spread * unit)
         if untouched is not None:
@@ -104,7 +98,7 @@ class Scaling:
         return cls(read_only(mean), read_only(scale), kept)
 
     def apply(self, x: FloatArray) -> FloatArray:
-        """Return (x - mean) / scale, with the logarithm of x at the features that take one."""
+        """Return (x - mean) / scale, after taking the logarithm of the features in `log`."""
         if self.log is not None:
             x = self._logarithms(x, self.log)
         return np.asarray((x - self.mean) / self.scale)
@@ -125,7 +119,7 @@ class Scaling:
         return result
 
     def same_as(self, other: Scaling | None) -> bool:
-        """Tell whether both transform points alike."""
+        """Tell whether both are the same transform."""
         return (
             other is not None
             and np.array_equal(self.mean, other.mean)

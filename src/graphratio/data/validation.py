@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
-
-Array = TypeVar("Array", bound=np.ndarray)
 
 # Squared distances of larger values overflow, and statistics of them are meaningless.
 LARGEST_VALUE = 1e100
@@ -27,7 +25,7 @@ def plain_label(label: object, what: str = "node label") -> Label:
     >>> plain_label(np.int64(3)), plain_label(np.datetime64("2020-01-01", "ns"))
     (3, datetime.datetime(2020, 1, 1, 0, 0))
     """
-    # The types that most labels have, first: this runs for every label of a large graph.
+    # The common types first: this runs for every label of a large graph.
     if type(label) in (str, int):
         return label
     if isinstance(label, np.generic):
@@ -55,7 +53,7 @@ def _python_scalar(label: np.generic) -> object:
 
 
 def _has_nan(label: object) -> bool:
-    """Tell whether a label, or a part of one, is not equal to itself and so cannot be found."""
+    """Tell whether a label or a part of it is NaN, which no lookup finds."""
     if isinstance(label, tuple):
         return any(_has_nan(part) for part in label)
     try:
@@ -114,7 +112,7 @@ def written(value: object) -> str:
 
 
 def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
-    """Distinct integers in order of appearance, and which of them each entry is.
+    """Distinct integers in order of appearance, and the code of each entry.
 
     Examples
     --------
@@ -129,7 +127,7 @@ def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
 
 
 def as_numeric(array: Any, what: str) -> FloatArray:
-    """Convert to float64 or say what stands in the way; masked entries become NaN."""
+    """Convert to float64, or raise an error that says why not; masked entries become NaN."""
     if sparse.issparse(array):
         raise InputError(f"{what} is a sparse matrix", "Pass a dense array: x.toarray()")
     try:
@@ -221,9 +219,3 @@ def nearest_name(name: object, available: Iterable[object], otherwise: str | Non
     if str(name) == near[0]:
         return f"Did you mean {other!r}, of type {type(other).__name__}?"
     return f"Did you mean {other!r}?"
-
-
-def read_only(array: Array) -> Array:
-    """Mark an array as not writeable and return it."""
-    array.flags.writeable = False
-    return array

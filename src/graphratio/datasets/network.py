@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphratio._utils.exceptions import InputError, MissingDependencyError
+from graphratio._utils.errors import InputError, MissingDependencyError
 from graphratio._utils.typing import Label
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import as_observations, read_only
+from graphratio.data.validation import as_observations
 from graphratio.datasets.behaviours import BEHAVIOURS, Behaviour
 from graphratio.datasets.laws import Law
 from graphratio.datasets.random_graphs import EGO, GroupArray, clustered, with_ego_network

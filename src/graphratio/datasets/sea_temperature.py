@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.datasets.network import NetworkData, package_file
 
 _PACKAGE = "iris_sample_data"

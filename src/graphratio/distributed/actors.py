@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from graphratio._utils.exceptions import GraphRatioError
+from graphratio._utils.errors import GraphRatioError
 from graphratio._utils.threads import single_thread
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import (

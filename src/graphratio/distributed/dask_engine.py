@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from graphratio._utils.exceptions import EngineError, InputError
+from graphratio._utils.errors import EngineError, InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray, Label

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray, IntArray, Label

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import GraphRatioError
+from graphratio._utils.errors import GraphRatioError
 from graphratio._utils.typing import FloatArray
 
 Mail = dict[int, FloatArray]

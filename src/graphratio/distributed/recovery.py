@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphratio._utils.exceptions import EngineError
+from graphratio._utils.errors import EngineError
 from graphratio._utils.files import appearing
 from graphratio._utils.typing import FloatArray
 from graphratio.distributed.protocol import Call, Engine, PerPart, WorkerLost

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import GraphRatioError, InputError, listing
+from graphratio._utils.errors import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples

@@ -21,14 +21,14 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.exceptions import FileFormatError, InputError
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import FileFormatError, InputError
 from graphratio._utils.files import appearing
 from graphratio._version import __version__
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.graph_input import coordinate_array
 from graphratio.data.scaling import Scaling
-from graphratio.data.validation import read_only
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import DataWarning, InputError, Spelling, Words, listing, spelled
+from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
 from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import FloatArray, IntArray, Label

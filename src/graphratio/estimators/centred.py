@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.exceptions import Words
+from graphratio._utils.arrays import batches
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator
-from graphratio._utils.ragged import batches
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples

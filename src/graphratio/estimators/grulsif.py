@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.exceptions import Words
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from graphratio._utils.exceptions import Argument, Words, listing
+from graphratio._utils.errors import Argument, Words, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_real
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph

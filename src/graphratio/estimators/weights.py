@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import OverlapWarning, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import OverlapWarning, listing
 from graphratio._utils.html import rows_table
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import find_label, read_only
+from graphratio.data.validation import find_label
 
 # A target observation is uncovered where the target has this many times the density of the
 # reference: one reference observation would have to stand for ten.

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.exceptions import listing
+from graphratio._utils.errors import listing
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState

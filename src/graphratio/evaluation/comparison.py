@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph

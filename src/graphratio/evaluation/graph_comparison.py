@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import RandomState
 from graphratio.data.alignment import align

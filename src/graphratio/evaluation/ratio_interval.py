@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphratio._utils.exceptions import listing
+from graphratio._utils.errors import listing
 from graphratio._utils.html import facts_table, rows_table, titled
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Errors and warnings of the library: the public place to import them from."""
 
-from graphratio._utils.exceptions import (
+from graphratio._utils.errors import (
     ConvergenceWarning,
     DataWarning,
     EngineError,

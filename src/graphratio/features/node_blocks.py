@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphratio._utils.ragged import batches
+from graphratio._utils.arrays import batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import DIRECT_FEATURES, Kernel

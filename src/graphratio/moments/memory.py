@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import IntArray
 from graphratio.moments.node_moments import prefers_factored

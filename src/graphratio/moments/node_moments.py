@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.ragged import as_slice, batches
+from graphratio._utils.arrays import as_slice, batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.moments.second_moments import (
     CHUNK_ENTRIES,

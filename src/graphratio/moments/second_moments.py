@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphratio._utils.ragged import as_slice
+from graphratio._utils.arrays import as_slice
 from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 

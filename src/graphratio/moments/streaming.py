@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphratio._utils.ragged import batches, node_ranges
+from graphratio._utils.arrays import batches, node_ranges
 from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples

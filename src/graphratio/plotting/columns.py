@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.alignment import as_samples
 from graphratio.plotting import columns, style

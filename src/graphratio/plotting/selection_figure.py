@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.plotting import style

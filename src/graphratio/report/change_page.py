@@ -9,30 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
-from graphratio._version import __version__
 from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
 from graphratio.plotting.change_figure import standardised
-from graphratio.report.report_page import (
-    asset,
-    compiled_once,
-    map_data,
-    script_json,
-    short,
-    write_page,
-)
+from graphratio.report.page_file import map_data, short, write_page
 from graphratio.report.words import count, enumeration, number, sentence
 
-_SCRIPTS = ("theme.js", "changes.js")
-
-# One byte for a node at a time; many times are averaged into at most this many columns.
+# One byte per node and time; long series are averaged into at most this many columns.
 PANEL_BUDGET = 1_500_000
 MOST_COLUMNS = 800
 FEWEST_COLUMNS = 60
 MOST_FEATURES = 6
 
-# Spreads at which the colours of the panel end; a byte counts fortieths.
+# The colours end at this many standard deviations; one step of a byte is a fortieth of one.
 REACH = 3.0
 UNIT = 40
 
@@ -47,7 +36,7 @@ def write_changes(
     title: str = "graphratio changes",
     notes: Iterable[str] = (),
 ) -> Path:
-    """Write what a detector found as one HTML file that needs nothing else.
+    """Write the results of a detector as one self-contained HTML file.
 
     Parameters
     ----------
@@ -56,7 +45,7 @@ def write_changes(
     detector : fitted GraphChangePointDetector
     title : str
     notes : iterable of str
-        Sentences about what was done to the data.
+        Sentences about the preparation of the data.
 
     Returns
     -------
@@ -74,13 +63,13 @@ def write_changes(
     ...     write_changes(f"{folder}/changes.html", detector).name
     'changes.html'
     """
-    jinja2 = import_optional("jinja2", "report", "the page")
-    plotly = import_optional("plotly.offline", "report", "the page")
     events = detector.events_
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(asset("changes.html.j2")).render(
+    return write_page(
+        path,
+        "changes.html.j2",
+        ("theme.js", "changes.js"),
+        _data(detector, events),
         title=title,
-        version=__version__,
         lead=_lead(detector),
         found=_found(detector, events),
         events=[_in_words(event) for event in events],
@@ -88,12 +77,7 @@ def write_changes(
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
         features=[str(name) for name in detector.feature_names_in_[:MOST_FEATURES]],
-        style=asset("report.css"),
-        scripts=[asset(name) for name in _SCRIPTS],
-        plotly=compiled_once(plotly.get_plotlyjs()),
-        data=script_json(_data(detector, events)),
     )
-    return write_page(Path(path), page)
 
 
 def time_text(label: Label) -> str:
@@ -113,7 +97,7 @@ def _lead(detector: GraphChangePointDetector) -> str:
     first, last = detector.label(0), detector.label(detector.n_times_ - 1)
     return (
         f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
-        f"{time_text(first)} to {time_text(last)}. At every time the "
+        f"{time_text(first)} to {time_text(last)}. Each time point splits two windows: the "
         f"{detector.window} times before it were compared with the {detector.window} from it on."
     )
 
@@ -147,12 +131,12 @@ def _rows(events: list[ChangeEvent]) -> list[tuple[str, str, str]]:
 
 def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
     return [
-        ("window", str(detector.window), "times before and after that are compared"),
-        ("step", str(detector.step), "every so many times were looked at"),
+        ("window", str(detector.window), "time points on either side that are compared"),
+        ("step", str(detector.step), "time points from one evaluation to the next"),
         (
             "false alarm",
             number(float(detector.false_alarm)),
-            "chance of any alarm in such a table if nothing changes",
+            "chance of any alarm if nothing changes",
         ),
         (
             "surrogates",
@@ -160,16 +144,16 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
             f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled",
         ),
         ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
-        ("graph penalty", number(detector.graph_penalty_), "how strongly neighbours are alike"),
-        ("node penalty", number(detector.node_penalty_), "how strongly nodes stay unchanged"),
-        ("directions", str(detector.n_components_), "of the kernel space that are watched"),
+        ("graph penalty", number(detector.graph_penalty_), "larger makes neighbours more alike"),
+        ("node penalty", number(detector.node_penalty_), "larger keeps nodes closer to no change"),
+        ("directions", str(detector.n_components_), "of the kernel space that are monitored"),
     ]
 
 
 def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict[str, Any]:
     shown = min(detector.n_features_in_, MOST_FEATURES)
     edges = _columns(detector.n_times_, len(detector.nodes_) * shown)
-    steps = _steps(detector)
+    steps = {detector.label(step): step for step in range(detector.n_times_)}
     return {
         "nodes": [str(node) for node in detector.nodes_],
         "map": map_data(detector.graph_),
@@ -200,18 +184,14 @@ def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict
     }
 
 
-def _steps(detector: GraphChangePointDetector) -> dict[Label, int]:
-    return {detector.label(step): step for step in range(detector.n_times_)}
-
-
 def _axis_value(label: Label) -> Any:
-    """What the charts put on a time axis: numbers as they are, the rest as text."""
+    """Position on a time axis: numbers as they are, everything else as text."""
     plain = isinstance(label, int | float) and not isinstance(label, bool)
     return label if plain else time_text(label)
 
 
 def _columns(n_times: int, n_rows: int) -> np.ndarray:
-    """Where the columns of the panel begin, and the end of the last."""
+    """First time of every column of the panel, and the end of the last column."""
     most = int(np.clip(PANEL_BUDGET // n_rows, FEWEST_COLUMNS, MOST_COLUMNS))
     return np.unique(np.linspace(0, n_times, min(most, n_times) + 1).round().astype(int))
 

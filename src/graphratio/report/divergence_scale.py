@@ -1,4 +1,4 @@
-"""What a divergence means: against a shift of a bell curve, and as a colour."""
+"""The scale of divergences: as shifts of a normal distribution, and as colours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray
 
-# A change of the mean by this many standard deviations is called clear.
+# A shift of the mean by this many standard deviations is a clear change.
 CLEAR_SHIFT = 0.5
+CLEAR_IN_WORDS = "half a standard deviation"
 # Divergences above this quantile share the darkest colour, if they would dominate the scale.
 COLOUR_QUANTILE = 0.98
-# How far above that quantile the largest divergence must be to count as dominating.
+# The largest divergence dominates if it exceeds that quantile by this factor.
 OUTLIER_RATIO = 1.5
 
 _SHIFTS = np.concatenate([np.linspace(0, 4, 81), np.linspace(4.25, 8, 16)])
@@ -20,21 +21,21 @@ _SHIFTS = np.concatenate([np.linspace(0, 4, 81), np.linspace(4.25, 8, 16)])
 
 @dataclass(frozen=True, eq=False)
 class DivergenceScale:
-    """How the divergences of a model are read.
+    """How to read the divergences of a model.
 
     Attributes
     ----------
     clear : float
-        From this divergence on a node counts as clearly changed.
+        Nodes with at least this divergence changed clearly.
     top : float
         The divergence with the last colour.
     capped : int
-        How many nodes lie above `top`.
+        Number of nodes above `top`.
     shift : ndarray of shape (n_nodes,)
-        By how many standard deviations the mean of a normal distribution would have to move to
-        give this divergence; 0 below 0, NaN where not estimated.
+        The shift of a normal distribution, in standard deviations, that has this divergence;
+        0 for negative divergences, NaN for missing ones.
     shrunk : bool
-        Most estimates are far below 0, where no true divergence lies.
+        Most estimates are far below 0, although a true divergence is never negative.
     """
 
     clear: float
@@ -45,14 +46,9 @@ class DivergenceScale:
 
     @classmethod
     def of(cls, divergence: FloatArray, alpha: float, name: str) -> DivergenceScale:
-        """Build the scale of some divergences.
+        """Build the scale of divergences of a kind, "Pearson" or "Kullback-Leibler".
 
-        Parameters
-        ----------
-        divergence : ndarray of shape (n_nodes,)
-        alpha : float
-            Of the relative ratio; 0 for the plain one.
-        name : {"Pearson", "Kullback-Leibler"}
+        `alpha` is that of the relative ratio, 0 for the plain ratio.
 
         Examples
         --------
@@ -65,7 +61,7 @@ class DivergenceScale:
         known = divergence[~np.isnan(divergence)]
         largest = float(known.max()) if known.size else 0.0
         high = float(np.quantile(known, COLOUR_QUANTILE)) if known.size else 0.0
-        # Not below a clear change, or else the noise of an unchanged network would look vivid.
+        # Not below a clear change, or the noise of an unchanged network would look vivid.
         top = max(clear, high if largest > OUTLIER_RATIO * max(high, clear) else largest)
         shift = np.interp(np.maximum(divergence, 0.0), curve, _SHIFTS)
         return cls(

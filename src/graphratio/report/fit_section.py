@@ -1,4 +1,4 @@
-"""How it was fitted: hyperparameters in words, the selection, the solver, what deserves a look."""
+"""How the model was fitted: hyperparameters in words, selection, solver and warnings."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ class Fitting:
     selection : list of dict
         Charts of the cross-validation, empty if nothing was selected.
     warnings : list of str
-        What deserves a look.
     data_notes : list of str
-        What was done to the data before.
+        How the data were prepared.
     """
 
     settings: list[tuple[str, str, str]]
@@ -41,18 +40,7 @@ class Fitting:
 def describe_fit(
     model: NodeRatioEstimator, samples: NodeSamples, names: list[str], notes: Iterable[str]
 ) -> Fitting:
-    """Describe the fit of a model.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order.
-    names : list of str
-        Readable names of the nodes.
-    notes : iterable of str
-        Sentences about what was done to the data.
-    """
+    """Describe the fit of a model to samples in its order; `notes` are about their preparation."""
     return Fitting(
         settings=_settings(model),
         selection=selection_charts(model),
@@ -63,67 +51,49 @@ def describe_fit(
 
 def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
     fitted: Any = model
-    graph = model.graph_
-    rows = [("estimator", type(model).__name__, _estimator_in_words(model))]
+    graph, solution = model.graph_, fitted.solution_
+    chosen = "selected" if fitted.cv_results_ is not None else "given"
+    rows = {"estimator": (type(model).__name__, _estimator_in_words(model))}
     if hasattr(model, "alpha"):
-        rows.append(
+        rows["alpha"] = (
+            number(fitted.alpha),
             (
-                "alpha",
-                number(fitted.alpha),
-                f"this share of the target is mixed into the reference, so that no ratio exceeds "
+                "this share of the target is mixed into the reference, so that no ratio exceeds "
                 f"{number(1 / fitted.alpha)}"
                 if fitted.alpha > 0
-                else "the plain ratio, which has no upper bound",
-            )
+                else "the plain ratio, which has no upper bound"
+            ),
         )
-    edges = f"{count(graph.n_edges, 'edge')}, {count(graph.n_components, 'component')}"
-    rows.append(
-        ("graph", edges, f"{number(float(graph.n_neighbors.mean()))} neighbours on average")
+    rows["graph"] = (
+        f"{count(graph.n_edges, 'edge')}, {count(graph.n_components, 'component')}",
+        f"{number(float(graph.n_neighbors.mean()))} neighbours on average",
     )
-    chosen = "selected" if fitted.cv_results_ is not None else "given"
-    rows.append(
-        (
-            f"bandwidth ({chosen})",
-            _spread_of(fitted.bandwidth_),
-            f"width of the {fitted.kernel} kernels"
-            + (", after the features were transformed" if model.scaling_ is not None else "")
-            + ": larger gives smoother ratios",
-        )
+    scaled = ", after the features were transformed" if model.scaling_ is not None else ""
+    rows[f"bandwidth ({chosen})"] = (
+        _spread_of(fitted.bandwidth_),
+        f"width of the {fitted.kernel} kernels{scaled}: larger gives smoother ratios",
     )
     if hasattr(model, "graph_penalty_") and graph.n_edges:
-        rows.append(
-            (
-                f"graph penalty ({chosen})",
-                number(fitted.graph_penalty_),
-                "larger makes the ratios of neighbours more alike",
-            )
+        rows[f"graph penalty ({chosen})"] = (
+            number(fitted.graph_penalty_),
+            "larger makes the ratios of neighbours more alike",
         )
-    rows.append(
-        (
-            f"node penalty ({chosen})",
-            _spread_of(fitted.node_penalty_),
-            "larger makes every single ratio smoother and flatter",
-        )
+    rows[f"node penalty ({chosen})"] = (
+        _spread_of(fitted.node_penalty_),
+        "larger makes every single ratio smoother and flatter",
     )
     if hasattr(model, "kinds_"):
-        rows.append(
-            (
-                f"profiles ({chosen})",
-                f"{fitted.n_profiles_:,}",
-                "ratios that those of all nodes are made of",
-            )
+        rows[f"profiles ({chosen})"] = (
+            f"{fitted.n_profiles_:,}",
+            "the ratio of every node is a mixture of these",
         )
-    rows.append(_dictionary(fitted))
-    solution = fitted.solution_
+    rows |= _dictionary(fitted)
     steps = f" after {count(solution.n_iter, 'iteration')}" if solution.n_iter else ""
-    rows.append(
-        (
-            "solver",
-            "converged" if solution.converged else "did not converge",
-            f"{solution.describe()}{steps}, relative residual {solution.residual:.1g}",
-        )
+    rows["solver"] = (
+        "converged" if solution.converged else "did not converge",
+        f"{solution.describe()}{steps}, relative residual {solution.residual:.1g}",
     )
-    return rows
+    return [(name, *row) for name, row in rows.items()]
 
 
 def _estimator_in_words(model: NodeRatioEstimator) -> str:
@@ -140,19 +110,17 @@ def _estimator_in_words(model: NodeRatioEstimator) -> str:
     return "every node by itself; the graph is only drawn"
 
 
-def _dictionary(fitted: Any) -> tuple[str, str, str]:
-    if hasattr(fitted, "dictionary_"):
-        return (
-            "dictionary",
-            f"{count(fitted.n_atoms_, 'observation')}",
-            f"whose kernels make up the ratios of all nodes; {fitted.n_components_:,} of their "
-            "combinations are distinct enough to be used",
+def _dictionary(fitted: Any) -> dict[str, tuple[str, str]]:
+    if not hasattr(fitted, "dictionary_"):
+        per_node = f"{_spread_of(fitted.n_centers_)} at each node"
+        return {"centres": (per_node, "target observations whose kernels make up the ratio")}
+    used = f"{fitted.n_components_:,} of their combinations are distinct enough to be used"
+    return {
+        "dictionary": (
+            count(fitted.n_atoms_, "observation"),
+            f"their kernels make up the ratios of all nodes; {used}",
         )
-    return (
-        "centres",
-        f"{_spread_of(fitted.n_centers_)} at each node",
-        "observations of the target whose kernels make up the ratio of the node",
-    )
+    }
 
 
 def _spread_of(value: Any) -> str:
@@ -169,7 +137,7 @@ def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str])
         found.insert(
             0,
             "The solver stopped before it reached its tolerance, so the estimates are less exact "
-            "than asked for: raise max_iter.",
+            "than requested: raise max_iter.",
         )
     smallest = np.minimum(samples.n_reference, samples.n_target)
     few = np.flatnonzero((smallest < FEW_OBSERVATIONS) & samples.complete)

@@ -20,11 +20,11 @@ from graphratio.report.words import enumeration
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_NODES = 2_000
-# The same for nodes times the cube of the features, what fits of each node alone cost.
+# The same for nodes times the cube of the number of components, the cost of single-node fits.
 MOST_WORK = 1.5e9
-# A learned graph is offered up to this many.
+# A graph is learned for at most this many nodes.
 MOST_LEARNED = 500
-# Fewer observations than this in a sample cannot be split into folds sensibly.
+# Smaller samples cannot be split into folds.
 FEWEST = 10
 MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
@@ -38,11 +38,11 @@ class GraphHelp:
     ----------
     heading, verdict : str
     rows : list of (str, str, str)
-        Every fit: name, held-out loss, and what it is apart from each node alone.
+        Name of every fit, its held-out loss, and the difference to each node alone.
     helped, hurt : str
-        Where neighbours did, in words; empty for nowhere.
+        Nodes where neighbours helped or hurt, in words; empty for none.
     nodes : dict
-        For the panels: name, losses and half widths of every fit, and what neighbours did.
+        For the panels: name, losses and half widths of every fit, and the effect of neighbours.
     """
 
     heading: str
@@ -58,16 +58,8 @@ def graph_help(
 ) -> GraphHelp | None:
     """Compare the fit with fits without the graph, at the hyperparameters of the model.
 
-    None where there is nothing to compare: another estimator, one node, few observations, or
-    a graph too large for a report.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    names : list of str
-        Readable names of the nodes.
+    The samples are in the model's order and in original units. None if there is nothing to
+    compare: another estimator, few nodes or observations, or a graph too large for a report.
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
@@ -138,7 +130,7 @@ def _readable(values: FloatArray) -> list[float | None]:
 
 
 def contributions(model: NodeRatioEstimator) -> dict[str, Any] | None:
-    """What the estimate of each node rests on: its own share, and the largest contributors.
+    """Share of each node in its own estimate, and its largest contributors.
 
     None for estimators that look at every node by itself.
     """

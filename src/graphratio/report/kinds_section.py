@@ -1,4 +1,4 @@
-"""The report's section on kinds of change, and on the links that the fit did not trust."""
+"""The report's section on kinds of change and on links that were cut."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number
 from graphratio.selection.kinds import OTHER, UNCHANGED
 
-# How many charts of ratios, points of a curve, and names of nodes and links there are.
+# Most charts of ratios, points of a curve, and names of nodes and links.
 _CHARTS = 3
 _POINTS = 60
 _NAMED = 8
 _NAMED_LINKS = 12
 
-# The curves cover the data but for this share at either end.
+# The curves leave out this share of the data at either end.
 _OUTER = 0.005
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
@@ -48,7 +48,7 @@ class KindLine:
 
 @dataclass(frozen=True)
 class LinkLine:
-    """A link that was cut: its two ends, and how much of it is left."""
+    """A link that was cut: its two ends and its remaining weight."""
 
     ends: tuple[int, int]
     names: tuple[str, str]
@@ -65,7 +65,7 @@ class Kinds:
         The headline; empty if the model has no kinds.
     kinds : list of KindLine
     unchanged : str
-        How many nodes have none of them.
+        How many nodes did not change.
     cut : str
         How many links were cut; empty if the model did not learn any weights.
     links : list of LinkLine
@@ -94,14 +94,7 @@ class Kinds:
     ) -> Kinds | None:
         """Describe the kinds and the learned graph of a model; None if it has neither.
 
-        Parameters
-        ----------
-        model : fitted estimator
-        samples : NodeSamples
-            In the model's order and in original units.
-        moments : FeatureMoments
-        names : list of str
-            Readable names of the nodes.
+        The samples are in the model's order and in original units.
         """
         links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
         if not hasattr(model, "kinds_") and links.as_given:
@@ -168,15 +161,15 @@ def _kind_line(
 
 def _unchanged(n_unchanged: int, n_nodes: int) -> str:
     if n_unchanged == n_nodes:
-        return "No node is told apart from no change."
+        return "No node changed in one of these ways."
     if n_unchanged == 0:
         return "Every node belongs to one of them."
-    return f"{count(n_unchanged, 'node')} of {n_nodes:,} show none of them: unchanged."
+    return f"{count(n_unchanged, 'node')} of {n_nodes:,} are unchanged."
 
 
 def _cut(n_cut: int, n_links: int) -> str:
     if n_cut == 0:
-        return f"None of {count(n_links, 'link')} was cut: neighbours were found to behave alike."
+        return f"None of {count(n_links, 'link')} was cut: neighbours change alike."
     were = "was" if n_cut == 1 else "were"
     return f"{n_cut:,} of {count(n_links, 'link')} {were} cut."
 

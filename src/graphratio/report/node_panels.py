@@ -1,4 +1,4 @@
-"""What the panel of a node shows: histograms, ratios along each feature, points; packed small."""
+"""Data of the panel of each node: histograms, ratios along each feature, and points."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns, typical_values
 from graphratio.report.node_table import FeatureMoments
 
-# How many numbers the file may hold of each kind: about 2.7 bytes each.
+# Most numbers of each kind in a file, at about 2.7 bytes each.
 CURVE_BUDGET = 500_000
 POINT_BUDGET = 250_000
-# Fewer points than this per sample say nothing.
+# Fewer points per sample are not worth drawing.
 FEWEST_POINTS = 30
 MOST_POINTS = 200
 MOST_NEIGHBOURS = 12
@@ -31,14 +31,14 @@ REACH = 4.0
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is kept of every node, so that the file stays small.
+    """How much of every node to keep, so that the file stays small.
 
     Attributes
     ----------
     grid, bins : int
         Points of a ratio curve, and the largest number of bins of a histogram.
     neighbours : int
-        How many neighbours' curves are drawn at most.
+        Most curves of neighbours.
     points : int
         Observations per sample in the scatter plot; 0 for no scatter plot.
     """
@@ -90,20 +90,9 @@ def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
 class NodePanels:
     """Panel data of all nodes of a model.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    features : ndarray of int
-        Which columns are shown.
-
-    Attributes
-    ----------
-    samples : NodeSamples
-        With a category in one column, as the number of its level.
-    levels : list of tuple of str
-        Names of the levels of each column; none for numbers.
+    The samples are given in the model's order and in original units; `features` are the columns
+    to show. Inside, a category is one column with the number of its level, and `levels` has the
+    names of the levels of each column, none for numbers.
     """
 
     def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
@@ -124,7 +113,7 @@ class NodePanels:
                 self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
 
     def _pooled(self, node: int) -> FloatArray:
-        """Both samples of a node; a node without any is shown over the range of all."""
+        """Both samples of a node, or those of all nodes if it has none."""
         begin, end = self.samples.offsets[2 * node], self.samples.offsets[2 * node + 2]
         return self.samples.values[begin:end] if end > begin else self.samples.values
 
@@ -137,14 +126,9 @@ class NodePanels:
     def to_json(self) -> dict[str, Any]:
         """Everything the page needs, as plain lists and packed strings."""
         names = self.samples.feature_names
-        ratios = self._curves()
         return {
             "features": [
-                {
-                    "name": str(names[j]),
-                    "log": bool(self.log[j]),
-                    "levels": list(self.levels[j]),
-                }
+                {"name": str(names[j]), "log": bool(self.log[j]), "levels": list(self.levels[j])}
                 for j in self.features.tolist()
             ],
             "grid": self.detail.grid,
@@ -153,7 +137,7 @@ class NodePanels:
             "high": _rounded(self.ranges[:, 1][:, self.features]),
             "median": _rounded(self.medians[:, self.features]),
             "histograms": [self._histograms(i) for i in range(self.samples.n_nodes)],
-            **ratios,
+            **self._curves(),
             "points": self._points() if self.detail.points else None,
             "max_points": self.detail.points,
         }
@@ -163,10 +147,8 @@ class NodePanels:
         largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
         bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
         start, middle, end = self.samples.offsets[2 * node : 2 * node + 3]
-        parts = [
-            self._axis(self.samples.values[start:middle]),
-            self._axis(self.samples.values[middle:end]),
-        ]
+        values = self.samples.values
+        parts = [self._axis(values[start:middle]), self._axis(values[middle:end])]
         result = []
         for j in self.features:
             low, high = self.ranges[node, :, j]
@@ -201,7 +183,7 @@ class NodePanels:
         for i, others in enumerate(neighbours):
             for place, other in enumerate(others):
                 wanted[other].append((i, place + 1))
-        # One call for each node, at its own points and at those of the nodes it is behind.
+        # One call per node, at its own points and at those of the nodes that show its curve.
         for i, places in enumerate(wanted):
             stacked = np.concatenate([points[owner] for owner, _ in places])
             if self.encoding is not None:

@@ -1,4 +1,4 @@
-"""One row per node: sizes, divergence, what the weights leave, how each feature moved."""
+"""One row per node: sizes, divergence, effective sample size, changes of each feature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import DataWarning, InputError
+from graphratio._utils.errors import DataWarning, InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -61,7 +61,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         f_spread_change: target minus reference, of the mean and of the standard deviation. None
         where a sample is missing.
         The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
-        reference observations: how many equally weighted ones they are worth.
+        reference observations: they carry as much information as this many equally weighted ones.
 
     Examples
     --------

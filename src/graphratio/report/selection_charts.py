@@ -11,11 +11,13 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.report.words import number
 
 _WORDS = {
+    "n_profiles": "number of profiles",
     "bandwidth": "bandwidth",
     "graph_penalty": "graph penalty",
     "node_penalty": "node penalty",
+    "n_rounds": "number of rounds",
 }
-_SEARCHED = {"n_profiles": "number of profiles", **_WORDS, "n_rounds": "number of rounds"}
+_PENALISED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
@@ -34,59 +36,49 @@ def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
     if "node" in results:
         return _per_node(model, results)
     if "n_profiles" in results:
-        return _search(results)
-    grid, scores = _cube(results)
-    chosen = {name: float(getattr(model, f"{name}_")) for name in grid}
-    place = {name: int(np.argmin(np.abs(grid[name] - chosen[name]))) for name in grid}
-    charts: list[dict[str, Any]] = []
-    if grid["graph_penalty"].size > 1 and grid["node_penalty"].size > 1:
-        charts.append(
-            _surface(
-                ("node penalty", grid["node_penalty"], place["node_penalty"]),
-                ("graph penalty", grid["graph_penalty"], place["graph_penalty"]),
-                scores[place["bandwidth"]],
-                f"Score of every pair of penalties at the bandwidth {number(chosen['bandwidth'])}",
-            )
-        )
-        lines = ["bandwidth"]
-    else:
-        lines = list(grid)
-    for axis, name in enumerate(grid):
-        if name in lines and grid[name].size > 1:
-            others = tuple(other for other in range(3) if other != axis)
-            charts.append(
-                _line(
-                    _WORDS[name],
-                    grid[name],
-                    place[name],
-                    scores.max(axis=others),
-                    f"Best score at every {_WORDS[name]}",
-                )
-            )
-    return charts
+        best = int(np.argmin(results["rank"]))
+        return _lines(results, {name: results[name][best] for name in _WORDS})
+    chosen = {name: float(getattr(model, f"{name}_")) for name in _PENALISED}
+    surface = _penalties(results, chosen)
+    lines = ("bandwidth",) if surface else _PENALISED
+    return [*surface, *_lines(results, {name: chosen[name] for name in lines})]
 
 
-def _search(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """The best score at every value of each setting that a search went along."""
-    chosen = int(np.argmin(results["rank"]))
+def _lines(results: dict[str, Any], chosen: dict[str, float]) -> list[dict[str, Any]]:
+    """The best score at every value of each setting that has several."""
     charts = []
-    for name, words in _SEARCHED.items():
+    for name, selected in chosen.items():
         values, position = np.unique(results[name], return_inverse=True)
         if values.size > 1:
             best = np.full(values.size, -np.inf)
             np.maximum.at(best, position, results["mean_score"])
-            caption = f"Best score at every {words} that was tried"
-            charts.append(_line(words, values, int(position[chosen]), best, caption))
+            caption = f"Best score at each {_WORDS[name]}"
+            charts.append(_line(_WORDS[name], values, _nearest(values, selected), best, caption))
     return charts
 
 
-def _cube(results: dict[str, Any]) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Candidates of each parameter, and mean scores, axes in the order of the names."""
-    grid = {name: np.unique(results[name]) for name in _WORDS}
-    scores = np.full([values.size for values in grid.values()], np.nan)
-    where = tuple(np.searchsorted(grid[name], results[name]) for name in grid)
-    scores[where] = results["mean_score"]
-    return grid, scores
+def _penalties(results: dict[str, Any], chosen: dict[str, float]) -> list[dict[str, Any]]:
+    """The surface over both penalties at the selected bandwidth; none if one of them is fixed."""
+    width, graph, node = (np.asarray(results[name]) for name in _PENALISED)
+    widths, rows, columns = (np.unique(values) for values in (width, graph, node))
+    if rows.size == 1 or columns.size == 1:
+        return []
+    at = width == widths[_nearest(widths, chosen["bandwidth"])]
+    scores = np.full((rows.size, columns.size), np.nan)
+    where = np.searchsorted(rows, graph[at]), np.searchsorted(columns, node[at])
+    scores[where] = np.asarray(results["mean_score"])[at]
+    return [
+        _surface(
+            ("node penalty", columns, _nearest(columns, chosen["node_penalty"])),
+            ("graph penalty", rows, _nearest(rows, chosen["graph_penalty"])),
+            scores,
+            f"Score of every pair of penalties at the bandwidth {number(chosen['bandwidth'])}",
+        )
+    ]
+
+
+def _nearest(values: FloatArray, wanted: float) -> int:
+    return int(np.argmin(np.abs(values - wanted)))
 
 
 def _per_node(model: Any, results: dict[str, Any]) -> list[dict[str, Any]]:
@@ -99,9 +91,8 @@ def _per_node(model: Any, results: dict[str, Any]) -> list[dict[str, Any]]:
     if not scored.any():
         return []
     mean = scores[scored].mean(axis=0)
-    same = bool((widths == widths[0]).all())
     caption = "Score of every candidate, mean over nodes; every node makes its own choice"
-    if not same:
+    if not (widths == widths[0]).all():
         caption += ", and bandwidths are multiples of a scale of the node (their mean is shown)"
     typical = widths.mean(axis=0)
     if typical.size > 1 and penalties.size > 1:
@@ -118,7 +109,7 @@ def _surface(
     z: FloatArray,
     caption: str,
 ) -> dict[str, Any]:
-    # Hopeless candidates would leave all good ones with the same colour.
+    # Without this limit poor candidates would give all good ones the same colour.
     best, middle = float(np.nanmax(z)), float(np.nanmedian(z))
     low = max(float(np.nanmin(z)), best - 3 * (best - middle))
     return {

@@ -1,4 +1,4 @@
-"""The report's section on chance: which nodes are significant, in which regions, under what."""
+"""The report's section on the test: significant nodes, their regions, and the assumptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import Label
 from graphratio.report.words import count, enumeration, number, sentence
 
@@ -29,14 +29,14 @@ class RegionLine:
 
 @dataclass(frozen=True)
 class Significance:
-    """What the page says about chance.
+    """What the page says about the test.
 
     Attributes
     ----------
     found : str
         The headline.
     meaning : str
-        What the headline promises.
+        The guarantee behind the headline.
     regions : list of RegionLine
     assumptions, notes : list of str
     nodes : dict
@@ -52,17 +52,7 @@ class Significance:
 
     @classmethod
     def of(cls, test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]) -> Significance:
-        """Describe a test.
-
-        Parameters
-        ----------
-        test : TwoSampleResult
-            Of the same nodes, in any order.
-        nodes : tuple of labels
-            In the order of the report.
-        names : list of str
-            Readable names of the nodes.
-        """
+        """Describe a test of the nodes of a report; the test may have them in another order."""
         place = {node: position for position, node in enumerate(test.nodes)}
         unknown = [node for node in nodes if node not in place]
         if unknown or len(test.nodes) != len(nodes):
@@ -126,8 +116,8 @@ def _meaning(test: TwoSampleResult) -> str:
     )
     if test.null == "global":
         return (
-            f"{how} {overall} Single nodes are marked for exploration only: next to changed "
-            "nodes unchanged ones stand out as well."
+            f"{how} {overall} Single nodes are marked for exploration only: unchanged "
+            "nodes beside changed ones stand out as well."
         )
     promise = {
         "fwer": f"The chance that even one of the significant nodes is a false alarm is at most "
@@ -145,7 +135,7 @@ def _meaning(test: TwoSampleResult) -> str:
 def _region_text(names: list[str], region: Any, confidence: float) -> str:
     least = region.changed_at_least
     if least == 0:
-        bound = "how many of them truly changed cannot be bounded"
+        bound = "the test gives no lower bound on how many of them truly changed"
     else:
         many = "all of them" if least == region.size else f"at least {least}"
         bound = f"{many} truly changed, with {confidence:.0%} confidence"

@@ -10,16 +10,16 @@ import numpy as np
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
-from graphratio.report.divergence_scale import CLEAR_SHIFT, DivergenceScale
+from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
 from graphratio.report.node_table import FeatureMoments
 from graphratio.report.words import count, enumeration, number
 
 # How many of the most changed nodes are named.
 N_NAMED = 5
 
-# Below this many observations in a typical sample the headline speaks of chance.
+# With fewer observations in a typical sample the headline warns of chance.
 FEW_OBSERVATIONS = 60
-# Changes of the mean or spread below this share of the spread are not called one.
+# Smaller changes of the mean or spread, in units of the spread, are not mentioned.
 NOTABLE = 0.2
 
 
@@ -52,36 +52,25 @@ def summarise(
     names: list[str],
     sides: tuple[str, str],
 ) -> Summary:
-    """Write the summary.
+    """Write the summary of a model and of samples in its order and in original units.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    samples : NodeSamples
-        In the model's order and in original units.
-    moments : FeatureMoments
-    scale : DivergenceScale
-    names : list of str
-        Readable names of the nodes.
-    sides : (str, str)
-        What the reference and the target are called.
+    `names` are those of the nodes, `sides` those of the reference and the target.
     """
     divergence = model.divergence_
     known = np.flatnonzero(~np.isnan(divergence))
     order = known[np.argsort(-divergence[known], kind="stable")][:N_NAMED]
     meaning = (
-        f"The divergence says how different the two samples of a node are: 0 for no "
-        f"difference, more for a larger one. From {number(scale.clear, 3)} on the change is "
-        f"called clear here; moving a bell curve by {CLEAR_SHIFT:g} standard deviations "
-        "gives as much."
+        "The divergence measures how much the two samples of a node differ; 0 means no "
+        f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
+        f"by {CLEAR_IN_WORDS}."
     )
     return Summary(
         compared=_compared(samples, sides),
-        found=_found(divergence, scale, _typical_size(samples)),
+        found=_found(divergence, scale, samples),
         scale=meaning,
         meaning=(
             f"{meaning} It is an estimate and not a test: with few observations a node can "
-            "come out changed, or unchanged, by chance."
+            "appear changed, or unchanged, by chance."
         ),
         findings=[
             Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
@@ -103,20 +92,16 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
     )
 
 
-def _typical_size(samples: NodeSamples) -> float:
-    """Median over nodes of the smaller of the two samples."""
-    return float(np.median(np.minimum(samples.n_reference, samples.n_target)))
-
-
-def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) -> str:
+def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples) -> str:
+    typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     n_clear = int(scale.is_clear(divergence).sum())
     n_known = int((~np.isnan(divergence)).sum())
     unknown = len(divergence) - n_known
     if scale.shrunk:
         return (
-            "Read with care: most divergences came out far below 0, where no true one lies. "
-            "The penalties are too strong for these data, and even the order of the nodes can "
-            "mislead: more observations or prior_ratio=1 help."
+            "Read with care: most divergences are far below 0, but a true divergence is never "
+            "negative. The penalties are too strong for these data, and even the order of the "
+            "nodes can mislead. More observations or prior_ratio=1 help."
         )
     if n_clear == 0:
         text = f"None of {n_known:,} nodes changed clearly." if n_known > 1 else "No clear change."
@@ -130,7 +115,7 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, typical_size: float) 
             "chance."
         )
     if unknown:
-        text += f" {count(unknown, 'node')} could not be judged for lack of one of the samples."
+        text += f" {count(unknown, 'node')} could not be judged because a sample is missing."
     return text
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.selection.fold_fits import mean_over_folds
 

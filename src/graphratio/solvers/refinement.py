@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphratio._utils.exceptions import ConvergenceWarning
+from graphratio._utils.errors import ConvergenceWarning
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 
-from graphratio._utils.exceptions import ConvergenceWarning
+from graphratio._utils.errors import ConvergenceWarning
 from graphratio._utils.typing import FloatArray
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from graphratio._utils.exceptions import Argument, InputError
+from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray
 

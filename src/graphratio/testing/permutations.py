@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from graphratio._utils.exceptions import Argument, InputError, listing
+from graphratio._utils.errors import Argument, InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.testing.pooled import PooledSamples

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import DataWarning
+from graphratio._utils.errors import DataWarning
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphratio._utils.exceptions import Argument, Spelling, listing, spelled
+from graphratio._utils.errors import Argument, Spelling, listing, spelled
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
 from graphratio.testing.dependence import CORRELATION_BOUND, Correlation

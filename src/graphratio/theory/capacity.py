@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.validation import as_numeric

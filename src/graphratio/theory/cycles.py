@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from graphratio import theory
-from graphratio._utils.exceptions import InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.exceptions import InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import FloatArray
 from graphratio.data.validation import as_numeric
 

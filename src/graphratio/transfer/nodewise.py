@@ -14,14 +14,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.exceptions import DataWarning, InputError, OverlapWarning, listing
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import DataWarning, InputError, OverlapWarning, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.estimators import GRULSIF
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator

@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from graphratio._utils.exceptions import OverlapWarning
+from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import OverlapWarning
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import read_only
 from graphratio.estimators import RULSIF
 from graphratio.estimators.weights import ImportanceWeights
 

@@ -80,12 +80,12 @@ const verdict = (i) => {
   if (value === null) {
     return "One of its samples is missing: the divergence cannot be estimated, and the ratio is borrowed from its neighbours.";
   }
-  if (value <= 0 && !isSignificant(i)) return "No change to be seen: the estimate is not above 0.";
+  if (value <= 0 && !isSignificant(i)) return "No change: the estimate is not above 0.";
   const like = `about as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
   if (data.chance && !data.chance.exploratory) {
     return isSignificant(i)
       ? `Changed by more than chance explains: ${like}.`
-      : `Not significant: chance may explain what is seen here, ${like}.`;
+      : `Not significant: chance may explain the difference, ${like}.`;
   }
   return value >= data.scale.clear ? `A clear change: ${like}.` : `No clear change: ${like}.`;
 };
@@ -164,7 +164,7 @@ const restsOn = (i) => {
     .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
   const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";
   return [element("p", { id: "rests-on" },
-    `This estimate rests on about ${number(borrowed.total[i], 2)} observations of both samples; ` +
+    `This estimate uses about ${number(borrowed.total[i], 2)} observations of both samples; ` +
     `${percent(borrowed.own[i])} of them are the node’s own, the rest is borrowed through the graph.${rest}`)];
 };
 
@@ -177,7 +177,7 @@ const heldOut = (i) => {
     element("td", { class: "number" }, `${number(held.loss[k][i], 3)} ± ${number(held.half[k][i], 2)}`)));
   return [element("table", { id: "held-out" },
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "fit"),
-      element("th", { scope: "col", class: "number" }, "loss on data left out"))),
+      element("th", { scope: "col", class: "number" }, "held-out loss"))),
     element("tbody", {}, ...rows)),
   element("p", { class: "quiet" }, `A lower loss is better. ${words[held.neighbours[i]]}`)];
 };
@@ -197,7 +197,8 @@ const fillPanel = (i, onSelect) => {
       fact(`observations, ${data.sides[0]}`, number(nodes.n_reference[i])),
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),
-    element("p", { class: "quiet" }, `Weighted to look like “${data.sides[1]}”, the observations of “${data.sides[0]}” are worth as many as the effective sample size says.`),
+    ...(nodes.effective[i] === null ? [] : [element("p", { class: "quiet" },
+      `After reweighting to match “${data.sides[1]}”, the ${number(nodes.n_reference[i])} observations of “${data.sides[0]}” carry as much information as ${number(nodes.effective[i], 2)}.`)]),
     ...restsOn(i),
     numbersTable(i),
     element("p", { class: "quiet" }, featureCaption(i)),

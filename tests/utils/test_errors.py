@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from graphratio._utils.exceptions import Argument, EngineError, InputError
+from graphratio._utils.errors import Argument, EngineError, InputError
 
 WORDS = ("too few: ", Argument("n_folds", 2)), ("Pass ", Argument("n_folds", 3), " or more.")
 

@@ -1,4 +1,4 @@
-"""Errors and warnings of the library, each saying what is wrong and what to do about it."""
+"""Errors and warnings of the library; each says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -25,14 +25,11 @@ class Argument:
     def __str__(self) -> str:
         if self.value is None:
             return self.name
-        return (
-            f'{self.name}="{self.value}"'
-            if isinstance(self.value, str)
-            else (f"{self.name}={self.value}")
-        )
+        quote = '"' if isinstance(self.value, str) else ""
+        return f"{self.name}={quote}{self.value}{quote}"
 
 
-# A message, in one piece or with arguments in it, and how an interface spells these.
+# A message, which may contain arguments, and the spelling of arguments in an interface.
 Words = str | tuple[str | Argument, ...]
 Spelling = Callable[[Argument], str]
 
@@ -90,11 +87,11 @@ class FileFormatError(GraphRatioError, ValueError):
 
 
 class MissingDependencyError(GraphRatioError, ImportError):
-    """An optional package is needed for what was asked."""
+    """A requested feature needs an optional package."""
 
 
 class EngineError(GraphRatioError, RuntimeError):
-    """Work on partitions could not be finished.
+    """Work on partitions failed.
 
     Attributes
     ----------
@@ -119,11 +116,11 @@ class ConvergenceWarning(GraphRatioWarning, _SklearnConvergenceWarning):
 
 
 class DataWarning(GraphRatioWarning):
-    """The data were usable, but something about them deserves a look."""
+    """The data are usable, but a property of them may affect the results."""
 
 
 class OverlapWarning(DataWarning):
-    """Reference and target overlap so little that importance weights rest on few observations."""
+    """Reference and target overlap so little that few observations carry most of the weight."""
 
 
 def _sentence(text: str) -> str:
@@ -146,7 +143,7 @@ def listing(items: Iterable[object], limit: int = 5) -> str:
     >>> listing(range(8), limit=3)
     '0, 1, 2 and 5 more'
 
-    Of an item that is very long, beginning and end are shown.
+    A very long item loses its middle.
     """
     shown = [_short(repr(item)) for item in items]
     if len(shown) > limit:

@@ -1,17 +1,26 @@
-"""Segments of unequal length as a few padded rectangles, so that work on them is batched."""
+"""Arrays: read-only ones, and segments of unequal length as padded rectangles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, IntArray
 
-# Widths within a rectangle differ by at most this factor: the waste of padding is bounded and
-# the number of rectangles grows with the logarithm of the largest segment.
+Array = TypeVar("Array", bound=np.ndarray)
+
+# Widths within a rectangle differ by at most this factor. This bounds the padding, and the number
+# of rectangles grows with the logarithm of the largest segment.
 WIDTH_RATIO = 1.25
+
+
+def read_only(array: Array) -> Array:
+    """Mark an array as not writeable and return it."""
+    array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,7 @@ class Batch:
     Attributes
     ----------
     segments : ndarray of shape (n_segments,)
-        Which segments these are.
+        Positions of the segments.
     rows : ndarray of shape (n_segments, width)
         Rows of the stacked array; where `valid` is False an arbitrary row of the segment.
     valid : ndarray of shape (n_segments, width), or None
@@ -34,13 +43,7 @@ class Batch:
 
 
 def batches(starts: IntArray, sizes: IntArray, max_rows: int | None = None) -> Iterator[Batch]:
-    """Group non-empty segments of similar size into rectangles.
-
-    Parameters
-    ----------
-    starts, sizes : ndarray of shape (n_segments,)
-    max_rows : int, optional
-        Split rectangles with more rows than this, to bound memory.
+    """Group non-empty segments of similar size into rectangles of at most about `max_rows` rows.
 
     Examples
     --------
@@ -70,7 +73,7 @@ def _rectangle(segments: IntArray, starts: IntArray, sizes: IntArray, width: int
 
 
 def as_slice(index: IntArray) -> IntArray | slice:
-    """Increasing positions without a gap as a slice, which is taken without copying.
+    """Turn increasing positions without a gap into a slice, which needs no copy.
 
     Examples
     --------

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphratio._utils.ragged import WIDTH_RATIO, batches
+from graphratio._utils.arrays import WIDTH_RATIO, batches
 
 
 @given(

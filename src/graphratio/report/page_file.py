@@ -1,0 +1,109 @@
+"""Both pages as files: template, style, scripts, data and the chart library in one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.errors import InputError
+from graphratio._utils.files import appearing
+from graphratio._utils.optional import import_optional
+from graphratio._utils.typing import FloatArray
+from graphratio._version import __version__
+from graphratio.data.graph import Graph
+from graphratio.plotting.layout import node_layout
+
+
+def page_packages(purpose: str) -> tuple[Any, Any]:
+    """Import plotly and jinja2; called early, so that a long fit does not end without them."""
+    plotly = import_optional("plotly.offline", "report", purpose)
+    return plotly, import_optional("jinja2", "report", purpose)
+
+
+def write_page(
+    path: str | Path, template: str, scripts: Iterable[str], data: Any, **content: Any
+) -> Path:
+    """Render a template and write it to a file, whose folder must exist.
+
+    `template` and `scripts` are names of assets. The scripts read `data`, the template shows
+    `content`.
+    """
+    plotly, jinja2 = page_packages("the page")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(_asset(template)).render(
+        version=__version__,
+        style=_asset("report.css"),
+        scripts=[_asset(name) for name in scripts],
+        plotly=compiled_once(plotly.get_plotlyjs()),
+        data=script_json(data),
+        **content,
+    )
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
+    with appearing(path) as rough:
+        rough.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def _asset(name: str) -> str:
+    return files("graphratio.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def script_json(data: Any) -> str:
+    r"""JSON that is safe inside a script element, whatever the strings contain.
+
+    Examples
+    --------
+    >>> script_json({"label": "</script>"})
+    '{"label":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028"}
+    for character, escape in {**escapes, "\u2029": "\\u2029"}.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def compiled_once(library: str) -> str:
+    """Put the function around the chart library in parentheses, so that browsers parse it once.
+
+    They parse a bare function twice: quickly at first, and again when it is called. This takes a
+    sixth of the time to load several megabytes. A library wrapped in another way is returned
+    unchanged.
+
+    Examples
+    --------
+    >>> compiled_once("(function(root, factory) {} (this, () => { return 1; }));")
+    '(function(root, factory) {} (this, (() => { return 1; })));'
+    """
+    begin, end = "this, () => {", "}));"
+    start, text = library.find(begin, 0, 1000), library.rstrip()
+    if start < 0 or not text.endswith(end):
+        return library
+    return f"{text[:start]}this, (() => {{{text[start + len(begin) : -len(end)]}}})));"
+
+
+def map_data(graph: Graph) -> dict[str, Any]:
+    """Where the nodes are drawn, and the edges between them."""
+    layout = node_layout(graph)
+    return {
+        "x": short(layout.x, 6),
+        "y": short(layout.y, 6),
+        "kind": layout.kind,
+        "aspect": layout.aspect,
+        "edges": layout.edges.ravel().tolist(),
+        "caption": layout.caption,
+    }
+
+
+def short(values: FloatArray, digits: int = 4) -> Any:
+    """Few significant digits, None for NaN, as nested lists."""
+    if np.ndim(values):
+        return [short(part, digits) for part in values]
+    return None if np.isnan(values) else float(f"{values:.{digits}g}")
