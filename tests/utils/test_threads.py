@@ -81,8 +81,14 @@ with threadpool_limits(2, user_api="blas"):
             outside = threads()
             with single_thread():
                 inside = threads()
-            os._exit(0 if (outside, inside, threads()) == ({2}, {1}, {2}) else 1)
-        _, status = os.waitpid(child, 0)
+            ok = (outside, inside, threads()) == ({2}, {1}, {2})
+        else:
+            _, status = os.waitpid(child, 0)
+    if not child:
+        # The child has left the block that it inherited; later limits must still work.
+        with single_thread():
+            ok = ok and threads() == {1}
+        os._exit(0 if ok and threads() == {2} else 1)
     assert threads() == {2}
 raise SystemExit(os.waitstatus_to_exitcode(status))
 """

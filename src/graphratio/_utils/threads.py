@@ -51,6 +51,8 @@ class _OneThread(AbstractContextManager[None]):
         trace: TracebackType | None,
     ) -> None:
         with self._lock:
+            if not self._inside:
+                return  # a child leaves a block that it inherited in a fork
             self._inside -= 1
             if not self._inside:
                 self._limit.restore_original_limits()
