@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import GraphRatioWarning, InputError, listing
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray
 from graphratio.cli.graph_files import build_graph, node_places
 from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
 from graphratio.cli.periods import TimeAxis, by_time
@@ -300,18 +300,10 @@ def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> No
     if not large:
         return samples
     rng = np.random.default_rng(seed)
-
-    def some(rows: FloatArray) -> FloatArray:
-        if len(rows) <= limit:
-            return rows
-        return rows[np.sort(rng.choice(len(rows), limit, replace=False))]
-
-    capped = NodeSamples.from_arrays(
-        {node: some(samples.reference(node)) for node in samples.nodes},
-        {node: some(samples.target(node)) for node in samples.nodes},
-        feature_names=samples.feature_names,
-    )
-    capped = replace(capped, encoding=samples.encoding)
+    shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
+    rank = np.empty(samples.n_observations, dtype=np.intp)
+    rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
+    capped = samples.subset(observations=rank < limit)
     notes.append(
         f"at most {limit} observations of each sample were used (--max-observations), chosen at "
         f"random: {capped.n_observations} of {samples.n_observations}; {large} of {sizes.size} "

@@ -62,10 +62,7 @@ def blended(
     nodes = [samples.nodes[i] for i in np.flatnonzero(chosen & samples.complete)]
     if share == 0 or not nodes:
         return weights
-    theirs = NodeSamples.from_arrays(
-        {node: samples.reference(node) for node in nodes},
-        {node: samples.target(node) for node in nodes},
-    )
+    theirs = samples.subset(nodes)
     alone = RULSIF(alpha=alpha, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
         # The final weights warn.
