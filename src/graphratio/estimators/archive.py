@@ -158,7 +158,8 @@ class Format:
             raise FileFormatError(
                 f"{str(source)!r} has format version {document['format_version']}, "
                 f"this library reads {self.version}",
-                f"It was written by graphratio {document.get('library_version')}: use that version",
+                "Fit and save it again with this version, or read it with the version that wrote "
+                f"it (graphratio {document.get('library_version')})",
             )
         return document
 

@@ -10,7 +10,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
-from graphratio.data.alignment import check_borrowing
+from graphratio.data.alignment import check_borrowing, check_graph
 from graphratio.data.graph import Graph
 from graphratio.distributed import EngineSettings
 from graphratio.distributed.atoms import coherence_dictionary
@@ -45,12 +45,12 @@ def fit_partitioned(model: GRULSIF, samples: Any, graph: Graph | None) -> None:
     if settings.loader is None:
         aligned = model._prepare(samples, graph, borrow=True)
         graph = model.graph_
-    elif not isinstance(graph, Graph):
+    elif graph is None:
         raise InputError(
             "with a loader the graph says which nodes there are, but none was given",
             "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
         )
-    with open_session(settings, aligned, graph) as session:
+    with open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
         _fit(model, session, settings)
 
