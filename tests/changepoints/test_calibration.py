@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import graphratio as gr
 from graphratio.changepoints import dating
@@ -135,6 +135,26 @@ def test_the_interval_of_a_date_has_its_95_percent():
     rng = np.random.default_rng(0)
     drawn = rng.exponential(2.0, size=(200_000, 2)).max(axis=1)
     assert np.mean(drawn > dating.INTERVAL_DROP) == pytest.approx(0.05, abs=0.002)
+
+
+def test_the_interval_of_a_date_holds_all_dates_that_are_likely_enough():
+    """Against sums of squares of every split of one series."""
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=80) + 1.1 * (np.arange(80) >= 37)
+    whole = SimpleNamespace(
+        node_p_values=lambda delta: np.zeros(1),
+        spread=np.ones(1),
+        inflation=1.0,
+        scan=SimpleNamespace(smoother=SimpleNamespace(apply=lambda j, part: part)),
+    )
+    found = dating.date(y[np.newaxis, :, np.newaxis], 40, 40, whole, 0.05)
+    left = {s: y[:s].var() * s + y[s:].var() * (80 - s) for s in range(2, 79)}
+    best = min(left.values())
+    drop = optimize.brentq(lambda x: (1 - np.exp(-x / 2)) ** 2 - 0.95, 1, 20)
+    likely = [s for s, rest in left.items() if 80 * (rest - best) / best <= drop]
+    assert found.change == min(left, key=left.get)
+    assert found.interval == (likely[0], likely[-1])
+    assert likely[-1] > likely[0]
 
 
 def test_differences_of_uneven_stretches_vary_as_those_of_two_windows():

@@ -80,6 +80,21 @@ def test_same_selection(name):
     assert_allclose(parted.coef_, one.coef_, atol=1e-5 * np.abs(one.coef_).max())
 
 
+def test_folds_without_any_node_count_nowhere():
+    """Each node has one observation per sample, so that some of the folds are empty."""
+    rng = np.random.default_rng(0)
+    data = list(rng.normal(size=(3, 1))), list(rng.normal(size=(3, 1)))
+    graph = gr.Graph.from_edges([(0, 1), (1, 2)])
+    settings = {"bandwidth": 1.0, "graph_penalty": 0.1, "node_penalty": [0.1, 1.0]}
+    one = gr.GRULSIF(**settings, random_state=0).fit(data, graph)
+    parted = gr.GRULSIF(**settings, random_state=0, engine=LocalEngine(2)).fit(data, graph)
+    empty = [f"fold_{r}_score" for r in range(5) if np.isnan(one.cv_results_[f"fold_{r}_score"][0])]
+    assert len(empty) >= 2
+    assert all(np.isnan(parted.cv_results_[name]).all() for name in empty)
+    # To the tolerance of the solves in a selection.
+    assert_allclose(parted.cv_results_["mean_score"], one.cv_results_["mean_score"], atol=1e-3)
+
+
 @pytest.mark.parametrize("block", [1, 3, 10_000])
 def test_dictionary_is_that_of_one_process(monkeypatch, block):
     """Whatever the partitions and the size of the blocks that they send."""

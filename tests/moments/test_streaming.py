@@ -152,7 +152,16 @@ def test_the_cap_is_checked_before_the_work_starts():
     folds = assign_folds(samples, 2, np.random.default_rng(0))
     with pytest.raises(InputError, match="the selection is predicted to take"):
         select(
-            Split(samples, folds, 2, get_kernel("gaussian"), samples.values[:10], 0.1, 0.0),
+            Split(
+                samples=samples,
+                folds=folds,
+                n_folds=2,
+                kernel=get_kernel("gaussian"),
+                dictionary=samples.values[:10],
+                alpha=0.1,
+                prior_ratio=0.0,
+                dtype=np.float32,
+            ),
             Coupling(graph),
             Candidates(np.ones(1), np.ones(1), np.array([0.1, 1.0])),
             max_memory=10**6,

@@ -12,7 +12,7 @@ from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import assign_folds
 from graphratio.selection import fold_fits
 from graphratio.selection.cross_validation import best_candidate, select
-from graphratio.selection.fold_fits import Coupling, Split
+from graphratio.selection.fold_fits import Coupling, Split, precision_for
 from graphratio.selection.grids import GRAPH_PENALTIES, NODE_PENALTIES, Candidates
 
 # Left out by `make quick`.
@@ -90,8 +90,7 @@ def test_scores_equal_brute_force(rho, edges, few):
     atoms = DictionaryRecipe(node_coherence=0.6).build(samples, KERNEL, sigma)
     candidates = Candidates(np.array([0.7, 1.5]), np.array([0.01, 1.0]), np.array([1e-3, 0.3]))
     folds = assign_folds(samples, 5, np.random.default_rng(3))
-    split = Split(samples, folds, 5, KERNEL, atoms, 0.1, rho, np.float64)
-    found = select(split, Coupling(graph), candidates)
+    found = selected(samples, graph, atoms, candidates, np.float64, rho=rho, seed=3)
     expected = brute_force(samples, graph, atoms, candidates, folds, 5, 0.1, rho)
     per_fold = np.column_stack([found.results[f"fold_{r}_score"] for r in range(5)])
     assert_allclose(per_fold, expected, atol=1e-8)
@@ -103,10 +102,18 @@ def test_scores_equal_brute_force(rho, edges, few):
     assert chosen == tuple(found.results[k][best] for k in list(found.results)[:3])
 
 
-def selected(samples, graph, atoms, candidates, dtype):
+def selected(samples, graph, atoms, candidates, dtype, rho=0.0, seed=0):
     """A selection with five folds, in the given precision."""
-    folds = assign_folds(samples, 5, np.random.default_rng(0))
-    split = Split(samples, folds, 5, KERNEL, atoms, 0.1, 0.0, dtype)
+    split = Split(
+        samples=samples,
+        folds=assign_folds(samples, 5, np.random.default_rng(seed)),
+        n_folds=5,
+        kernel=KERNEL,
+        dictionary=atoms,
+        alpha=0.1,
+        prior_ratio=rho,
+        dtype=dtype,
+    )
     return select(split, Coupling(graph), candidates)
 
 
@@ -285,7 +292,11 @@ def test_uneven_weights_are_solved_in_double_precision():
     data = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, n_nodes, 6))))
     candidates = Candidates(np.ones(1), np.array([1e-6, 1e-3, 1.0]), np.array([0.1]))
     atoms = np.linspace(-2, 2, 8)[:, np.newaxis]
-    scores = {}
-    for dtype in (None, np.float64):
-        scores[dtype] = selected(data, graph, atoms, candidates, dtype).results["mean_score"]
-    assert_allclose(scores[None], scores[np.float64], rtol=1e-12)
+    assert precision_for([graph]) is np.float64
+    single, double = (
+        selected(data, graph, atoms, candidates, dtype).results["mean_score"]
+        for dtype in (np.float32, precision_for([graph, gr.Graph.empty(n_nodes)]))
+    )
+    assert np.abs(single / double - 1).max() > 1e-6
+    even = gr.Graph.from_edges([(0, 1, 1.0), (1, 2, 9e3)])
+    assert precision_for([even]) is np.float32

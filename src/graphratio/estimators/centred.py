@@ -20,7 +20,7 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.node_choice import combined, draw_centres, mean_scores, target_first
+from graphratio.estimators.node_choice import combined, draw_centres, target_first
 from graphratio.estimators.notes import unscored_notes
 from graphratio.features.kernels import get_kernel, median_bandwidths
 from graphratio.features.node_blocks import (
@@ -30,6 +30,7 @@ from graphratio.features.node_blocks import (
     kernel_values,
     node_blocks,
 )
+from graphratio.selection.fold_fits import defined_means
 from graphratio.selection.grids import positive_candidates
 from graphratio.solvers.solution import Solution
 
@@ -157,7 +158,7 @@ class CentredEstimator(NodeRatioEstimator):
         scores = np.empty((*widths.shape, penalties.size, n_folds))
         for nodes, part in tables:
             scores[nodes] = part
-        mean = mean_scores(scores)
+        mean = defined_means(scores, -1)
         flat = mean.reshape(len(widths), -1)
         labels = np.empty(len(widths), dtype=object)
         labels[:] = self.nodes_

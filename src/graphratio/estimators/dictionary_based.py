@@ -165,14 +165,14 @@ class NystromEstimator(BorrowingMixin):
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         n_folds = check_integer(self.cv, "cv", low=2)
         return Split(
-            samples,
-            assign_folds(samples, n_folds, rng),
-            n_folds,
-            get_kernel(self.kernel),
-            self.dictionary_,
-            self.alpha_,
-            self.prior_ratio_,
-            precision_for([graph]),
+            samples=samples,
+            folds=assign_folds(samples, n_folds, rng),
+            n_folds=n_folds,
+            kernel=get_kernel(self.kernel),
+            dictionary=self.dictionary_,
+            alpha=self.alpha_,
+            prior_ratio=self.prior_ratio_,
+            dtype=precision_for([graph]),
         )
 
     def _settle(self, candidates: Candidates) -> None:

@@ -13,10 +13,11 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.centred import CentredEstimator
-from graphratio.estimators.node_choice import best_per_node, mean_scores
+from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.losses import SMALLEST_RATIO, kl_divergences
+from graphratio.selection.fold_fits import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution
@@ -177,7 +178,7 @@ class KLIEP(CentredEstimator):
                 scores[node, position, each, split] = np.average(
                     logarithms, axis=1, weights=weights
                 )
-        return scores, *best_per_node(mean_scores(scores))
+        return scores, *best_per_node(defined_means(scores, -1))
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         phi_ref, phi_tgt = block.features(width)

@@ -56,14 +56,6 @@ def draw_centres(
     return samples.values[drawn[position]], counts
 
 
-def mean_scores(scores: FloatArray) -> FloatArray:
-    """Mean over the folds with a score; NaN without any."""
-    defined = ~np.isnan(scores)
-    total = np.where(defined, scores, 0.0).sum(axis=-1)
-    count = defined.sum(axis=-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
 def best_per_node(mean: FloatArray) -> tuple[IntArray, IntArray]:
     """Best candidate of every node; ties go to the strongest penalty, then the widest kernel.
 

@@ -210,5 +210,5 @@ def _learned(recipe: Recipe) -> Contender[LearnedFit]:
 def _learn_now(recipe: Recipe, bandwidth: float) -> Graph:
     """Learn the graph from all data."""
     everything = np.zeros(recipe.samples.n_observations, dtype=np.intp)
-    _, data = recipe.split(everything, 1).at(bandwidth)
+    _, data = recipe.split(everything, 1, np.float32).at(bandwidth)
     return learned_graph(data.without(), recipe.samples.nodes, LEARNED_NEIGHBORS)

@@ -103,17 +103,17 @@ class Recipe:
     def _without_graph(self) -> Candidates:
         return Candidates(self.bandwidths, np.ones(1), np.array(NODE_PENALTIES))
 
-    def split(self, folds: IntArray, n_folds: int, dtype: type[np.floating] = np.float32) -> Split:
+    def split(self, folds: IntArray, n_folds: int, dtype: type[np.floating]) -> Split:
         """The samples split by the given folds, shape (n_observations,)."""
         return Split(
-            self.samples,
-            folds,
-            n_folds,
-            self.kernel,
-            self.dictionary,
-            float(self.template.alpha),
-            float(self.template.prior_ratio),
-            dtype,
+            samples=self.samples,
+            folds=folds,
+            n_folds=n_folds,
+            kernel=self.kernel,
+            dictionary=self.dictionary,
+            alpha=float(self.template.alpha),
+            prior_ratio=float(self.template.prior_ratio),
+            dtype=dtype,
         )
 
     def run(

@@ -45,7 +45,7 @@ FEATURE_FLOOR = 1e-6
 RANK_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Split:
     """Samples split into folds, and the recipe of their features.
 
@@ -70,7 +70,7 @@ class Split:
     dictionary: FloatArray
     alpha: float | FloatArray
     prior_ratio: float
-    dtype: type[np.floating] = np.float32
+    dtype: type[np.floating]
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""
@@ -93,6 +93,24 @@ def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
         return np.full(theta.shape[1], np.nan)
     losses = moment_losses(held_out, np.ascontiguousarray(theta))
     return np.asarray(losses[held_out.complete].mean(axis=0, dtype=np.float64))
+
+
+def defined_means(
+    losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
+) -> FloatArray:
+    """Mean of the finite values along an axis, summed in `dtype`; NaN without any.
+
+    Examples
+    --------
+    >>> defined_means(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), axis=1)
+    array([ 2., nan])
+    """
+    counted = np.isfinite(losses)
+    total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
+    number = counted.sum(axis=axis)
+    means: FloatArray = np.full(total.shape, np.nan)
+    np.divide(total, number, out=means, where=number > 0)
+    return means
 
 
 def mean_over_folds(scores: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
-from graphratio.selection.fold_fits import mean_over_folds
+from graphratio.selection.fold_fits import defined_means, mean_over_folds
 
 Point = tuple[int, ...]
 
@@ -40,7 +40,7 @@ class Trial:
     @cached_property
     def by_fold(self) -> FloatArray:
         """Mean over nodes, shape (n_rounds + 1, n_folds); NaN in folds without losses."""
-        return _finite_means(self.losses, 2, np.float64)
+        return defined_means(self.losses, 2, np.float64)
 
     @property
     def best_round(self) -> int:
@@ -60,19 +60,7 @@ class Trial:
 
 def node_means(losses: FloatArray) -> FloatArray:
     """Mean over folds, shape (n_nodes,); NaN at nodes without both samples in any fold."""
-    return _finite_means(losses, 0)
-
-
-def _finite_means(
-    losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
-) -> FloatArray:
-    """Mean of the finite values along an axis, summed in `dtype`; NaN without any."""
-    counted = np.isfinite(losses)
-    total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
-    number = counted.sum(axis=axis)
-    means: FloatArray = np.full(total.shape, np.nan)
-    np.divide(total, number, out=means, where=number > 0)
-    return means
+    return defined_means(losses, 0)
 
 
 def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:

@@ -95,14 +95,14 @@ def selected_penalties(
             chosen.append(settings.middle)
             continue
         split = Split(
-            left,
-            assign_folds(left, settings.n_folds, rng),
-            settings.n_folds,
-            settings.kernel,
-            dictionary,
-            alpha,
-            1.0,
-            dtype,
+            samples=left,
+            folds=assign_folds(left, settings.n_folds, rng),
+            n_folds=settings.n_folds,
+            kernel=settings.kernel,
+            dictionary=dictionary,
+            alpha=alpha,
+            prior_ratio=1.0,
+            dtype=dtype,
         )
         found = select(split, coupling, settings.candidates)
         chosen.append((found.bandwidth, found.graph_penalty, found.node_penalty))
