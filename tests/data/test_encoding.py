@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import graphratio as gr
-from graphratio.data.encoding import MOST_LEVELS, Encoding
+from graphratio.data.encoding import MOST_LEVELS, Encoding, asked_levels
 from graphratio.exceptions import DataWarning, InputError
 from graphratio.features.kernels import get_kernel
 
@@ -228,3 +228,9 @@ def test_name_of_an_indicator_may_not_be_taken():
     table = make_table().assign(**{"sky=rain": 0.0})
     with pytest.raises(InputError, match="same name: 'sky=rain'"):
         read(table, features=["sky=rain"], categorical="sky")
+
+
+def test_columns_of_categories_by_name_or_with_levels():
+    assert asked_levels("sky") == {"sky": None}
+    assert asked_levels(["sky", "day"]) == {"sky": None, "day": None}
+    assert asked_levels({"day": [1, 2]}) == {"day": ("1", "2")}

@@ -28,3 +28,8 @@ def test_a_common_factor_does_not_count():
     given = Graph.from_edges([(0, 1), (1, 2), (2, 0)])
     tripled = Graph.from_adjacency(3 * given.adjacency)
     np.testing.assert_allclose(Links.compare(given, tripled).kept, 1.0)
+
+
+def test_weak_edges_are_cut_the_weakest_first():
+    links = Links(np.arange(3), np.arange(1, 4), np.array([1.0, 0.05, 0.01]))
+    assert links.cut().tolist() == [2, 1]

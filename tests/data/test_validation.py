@@ -1,5 +1,6 @@
 """Checks of parameters and points: what passes, what is refused, and in which words."""
 
+import datetime
 import fractions
 import pickle
 
@@ -10,8 +11,14 @@ import pytest
 
 from graphratio._utils.errors import listing
 from graphratio._utils.optional import import_optional
-from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
-from graphratio.data.validation import as_points, distinct_codes
+from graphratio._utils.parameters import (
+    as_generator,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+)
+from graphratio.data.validation import as_labels, as_points, distinct_codes, written
 from graphratio.exceptions import (
     DataWarning,
     FileFormatError,
@@ -190,3 +197,19 @@ class TestOptionalPackages:
         with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught:
             import_optional("broken_inside", "plot", "drawing")
         assert not isinstance(caught.value, MissingDependencyError)
+
+
+def test_flags_of_numpy_are_flags():
+    assert check_flag(np.True_, "clip") is True
+    with pytest.raises(InputError, match="clip=1 is neither True nor False"):
+        check_flag(1, "clip")
+
+
+def test_labels_become_python_values():
+    stamp = np.datetime64("2020-01-01", "ns")
+    assert as_labels([np.int64(3), "b", stamp]) == (3, "b", datetime.datetime(2020, 1, 1))
+
+
+def test_values_are_written_as_one_would_type_them():
+    values = [1.0, " rain ", np.datetime64("2020-03-01"), b"x "]
+    assert [written(value) for value in values] == ["1", "rain", "2020-03-01", "x"]

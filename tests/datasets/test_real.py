@@ -164,3 +164,14 @@ def test_data_describe_themselves(which, request):
     assert f"n_nodes={data.graph.n_nodes}" in repr(data)
     assert data.reference_name in repr(data)
     assert data.description.endswith(".")
+
+
+def test_places_are_written_in_degrees():
+    assert sea_temperature._label(2.2, -170.4) == "2N 170W"
+    assert sea_temperature._label(-0.4, 3.0, digits=1) == "0.4S 3.0E"
+
+
+def test_the_lattice_wraps_around_the_globe():
+    present = np.array([[True, False, False, True], [True, True, False, False]])
+    edges = np.argwhere(np.triu(sea_temperature._lattice(present)))
+    assert edges.tolist() == [[0, 1], [0, 2], [2, 3]]

@@ -8,8 +8,19 @@ from scipy import integrate, stats
 from scipy.sparse import csgraph
 
 from graphratio.datasets import Scenario, make_scenario
-from graphratio.datasets.laws import relative_ratio
-from graphratio.datasets.random_graphs import preferential_attachment, random_ego_network
+from graphratio.datasets.laws import (
+    GaussianMixture,
+    UniformInterval,
+    kl_divergence,
+    relative_ratio,
+)
+from graphratio.datasets.random_graphs import (
+    block_model,
+    clustered,
+    preferential_attachment,
+    random_ego_network,
+    with_ego_network,
+)
 from graphratio.exceptions import InputError
 
 NAMES = ("Ia", "Ib", "IIa", "IIb")
@@ -370,3 +381,30 @@ class TestKullbackLeibler:
         logs = np.log(scenario.true_ratio(draws, node, alpha=0.0))
         error = logs.std() / math.sqrt(len(logs))
         assert scenario.true_kl_divergence()[node] == pytest.approx(logs.mean(), abs=4 * error)
+
+
+class TestLaws:
+    def test_densities(self):
+        law = GaussianMixture(means=np.zeros((1, 2)), covariance=np.eye(2))
+        np.testing.assert_allclose(law.logpdf(np.zeros((1, 2))), -np.log(2 * np.pi))
+        interval = UniformInterval(low=0.0, high=2.0)
+        np.testing.assert_allclose(interval.logpdf(np.array([[1.0], [3.0]])), [-np.log(2), -np.inf])
+
+    def test_divergence_of_shifted_normal_laws(self):
+        near, far = (GaussianMixture(np.full((1, 1), m), np.eye(1)) for m in (0.0, 2.0))
+        assert kl_divergence(near, far) == pytest.approx(2.0)
+
+
+class TestGroups:
+    def test_four_equal_clusters(self):
+        groups = clustered(8, np.random.default_rng(0))[1]
+        assert groups.tolist() == ["C1", "C1", "C2", "C2", "C3", "C3", "C4", "C4"]
+
+    def test_an_ego_network_and_the_rest(self):
+        rng = np.random.default_rng(0)
+        assert set(with_ego_network(200, rng, rng)[1].tolist()) == {"C(u)", "complement"}
+
+    def test_certain_and_impossible_edges_of_blocks(self):
+        adjacency = block_model(2, 3, inside=1.0, between=0.0, rng=np.random.default_rng(0))
+        assert adjacency.nnz == 12
+        assert csgraph.connected_components(adjacency)[0] == 2

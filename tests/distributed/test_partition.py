@@ -9,6 +9,7 @@ import graphratio as gr
 from graphratio.distributed import partition_graph
 from graphratio.distributed.conjugate import coarse_modes
 from graphratio.distributed.partition import make_plans
+from graphratio.distributed.protocol import ordered_sum
 from graphratio.exceptions import InputError
 
 
@@ -93,3 +94,10 @@ class TestGivenPartitions:
     def test_unknown_method(self):
         with pytest.raises(InputError, match="partitioner"):
             partition_graph(grid(3), 2, "random")
+
+
+def test_values_of_partitions_are_added_entry_by_entry():
+    number, array = ordered_sum([(1.0, np.ones(2)), (2.0, np.ones(2))])
+    assert number == 3.0
+    assert_array_equal(array, [2.0, 2.0])
+    assert ordered_sum([None, None]) is None

@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 
 import graphratio as gr
 from graphratio.exceptions import InputError, MissingDependencyError
-from graphratio.plotting.layout import node_layout
+from graphratio.plotting.columns import axis_of, in_columns, typical_values
+from graphratio.plotting.layout import draw, node_layout
 
 mpl.use("Agg")
 
@@ -428,3 +429,25 @@ def test_profiles_along_a_category():
     assert [tick.get_text() for tick in axes[0, 0].get_xticklabels()] == ["clear", "rain"]
     curve = axes[0, 0].lines[-1].get_ydata()
     assert curve[0] == curve[1] < 1 < curve[2] == curve[3]
+
+
+def test_a_curve_is_flat_over_every_level():
+    positions, values = axis_of(np.array([0.0, 1.0]), ("a", "b"), 9, False)
+    assert positions.tolist() == [-0.5, 0.5, 0.5, 1.5]
+    assert values.tolist() == [0, 0, 1, 1]
+
+
+def test_typical_values_are_medians_and_most_frequent_levels():
+    values = np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 2.0]])
+    assert typical_values(values, [(), ("a", "b", "c")]).tolist() == [2.0, 2.0]
+
+
+def test_a_category_is_one_column_of_level_numbers():
+    table = pd.DataFrame({"v": [0, 0], "t": ["b", "a"], "sky": ["rain", "clear"]})
+    samples = gr.NodeSamples.from_frame(table, "v", "t", "b", "a", categorical="sky")
+    assert in_columns(samples).values.ravel().tolist() == [1.0, 0.0]
+
+
+def test_the_ends_of_a_path_are_far_apart():
+    xy = draw(gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
+    assert np.linalg.norm(xy[0] - xy[3]) > np.linalg.norm(xy[0] - xy[1])

@@ -16,8 +16,8 @@ from graphratio.exceptions import InputError
 from graphratio.plotting.layout import draw, node_layout
 from graphratio.report import node_summary, write_report
 from graphratio.report.divergence_scale import DivergenceScale
-from graphratio.report.node_panels import Detail
-from graphratio.report.page_file import script_json
+from graphratio.report.node_panels import Detail, pack
+from graphratio.report.page_file import compiled_once, script_json
 
 
 def embedded(path: Path) -> dict[str, Any]:
@@ -270,3 +270,19 @@ def test_size_at_500_nodes(tmp_path: Path) -> None:
     model.set_params(random_state=0).fit(samples, graph)
     path = write_report(tmp_path / "r.html", model, samples)
     assert path.stat().st_size < 8_000_000
+
+
+def test_shifts_that_have_a_divergence() -> None:
+    scale = DivergenceScale.of(np.array([-0.01, 0.02, 0.4]), 0.1, "Pearson")
+    assert (round(scale.clear, 3), scale.top) == (0.107, 0.4)
+    assert scale.shift.round(1).tolist() == [0.0, 0.2, 0.9]
+
+
+def test_shares_are_packed_into_two_bytes() -> None:
+    assert pack(np.array([0.0, 1.0])) == "AAD//w=="
+
+
+def test_the_chart_library_is_compiled_once() -> None:
+    found = compiled_once("(function(root, factory) {} (this, () => { return 1; }));")
+    assert found == "(function(root, factory) {} (this, (() => { return 1; })));"
+    assert compiled_once("var Plotly = 1;") == "var Plotly = 1;"

@@ -5,11 +5,20 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import graphratio as gr
 from graphratio.transfer.evidence import SMALLEST, _welch, shift_p_values
+from graphratio.transfer.labelled import weight_parameter
 from graphratio.transfer.nodewise import _reweighted
-from graphratio.transfer.weight_powers import best_exponent, blended, sharpened, target_errors
+from graphratio.transfer.weight_powers import (
+    best_exponent,
+    blended,
+    matching_weights,
+    sharpened,
+    target_errors,
+)
 
 SIZES = [(30, 25), (22, 30), (40, 40)]
 PATH = gr.Graph.from_edges([(0, 1), (1, 2)])
@@ -144,3 +153,13 @@ def test_a_power_keeps_the_mean_and_lifts_tiny_weights():
         sharpened(weights, 1.25), with_mean_one(np.array([1e-3, 1e-3, 1.0, 3.0]) ** 1.25)
     )
     assert_allclose(sharpened(weights, 0.0), 1)
+
+
+def test_weights_reach_the_last_step_of_a_pipeline():
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    assert weight_parameter(model) == "linearregression__sample_weight"
+
+
+def test_matching_weights_count_the_nearest_targets():
+    reference, target = np.array([[0.0], [1.0], [5.0]]), np.array([[0.9], [1.2], [-3.0]])
+    assert matching_weights(reference, target).tolist() == [1.0, 2.0, 0.0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphratio._utils.arrays import WIDTH_RATIO, batches
+from graphratio._utils.arrays import WIDTH_RATIO, as_slice, batches
 
 
 @given(
@@ -44,3 +44,8 @@ def test_number_of_rectangles_grows_slowly():
     sizes = np.arange(1, 2_001)
     starts = np.cumsum(sizes) - sizes
     assert sum(1 for _ in batches(starts, sizes)) < 40
+
+
+def test_positions_without_a_gap_become_a_slice():
+    assert as_slice(np.array([2, 3, 4])) == slice(2, 5)
+    assert as_slice(np.array([2, 4])).tolist() == [2, 4]

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from graphratio._utils.errors import Argument, EngineError, InputError
+from graphratio._utils.errors import Argument, EngineError, InputError, spelled
 
 WORDS = ("too few: ", Argument("n_folds", 2)), ("Pass ", Argument("n_folds", 3), " or more.")
 
@@ -23,3 +23,8 @@ def test_braces_and_questions_stay_as_they_are():
         "there is no node '{x}'. Did you mean '{y}'?"
     )
     assert InputError("there is no node 'x'").spelled(str) == ("there is no node 'x'", None)
+
+
+def test_arguments_in_a_message_are_spelled_as_in_python():
+    words = ("Pass ", Argument("missing", "drop"), " or a ", Argument("window"))
+    assert spelled(words) == 'Pass missing="drop" or a window'

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from graphratio._utils.progress import ProgressBar
+from graphratio._utils.progress import ProgressBar, duration
 
 
 class Terminal(io.StringIO):
@@ -81,3 +81,8 @@ def test_a_shorter_line_covers_the_longer_one_before(monkeypatch):
     lines = slow(Terminal(), monkeypatch).split("\r")
     assert len(lines[4]) == len(lines[3])
     assert lines[4].rstrip().endswith("4/4")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(7.2, "7 s"), (130, "2 min"), (7300, "2 h 2 min")])
+def test_durations_in_words(seconds, words):
+    assert duration(seconds) == words

@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
-from graphratio._utils.threads import LARGE_PROBLEM, single_thread, suitable_threads
+from graphratio._utils.threads import LARGE_PROBLEM, in_parallel, single_thread, suitable_threads
 
 
 def blas_threads():
@@ -94,3 +94,11 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=environment)
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_pieces_of_parallel_work_are_all_done(monkeypatch, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    squares = [0] * 4
+    in_parallel(lambda i: squares.__setitem__(i, i * i), 4)
+    assert squares == [0, 1, 4, 9]

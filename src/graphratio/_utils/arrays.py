@@ -25,16 +25,10 @@ def read_only(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some segments as one rectangle.
+    """Some segments as one rectangle: their positions, and their rows in the stacked array.
 
-    Attributes
-    ----------
-    segments : ndarray of shape (n_segments,)
-        Positions of the segments.
-    rows : ndarray of shape (n_segments, width)
-        Rows of the stacked array; where `valid` is False an arbitrary row of the segment.
-    valid : ndarray of shape (n_segments, width), or None
-        None where every segment has exactly `width` rows.
+    `rows` and `valid` have shape (n_segments, width). Where `valid` is False, the row is an
+    arbitrary one of the segment; None says that every segment has exactly `width` rows.
     """
 
     segments: IntArray
@@ -43,14 +37,7 @@ class Batch:
 
 
 def batches(starts: IntArray, sizes: IntArray, max_rows: int | None = None) -> Iterator[Batch]:
-    """Group non-empty segments of similar size into rectangles of at most about `max_rows` rows.
-
-    Examples
-    --------
-    >>> for batch in batches(np.array([0, 3, 3]), np.array([3, 0, 3])):
-    ...     print(batch.segments, batch.rows.tolist(), batch.valid)
-    [0 2] [[0, 1, 2], [3, 4, 5]] None
-    """
+    """Group non-empty segments of similar size into rectangles of at most about `max_rows` rows."""
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]
     while order.size:
@@ -73,26 +60,14 @@ def _rectangle(segments: IntArray, starts: IntArray, sizes: IntArray, width: int
 
 
 def as_slice(index: IntArray) -> IntArray | slice:
-    """Turn increasing positions without a gap into a slice, which needs no copy.
-
-    Examples
-    --------
-    >>> as_slice(np.array([2, 3, 4])), as_slice(np.array([2, 4]))
-    (slice(2, 5, None), array([2, 4]))
-    """
+    """Turn increasing positions without a gap into a slice, which needs no copy."""
     if index[-1] - index[0] + 1 == len(index):
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
 
 
 def node_ranges(sizes: IntArray, max_rows: int) -> list[slice]:
-    """Consecutive nodes with at most about this many rows together, at least one node each.
-
-    Examples
-    --------
-    >>> node_ranges(np.array([[1, 1], [2, 2], [3, 3]]), 6)
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
+    """Consecutive nodes with at most about this many rows together, at least one node each."""
     end = np.cumsum(sizes.sum(axis=1))
     part = (end - 1) // max_rows
     first = np.flatnonzero(np.diff(part, prepend=-1))

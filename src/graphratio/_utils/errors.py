@@ -11,13 +11,7 @@ from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument in a message; Python and the command line spell it differently.
-
-    Examples
-    --------
-    >>> str(Argument("missing", "drop")), str(Argument("window"))
-    ('missing="drop"', 'window')
-    """
+    """An argument in a message; Python and the command line spell it differently."""
 
     name: str
     value: object = None
@@ -35,13 +29,7 @@ Spelling = Callable[[Argument], str]
 
 
 def spelled(words: Words, spelling: Spelling = str) -> str:
-    """Write out a message.
-
-    Examples
-    --------
-    >>> spelled(("Pass ", Argument("missing", "drop"), " to leave them out"))
-    'Pass missing="drop" to leave them out'
-    """
+    """Write out a message."""
     if isinstance(words, str):
         return words
     return "".join(part if isinstance(part, str) else spelling(part) for part in words)
@@ -134,17 +122,7 @@ def _short(text: str, limit: int = 80) -> str:
 
 
 def listing(items: Iterable[object], limit: int = 5) -> str:
-    """Write out the first few of a collection and count the rest, for use in messages.
-
-    Examples
-    --------
-    >>> listing("abc")
-    "'a', 'b', 'c'"
-    >>> listing(range(8), limit=3)
-    '0, 1, 2 and 5 more'
-
-    A very long item loses its middle.
-    """
+    """Write out the first few items and count the rest; a very long item loses its middle."""
     shown = [_short(repr(item)) for item in items]
     if len(shown) > limit:
         return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"

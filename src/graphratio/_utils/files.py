@@ -22,17 +22,6 @@ def appearing(path: str | Path) -> Iterator[Path]:
     """Give a file to write to, which gets the name `path` when the block ends well.
 
     Links are followed. A pipe or another special file is written to directly.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with appearing(folder / "numbers.txt") as rough:
-    ...     _ = rough.write_text("1 2 3")
-    ...     print((folder / "numbers.txt").exists())
-    False
-    >>> [entry.name for entry in folder.iterdir()]
-    ['numbers.txt']
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -60,21 +49,8 @@ def appearing(path: str | Path) -> Iterator[Path]:
 def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
     """Give an empty folder to fill, whose files move into `folder` when the block ends well.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if necessary; a new folder is removed again if the block fails.
-    replaces : sequence of str
-        Names of earlier files to remove.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp()) / "results"
-    >>> with staged(folder) as rough:
-    ...     _ = (rough / "a.txt").write_text("a")
-    >>> [entry.name for entry in folder.iterdir()]
-    ['a.txt']
+    `folder` is created if necessary, and a new one is removed again if the block fails. Earlier
+    files named in `replaces` are removed.
     """
     new = not folder.exists()
     rough = _hidden(folder)

@@ -9,13 +9,7 @@ from graphratio._utils.errors import MissingDependencyError
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """Import `module`, or say which extra of graphratio brings it.
-
-    Examples
-    --------
-    >>> import_optional("json", "frame", "reading JSON").loads("1")
-    1
-    """
+    """Import `module`, or say which extra of graphratio brings it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -22,13 +22,7 @@ def check_real(
     include_low: bool = False,
     include_high: bool = False,
 ) -> float:
-    """Check that a parameter is a finite number inside an interval and return it as float.
-
-    Examples
-    --------
-    >>> check_real(0, "alpha", low=0, high=1, include_low=True)
-    0.0
-    """
+    """Check that a parameter is a finite number inside an interval and return it as float."""
     interval = f"{'[' if include_low else '('}{low:g}, {high:g}{']' if include_high else ')'}"
     is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     try:
@@ -52,13 +46,7 @@ def check_integer(value: object, name: str, *, low: int, high: float = math.inf)
 
 
 def check_flag(value: object, name: str) -> bool:
-    """Check that a parameter is True or False.
-
-    Examples
-    --------
-    >>> check_flag(np.True_, "clip")
-    True
-    """
+    """Check that a parameter is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name}={value!r} is neither True nor False")
     return bool(value)

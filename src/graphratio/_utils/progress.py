@@ -14,13 +14,7 @@ _SILENT_SECONDS = 3.0
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words.
-
-    Examples
-    --------
-    >>> duration(7.2), duration(130), duration(7300)
-    ('7 s', '2 min', '2 h 2 min')
-    """
+    """A length of time in words."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -28,27 +22,10 @@ def duration(seconds: float) -> str:
 
 
 class ProgressBar:
-    """Show how much of a known amount of work is done.
+    """Show how much of a known amount of work is done, by default on standard error.
 
     On a terminal the line is redrawn and, after some seconds, predicts the remaining time. In
     other places only the start and the end are written.
-
-    Parameters
-    ----------
-    total : int
-    label : str
-    enabled : bool
-        When False nothing is written.
-    stream : text stream, optional
-        Default standard error.
-
-    Examples
-    --------
-    >>> with ProgressBar(2, "work", enabled=True, stream=sys.stdout) as bar:
-    ...     bar.advance()
-    ...     bar.advance()
-    work: 0/2
-    work: 2/2 in 0 s
     """
 
     def __init__(

@@ -70,24 +70,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def single_thread() -> AbstractContextManager[None]:
-    """Context in which products use one thread, so that the order of sums is fixed.
-
-    Examples
-    --------
-    >>> with single_thread():
-    ...     pass
-    """
+    """Context in which products use one thread, so that the order of sums is fixed."""
     return _one_thread
 
 
 def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManager[None]:
-    """Context in which products use one thread, unless the problem is large.
-
-    Examples
-    --------
-    >>> with suitable_threads(1_000, 50):
-    ...     pass
-    """
+    """Context in which products use one thread, unless the problem is large."""
     large = n_observations * n_atoms > LARGE_PROBLEM
     return nullcontext() if large else single_thread()
 
@@ -97,13 +85,6 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
 
     Each piece must be large enough for NumPy to release other threads, and must write to its own
     memory, so that the result does not depend on the number of threads.
-
-    Examples
-    --------
-    >>> squares = [0] * 4
-    >>> in_parallel(lambda i: squares.__setitem__(i, i * i), 4)
-    >>> squares
-    [0, 1, 4, 9]
     """
     workers = min(n_threads(), count)
     if workers <= 1:

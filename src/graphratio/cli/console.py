@@ -76,13 +76,7 @@ class Screen:
 
 
 def visible(text: str) -> str:
-    r"""Write out the control characters of a text, so that a terminal does not obey them.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[31mb"))
-    a\x1b[31mb
-    """
+    """Write out the control characters of a text, so that a terminal does not obey them."""
     return text.translate(_CONTROLS)
 
 
@@ -104,13 +98,7 @@ _OPTIONS = {
 
 
 def as_option(argument: Argument) -> str:
-    """Spell an argument of the library as an option, or say that only Python has it.
-
-    Examples
-    --------
-    >>> as_option(Argument("missing", "drop")), as_option(Argument("max_atoms"))
-    ('--missing drop', 'max_atoms in Python')
-    """
+    """Spell an argument of the library as an option, or say that only Python has it."""
     if argument.name not in _OPTIONS:
         return f"{argument} in Python"
     option = _OPTIONS[argument.name]
@@ -124,13 +112,7 @@ def _shown(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into types of JSON; NaN and infinity become null.
-
-    Examples
-    --------
-    >>> plain({"a": np.array([1.0, np.nan]), "b": (np.int64(2), None)})
-    {'a': [1.0, None], 'b': [2, None]}
-    """
+    """Turn a value into types of JSON; NaN and infinity become null."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -14,17 +14,7 @@ _DESCRIBED = "typer"
 
 
 def option(panel: str | None, help: str, *names: str, default: Any = None, **limits: Any) -> Any:
-    """Describe an option as a field of a dataclass; `default=MISSING` makes it required.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Walk:
-    ...     steps: int = option("Walking", "Number of steps.", default=3, min=1)
-    >>> Walk()
-    Walk(steps=3)
-    """
+    """Describe an option as a field of a dataclass; `default=MISSING` makes it required."""
     described = typer.Option(
         *names,
         help=help,
@@ -40,19 +30,6 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
 
     typer builds options from the signature of a function. The returned function has one
     parameter per field; it builds the dataclasses and calls the command.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Point:
-    ...     x: int
-    ...     y: int = 2
-    >>> def show(point: Point, loud: bool = False) -> None:
-    ...     print(point, loud)
-    >>> show.__annotations__ = {"point": Point, "loud": bool, "return": None}
-    >>> expand(show)(x=1, loud=True)
-    Point(x=1, y=2) True
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []

@@ -24,19 +24,10 @@ from graphratio.data.validation import nearest_name
 
 @dataclass(frozen=True)
 class Problem:
-    """Two samples at every node of a graph.
+    """Two samples at every node of a graph, in its order and in original units.
 
-    Attributes
-    ----------
-    samples : NodeSamples
-        In original units, in the order of the graph.
-    graph : Graph
-    reference_name, target_name : str
-        Names of the two samples.
-    notes : tuple of str
-        Sentences about what was left out, capped or assumed.
-    stamps : tuple of two dicts of label to ndarray, or None
-        Time stamps of the reference and the target observations of every node.
+    `notes` say what was left out, capped or assumed. `stamps` are the time stamps of the reference
+    and of the target observations of every node, by label.
     """
 
     samples: NodeSamples
@@ -133,15 +124,7 @@ def _stamps(
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:
-    """Split an option into names of columns; a name may contain a comma itself.
-
-    Examples
-    --------
-    >>> split_names("pm25, no2", ["pm25", "no2"])
-    ['pm25', 'no2']
-    >>> split_names("a,b", ["a,b"])
-    ['a,b']
-    """
+    """Split an option into names of columns; a name may contain a comma itself."""
     if text is None:
         return []
     if text in columns:

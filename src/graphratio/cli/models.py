@@ -105,15 +105,7 @@ def _transform_note(logged: list[str], options: PrepareOptions) -> str:
 
 
 def settings_of(model: NodeRatioEstimator) -> dict[str, Any]:
-    """Hyperparameters of a fitted model; their median if every node has its own.
-
-    Examples
-    --------
-    >>> import graphratio as gr
-    >>> model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
-    >>> settings_of(model)
-    {'alpha': 0.1, 'bandwidth': 1.0, 'graph_penalty': 1.0, 'node_penalty': 0.1}
-    """
+    """Hyperparameters of a fitted model; their median if every node has its own."""
     settings: dict[str, Any] = {}
     if hasattr(model, "alpha"):
         settings["alpha"] = model.alpha

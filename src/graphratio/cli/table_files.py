@@ -28,17 +28,8 @@ _FOREIGN = {
 class TableFile:
     """A CSV or Parquet file whose columns are read by name.
 
-    Values of a CSV file are kept as the text that was written, without surrounding spaces.
-
-    Parameters
-    ----------
-    path : Path
-    delimiter : str, optional
-        Between the columns of a CSV file; default a comma, or a tab for .tsv.
-
-    Attributes
-    ----------
-    columns : list of str
+    Values of a CSV file are kept as the text that was written, without surrounding spaces. Its
+    columns are separated by `delimiter`: by default a comma, or a tab for .tsv.
     """
 
     def __init__(self, path: Path, delimiter: str | None = None) -> None:
@@ -208,14 +199,6 @@ def as_text(column: Any) -> Any:
 
     Whole numbers have no decimal point and midnights are dates, as one would type them, in
     columns of any type.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_text(pd.Series([1.0, None, 2.5])).tolist()
-    ['1', '', '2.5']
-    >>> as_text(pd.Series(["001", "NA"])).tolist()
-    ['001', 'NA']
     """
     try:
         words = {value: written(value) for value in column.dropna().unique()}
@@ -231,14 +214,7 @@ _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none", "-", "?", ".", "missing"}
 
 
 def as_numbers(column: Any, name: str) -> Any:
-    """Values of a pandas column as floats; other values are an error.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_numbers(pd.Series(["1", "2.5", "NA"]), "pm25").tolist()
-    [1.0, 2.5, nan]
-    """
+    """Values of a pandas column as floats; other values are an error."""
     numbers = _parsed(column)
     bad = numbers.isna() & ~_blank(column)
     if bad.any():

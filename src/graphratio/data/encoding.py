@@ -123,15 +123,7 @@ class Encoding:
 
 
 def asked_levels(categorical: Any) -> dict[str, tuple[str, ...] | None]:
-    """Read the argument `categorical`: columns, or columns with their levels.
-
-    Examples
-    --------
-    >>> asked_levels("sky")
-    {'sky': None}
-    >>> asked_levels({"day": [1, 2]})
-    {'day': ('1', '2')}
-    """
+    """Read the argument `categorical`: columns, or columns with their levels."""
     if isinstance(categorical, str):
         return {categorical: None}
     if isinstance(categorical, Mapping):
@@ -156,13 +148,7 @@ def fitted_encoding(
     fixed: Iterable[str],
     coded: FloatArray,
 ) -> tuple[Encoding | None, FloatArray]:
-    """Drop levels that no row has, except of the `fixed` columns, and number the rest anew.
-
-    Returns
-    -------
-    encoding : Encoding, or None without categories
-    coded : ndarray of shape (n, n_columns)
-    """
+    """Drop levels that no row has, except of the `fixed` columns, and number the rest anew."""
     if not levels:
         return None, coded
     coded, kept, held = coded.copy(), dict(levels), set(fixed)

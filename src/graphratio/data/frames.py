@@ -225,15 +225,14 @@ def long_table(
 ]:
     """Read a long table with one row per observation.
 
-    Returns
-    -------
-    labels, label_codes : distinct nodes, and which one each row has; -1 where it is missing
-    sides, side_codes : the same for the column `sample`
-    values : ndarray of shape (n_rows, n_columns)
-        Numbers, and the level numbers of categories; NaN where missing.
-    names : tuple of str
-    levels : dict of str to tuple of str
-        The levels of categorical columns; with `categorical=None` there are none.
+    Returns, in this order:
+
+    - the distinct nodes, and which one each row has; -1 where it is missing,
+    - the same for the column `sample`,
+    - values, shape (n_rows, n_columns): numbers, and level numbers of categories; NaN where
+      missing,
+    - the names of the columns,
+    - the levels of categorical columns; with `categorical=None` there are none.
     """
     if not is_frame(frame):
         raise InputError(

@@ -16,14 +16,10 @@ CUT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The edges of a graph, each once.
+    """The edges of a graph, each once: positions of its two ends, and the share it `kept`.
 
-    Attributes
-    ----------
-    rows, columns : ndarray of shape (n_edges,)
-        Positions of the two ends.
-    kept : ndarray of shape (n_edges,)
-        Learned weight over given weight, relative to the median edge: 1 is typical, 0 is gone.
+    The share is learned weight over given weight, relative to the median edge: 1 is typical, 0 is
+    gone.
     """
 
     rows: IntArray
@@ -32,15 +28,7 @@ class Links:
 
     @classmethod
     def compare(cls, given: Graph, learned: Graph) -> Links:
-        """Compare a graph with one of the same nodes and other weights.
-
-        Examples
-        --------
-        >>> given = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
-        >>> weights = [("a", "b", 2.0), ("b", "c", 0.1), ("c", "d", 2.0)]
-        >>> Links.compare(given, Graph.from_edges(weights)).kept
-        array([1.  , 0.05, 1.  ])
-        """
+        """Compare a graph with one of the same nodes and other weights."""
         upper = sparse.triu(given.adjacency, k=1).tocoo()
         rows, columns = upper.row.astype(np.intp), upper.col.astype(np.intp)
         if not rows.size:
@@ -55,13 +43,6 @@ class Links:
         return bool(np.allclose(self.kept, 1.0))
 
     def cut(self, below: float = CUT) -> IntArray:
-        """Positions of the edges that kept less than a share, the weakest first.
-
-        Examples
-        --------
-        >>> links = Links(np.arange(3), np.arange(1, 4), np.array([1.0, 0.05, 0.01]))
-        >>> links.cut()
-        array([2, 1])
-        """
+        """Positions of the edges that kept less than a share, the weakest first."""
         order = np.argsort(self.kept, kind="stable")
         return np.asarray(order[self.kept[order] < below])

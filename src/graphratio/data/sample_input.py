@@ -28,17 +28,10 @@ from graphratio.data.validation import (
 class Pieces:
     """Observations as they were read: one row each, in any order.
 
-    Attributes
-    ----------
-    labels : tuple of labels, length n_nodes
-    values : ndarray of shape (n_observations, n_features)
-    node : ndarray of shape (n_observations,)
-        Position of the node of each row.
-    is_target : ndarray of shape (n_observations,)
-    labelled : bool
-        Whether the labels came from the user.
-    names : tuple of str or None
-        Names of the features, if all samples were data frames.
+    - `values`, shape (n_observations, n_features).
+    - `node`: position of the node of each row.
+    - `labelled`: whether the labels came from the user.
+    - `names`: those of the features, if all samples were data frames.
     """
 
     labels: tuple[Label, ...]

@@ -18,13 +18,7 @@ LARGEST_VALUE = 1e100
 
 
 def plain_label(label: object, what: str = "node label") -> Label:
-    """Turn NumPy and pandas scalars into Python ones, so that labels compare and hash alike.
-
-    Examples
-    --------
-    >>> plain_label(np.int64(3)), plain_label(np.datetime64("2020-01-01", "ns"))
-    (3, datetime.datetime(2020, 1, 1, 0, 0))
-    """
+    """Turn NumPy and pandas scalars into Python ones, so that labels compare and hash alike."""
     # The common types first: this runs for every label of a large graph.
     if type(label) in (str, int):
         return label
@@ -64,13 +58,7 @@ def _has_nan(label: object) -> bool:
 
 
 def as_labels(nodes: Iterable[object]) -> tuple[Label, ...]:
-    """Return the labels as a tuple after checking that they are hashable and distinct.
-
-    Examples
-    --------
-    >>> as_labels(["a", "b"])
-    ('a', 'b')
-    """
+    """Return the labels as a tuple after checking that they are hashable and distinct."""
     if isinstance(nodes, set | frozenset):
         raise InputError("nodes is a set, which has no order", "Pass a list of labels")
     if isinstance(nodes, str | bytes):
@@ -95,13 +83,7 @@ def find_label(positions: Mapping[Label, int], node: object) -> int:
 
 
 def written(value: object) -> str:
-    """Write a value as one would type it: whole numbers without a point, midnights as dates.
-
-    Examples
-    --------
-    >>> written(1.0), written(" rain "), written(np.datetime64("2020-03-01"))
-    ('1', 'rain', '2020-03-01')
-    """
+    """Write a value as one would type it: whole numbers without a point, midnights as dates."""
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace").strip()
     if isinstance(value, float | np.floating) and value.is_integer():
@@ -112,13 +94,7 @@ def written(value: object) -> str:
 
 
 def distinct_codes(values: IntArray) -> tuple[list[Any], IntArray]:
-    """Distinct integers in order of appearance, and the code of each entry.
-
-    Examples
-    --------
-    >>> distinct_codes(np.array([7, 3, 7]))
-    ([7, 3], array([0, 1, 0]))
-    """
+    """Distinct integers in order of appearance, and the code of each entry."""
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

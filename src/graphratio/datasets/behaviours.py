@@ -23,15 +23,10 @@ from graphratio.datasets.random_graphs import COMPLEMENT, EGO
 
 @dataclass(frozen=True)
 class Behaviour:
-    """The two laws at the nodes of one group.
+    """The two laws at the nodes of one group; the same object where nothing changes.
 
-    Attributes
-    ----------
-    reference, target : Law
-        The same object where nothing changes.
-    touched : tuple of int
-        Coordinates in which the laws differ. The others are independent of these and the same
-        under both laws, so they cancel from the ratio.
+    They differ in the coordinates `touched`. The others are independent of these and the same
+    under both laws, so they cancel from the ratio.
     """
 
     reference: Law

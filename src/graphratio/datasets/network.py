@@ -64,11 +64,6 @@ def package_file(package: str, file: str, purpose: str) -> Path:
     """Find a file of an installed package without importing the package.
 
     `file` is a path inside the package; `purpose` names the caller in error messages.
-
-    Examples
-    --------
-    >>> package_file("email", "mime/text.py", "this example").name
-    'text.py'
     """
     try:
         found = find_spec(package)

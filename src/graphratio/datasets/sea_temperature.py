@@ -156,28 +156,13 @@ def _centres(field: _Field, row: IntArray, column: IntArray) -> FloatArray:
 
 
 def _label(latitude: float, longitude: float, digits: int = 0) -> str:
-    """Write a place as in "2N 170W"; rounded to degrees, labels of blocks still differ.
-
-    Examples
-    --------
-    >>> _label(2.2, -170.4), _label(-0.4, 3.0, digits=1)
-    ('2N 170W', '0.4S 3.0E')
-    """
+    """Write a place as in "2N 170W"; rounded to degrees, labels of blocks still differ."""
     north, east = "N" if latitude >= 0 else "S", "E" if longitude >= 0 else "W"
     return f"{abs(latitude):.{digits}f}{north} {abs(longitude):.{digits}f}{east}"
 
 
 def _lattice(present: BoolArray) -> np.ndarray:
-    """Adjacency of the present cells of a lattice that wraps around in its second direction.
-
-    Examples
-    --------
-    >>> _lattice(np.array([[True, False, False, True], [True, True, False, False]]))
-    array([[0., 1., 1., 0.],
-           [1., 0., 0., 0.],
-           [1., 0., 0., 1.],
-           [0., 0., 1., 0.]])
-    """
+    """Adjacency of the present cells of a lattice that wraps around in its second direction."""
     number = np.full(present.shape, -1)
     number[present] = np.arange(present.sum())
     adjacency = np.zeros((present.sum(), present.sum()))

@@ -65,16 +65,7 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
 
 
 def weight_parameter(estimator: Any) -> str:
-    """Name under which `fit` takes weights; of a pipeline, those of its last step.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> weight_parameter(make_pipeline(StandardScaler(), Ridge()))
-    'ridge__sample_weight'
-    """
+    """Name under which `fit` takes weights; of a pipeline, those of its last step."""
     name = _weight_parameter(estimator)
     if name is None:
         raise InputError(

@@ -77,13 +77,7 @@ def blended(
 
 
 def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
-    """Weights to a power, with mean one again.
-
-    Examples
-    --------
-    >>> sharpened(np.array([0.5, 1.5]), 2.0)
-    array([0.2, 1.8])
-    """
+    """Weights to a power, with mean one again."""
     if sharpness == 0 or not weights.size:
         return np.ones(len(weights))
     values = np.maximum(weights, FLOOR) ** sharpness
@@ -94,14 +88,6 @@ def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
     """The power nearest to the usual one, or the best of those that are clearly better.
 
     `errors` has shape (n_nodes, n_candidates).
-
-    Examples
-    --------
-    >>> better = np.array([[3.0, 2.0, 1.0], [3.0, 2.1, 1.0], [3.1, 2.0, 1.1]])
-    >>> best_exponent(better, [0.0, 1.0, 2.0])
-    2.0
-    >>> best_exponent(better[:1], [0.0, 1.0, 2.0])
-    1.0
     """
     usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))
     if len(errors) > 1:
@@ -114,13 +100,7 @@ def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
 
 
 def matching_weights(reference: FloatArray, target: FloatArray) -> FloatArray:
-    """How many target observations have each reference observation as their nearest.
-
-    Examples
-    --------
-    >>> matching_weights(np.array([[0.0], [1.0], [5.0]]), np.array([[0.9], [1.2], [-3.0]]))
-    array([1., 2., 0.])
-    """
+    """How many target observations have each reference observation as their nearest."""
     nearest = cKDTree(reference).query(target)[1]
     return np.bincount(nearest, minlength=len(reference)).astype(np.float64)
 
