@@ -48,12 +48,7 @@ TABLE_POINTS = 400
 class TailTable:
     """Tail probabilities of a statistic of single nodes when nothing changes.
 
-    Attributes
-    ----------
-    values : ndarray
-        Decreasing.
-    shares : ndarray
-        Share of null values at or above each.
+    `values` decrease; `shares` are the shares of null values at or above each.
     """
 
     values: FloatArray
@@ -76,22 +71,12 @@ class TailTable:
 class Calibration:
     """A scan with its thresholds.
 
-    Attributes
-    ----------
-    scan : GraphScan
-    spread : ndarray of shape (m,)
-        Spread of the real panel; differences are divided by it.
-    levels : ndarray of shape (3,)
-        An alarm is raised where a curve exceeds its level.
-    largest : ndarray of shape (n_surrogates,)
-        Largest value of every surrogate in units of the levels, sorted.
-    own_tail, witness_tail : TailTable
-    block : int
-        Steps per block.
-    inflation : float
-        Long-run variance over variance of the features; 1 without autocorrelation.
-    marginal : ndarray of shape (m, n_nodes)
-        Variance of the features.
+    - `spread`, shape (m,): that of the real panel; differences are divided by it.
+    - `levels`, shape (3,): an alarm is raised where a curve exceeds its level.
+    - `largest`: the largest value of every surrogate in units of the levels, sorted.
+    - `block`: steps per block.
+    - `inflation`: long-run variance over variance of the features; 1 without autocorrelation.
+    - `marginal`, shape (m, n_nodes): variance of the features.
     """
 
     scan: GraphScan
@@ -157,14 +142,7 @@ def block_length(psi: FloatArray, weights: FloatArray, longest: int) -> int:
 
 
 def shuffled_blocks(n_times: int, block: int, rng: np.random.Generator) -> IntArray:
-    """Times with their blocks in random order; the first block begins at a random time.
-
-    Examples
-    --------
-    >>> order = shuffled_blocks(7, 3, np.random.default_rng(0))
-    >>> sorted(order.tolist())
-    [0, 1, 2, 3, 4, 5, 6]
-    """
+    """Times with their blocks in random order; the first block begins at a random time."""
     n_blocks = n_times // block
     first = int(rng.integers(n_times)) if block > 1 else 0
     order = rng.permutation(n_blocks)[:, np.newaxis] * block + np.arange(block)

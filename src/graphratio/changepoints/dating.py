@@ -34,15 +34,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True, eq=False)
 class Dated:
-    """Nodes and times of a change; times count from the first one of `psi`.
-
-    Attributes
-    ----------
-    change : int
-    interval : (int, int)
-    nodes : ndarray of int
-    onsets : ndarray of int, same length
-    """
+    """Nodes and times of a change; times count from the first one of `psi`."""
 
     change: int
     interval: tuple[int, int]

@@ -61,17 +61,9 @@ class ChangeEvent:
 
 @dataclass(frozen=True)
 class Found:
-    """A change, in steps and positions.
+    """A change: steps, and positions of the nodes that changed with the onset of each.
 
-    Attributes
-    ----------
-    step : int
-    interval : (int, int)
-    nodes, onsets : tuple of int
-        Positions of the nodes that changed, and the step at which each did.
-    statistic : float
-    alarm : int
-        The last step seen when the alarm was raised.
+    `alarm` is the last step seen when the alarm was raised.
     """
 
     step: int

@@ -27,17 +27,10 @@ _FILL = (
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Observations of all nodes over time, complete and in order.
+    """Observations of all nodes over time, complete and in the order of the graph.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_times, n_nodes, n_features)
-        Nodes in the order of the graph.
-    times : tuple of labels, length n_times, or None
-        Increasing; None if steps are counted.
-    feature_names : tuple of str
-    backend : {"pandas", "polars"}
-        Library in which tables come back.
+    `values` has shape (n_times, n_nodes, n_features). `times` increase; None if steps are counted.
+    Tables come back in the library `backend`.
     """
 
     values: FloatArray
@@ -55,16 +48,7 @@ def read_panel(
     features: Sequence[str] | str | None = None,
     missing: str = "error",
 ) -> tuple[Panel, Graph]:
-    """Check a panel and bring it into the order of the graph; input as in `fit` of the detector.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> long = pd.DataFrame({"node": list("abab"), "time": [2, 2, 1, 1], "x": [3.0, 4, 1, 2]})
-    >>> panel, graph = read_panel(long, None)
-    >>> panel.times, panel.values[:, :, 0].tolist(), graph.nodes
-    ((1, 2), [[1.0, 2.0], [3.0, 4.0]], ('a', 'b'))
-    """
+    """Check a panel and bring it into the order of the graph; input as in `fit` of the detector."""
     graph = None if graph is None else check_graph(graph)
     check_choice(missing, "missing", ("error", "drop"))
     if frames.is_frame(panel):
@@ -193,13 +177,7 @@ def _complete_times(
 
 
 def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
-    """Check the observations of one time, shape (n_nodes, n_features); input as in `update`.
-
-    Examples
-    --------
-    >>> read_step({"b": 2.0, "a": 1.0}, ("a", "b"), 1).tolist()
-    [[1.0], [2.0]]
-    """
+    """Check the observations of one time, shape (n_nodes, n_features); input as in `update`."""
     if isinstance(x, Mapping):
         lacking = [node for node in nodes if node not in x]
         if lacking:

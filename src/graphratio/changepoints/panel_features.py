@@ -42,21 +42,12 @@ DEFAULT_ATOMS = 60
 
 @dataclass(frozen=True, eq=False)
 class PanelFeatures:
-    """Features of a panel and the penalties that belong to them.
+    """Features of a panel and the penalties that belong to them, as in GRULSIF.
 
-    Attributes
-    ----------
-    shift, scale : ndarray of shape (n_nodes, n_features)
-        Observations are shifted and scaled node by node first.
-    features : NystromMap
-        With m principal directions.
-    centre : ndarray of shape (m,)
-        Mean features in the first two windows; they are subtracted.
-    second : ndarray of shape (m,)
-        The eigenvalues w.
-    dictionary : ndarray of shape (n_atoms, n_features)
-    graph_penalty, node_penalty : float
-        As in GRULSIF.
+    - `shift`, `scale`, shape (n_nodes, n_features): applied to observations first, node by node.
+    - `features`: with m principal directions.
+    - `centre`, shape (m,): mean features in the first two windows; they are subtracted.
+    - `second`, shape (m,): the eigenvalues w.
     """
 
     shift: FloatArray

@@ -33,16 +33,12 @@ N_CURVES = 3
 
 @dataclass(frozen=True, eq=False)
 class GraphScan:
-    """The statistics at fixed features, penalties and variances.
+    """The statistics at fixed features, penalties and variances of shape (m, n_nodes).
 
-    Attributes
-    ----------
-    smoother : Smoother
-    variance : ndarray of shape (m, n_nodes)
-    own_mean, graph_mean : ndarray of shape (n_nodes,)
-        Means of delta_v' theta_v without and with the graph when nothing changes.
-    mode_weights : ndarray of shape (m, n_modes) or None
-        Weights of the squares of delta in the modes of the graph; their mean sum is one.
+    - `own_mean`, `graph_mean`, shape (n_nodes,): means of delta_v' theta_v without and with the
+      graph when nothing changes.
+    - `mode_weights`, shape (m, n_modes) or None: weights of the squares of delta in the modes of
+      the graph; their mean sum is one.
     """
 
     smoother: Smoother

@@ -22,28 +22,12 @@ _CHUNK = 256
 class Smoother:
     """Applies the inverse of the system along the nodes, one direction at a time.
 
-    Parameters
-    ----------
-    graph : Graph
-    diagonal : ndarray of shape (m,)
-        w_j + kappa.
-    coupling : float
-        rho.
-
-    Attributes
-    ----------
-    own : ndarray of shape (m, n_nodes)
-        Diagonals of the inverses: the weight of a node in its own estimate.
-    modes : ndarray of shape (n_nodes, n_modes) or None
-        Eigenvectors of the Laplacian, smoothest first; None for large graphs or no coupling.
-    shifted : ndarray of shape (m, n_modes) or None
-        The diagonal of the system in these modes.
-
-    Examples
-    --------
-    >>> smoother = Smoother(Graph.from_edges([(0, 1)]), np.array([1.0]), 1.0)
-    >>> smoother.apply(0, np.array([[3.0, 0.0]]))
-    array([[2., 1.]])
+    - `diagonal`, shape (m,): w_j + kappa; `coupling` is rho.
+    - `own`, shape (m, n_nodes): diagonals of the inverses, the weight of a node in its own
+      estimate.
+    - `modes`, shape (n_nodes, n_modes): eigenvectors of the Laplacian, smoothest first; None for
+      large graphs or no coupling.
+    - `shifted`, shape (m, n_modes) or None: the diagonal of the system in these modes.
     """
 
     def __init__(self, graph: Graph, diagonal: FloatArray, coupling: float) -> None:

@@ -34,19 +34,11 @@ MOST_REVISIONS = 8
 class ChangeStream:
     """Scans features of shape (m, n_nodes) per step as they come in.
 
-    `level` is the expected share of unchanged nodes among those of an event.
-
-    Attributes
-    ----------
-    windows : MovingWindows
-    tracker : PeakTracker
-    settled : list of Found
-        Changes whose peak is final.
-    gain : ndarray of shape (m, n_nodes)
-        At most 1: differences of nodes that vary more since they changed are scaled down, so
-        that their new variance raises no alarm.
-    statistic : list of float
-        The curve, one value per scan time, in units of the threshold.
+    - `level`: the expected share of unchanged nodes among those of an event.
+    - `settled`: changes whose peak is final.
+    - `gain`, shape (m, n_nodes), at most 1: differences of nodes that vary more since they changed
+      are scaled down, so that their new variance raises no alarm.
+    - `statistic`: the curve, one value per scan time, in units of the threshold.
     """
 
     def __init__(
@@ -197,26 +189,10 @@ def _next_best(stream: ChangeStream, found: list[int], window: int) -> list[int]
 class PeakTracker:
     """Finds where a curve exceeds 1, and its peaks, which are at least a window apart.
 
-    A peak is final when a window has passed without a higher value. Windows that still contain
-    the change must not raise a second alarm: after a final peak, values count again from one
-    window after the change.
-
-    Attributes
-    ----------
-    window : int
-    blocked_until : int
-        Times before this do not count.
-    alarm, peak : int or None
-        Time at which the curve exceeded 1, and time of its highest value since; None when quiet.
-    height : float
-
-    Examples
-    --------
-    >>> tracker = PeakTracker(window=2)
-    >>> [tracker.observe(t, value) for t, value in enumerate([0.5, 1.2, 1.5, 0.3, 0.2])]
-    [None, 'alarm', None, None, 'peak']
-    >>> tracker.peak
-    2
+    A peak is final when a window has passed without a higher value. Windows that still contain the
+    change must not raise a second alarm: after a final peak, values count again from one window
+    after the change, `blocked_until`. `alarm` is the time at which the curve exceeded 1, `peak`
+    the time of its highest value since; both are None when quiet.
     """
 
     window: int

@@ -16,13 +16,7 @@ KEPT_WINDOWS = 5
 
 
 def scan_times(n_times: int, window: int, step: int) -> IntArray:
-    """Times with a whole window on either side.
-
-    Examples
-    --------
-    >>> scan_times(10, 3, 2)
-    array([3, 5, 7])
-    """
+    """Times with a whole window on either side."""
     return np.arange(window, n_times - window + 1, step)
 
 
@@ -45,25 +39,8 @@ def window_differences(psi: FloatArray, window: int, step: int) -> FloatArray:
 class MovingWindows:
     """The same differences one step at a time, with the features of the last steps.
 
-    Parameters
-    ----------
-    window : int
-    shape : (m, n_nodes)
-
-    Attributes
-    ----------
-    n_seen : int
-        Number of steps seen.
-    recent : ndarray of shape (m, 5 * window, n_nodes)
-        A ring: step i is in column i modulo its length.
-
-    Examples
-    --------
-    >>> moving = MovingWindows(2, (1, 1))
-    >>> for value in [0.0, 0.0, 1.0, 3.0]:
-    ...     delta = moving.push(np.array([[value]]))
-    >>> delta
-    array([[2.]])
+    `shape` is (m, n_nodes). `recent`, shape (m, 5 * window, n_nodes), is a ring: step i is in
+    column i modulo its length. `n_seen` counts the steps.
     """
 
     def __init__(self, window: int, shape: tuple[int, int]) -> None:

@@ -82,19 +82,10 @@ class PartitionHost:
 class DaskPartitions(Engine):
     """Partitions of one fit on the workers of a Dask cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Closed with the engine.
-    plans : sequence of PartitionPlan
-    sources : sequence of NodeSamples or callable
-    timeout : float
-        Seconds without a sign of life.
-    load_timeout : float
-        Seconds that a longer call may take.
-    observe : callable, optional
-    workers : collection of str, optional
-        Addresses of the workers that may be used.
+    - `client`: closed with the engine.
+    - `timeout`: seconds without a sign of life; `load_timeout`: seconds that a longer call may
+      take.
+    - `workers`: addresses of the workers that may be used; default all.
     """
 
     def __init__(

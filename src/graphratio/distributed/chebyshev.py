@@ -51,17 +51,9 @@ class LocalBasis:
 class Chebyshev:
     """A polynomial in D^{-1} T.
 
-    Attributes
-    ----------
-    laplacian : csr_array of shape (n_own, n_own)
-    constant : ndarray of shape (1, n_candidates, m)
-        w + lam gam.
-    lam : ndarray of shape (n_candidates, 1)
-    inverse : ndarray of shape (n_own, n_candidates, m)
-        1 / D.
-    centre, radius : ndarray of shape (1, n_candidates, m)
-        Of the interval of eigenvalues.
-    degree : int
+    - `constant`, shape (1, n_candidates, m): w + lam gam; `lam` has shape (n_candidates, 1).
+    - `inverse`, shape (n_own, n_candidates, m): 1 / D.
+    - `centre`, `radius`, shape (1, n_candidates, m): of the interval of eigenvalues.
     """
 
     laplacian: sparse.csr_array

@@ -51,13 +51,8 @@ SMALL_GRAPH = 300
 class PartitionedSystem:
     """The driver's description of the linear system on the partitions.
 
-    Attributes
-    ----------
-    lam, gam : ndarray of shape (n_candidates,)
-    n_nodes : int
-    modes : ndarray of shape (k,)
-        Lowest eigenvalues of the Laplacian.
-    mean_degree : float
+    `lam` and `gam` have one value per candidate; `modes` are the lowest eigenvalues of the
+    Laplacian.
     """
 
     lam: FloatArray
@@ -68,14 +63,7 @@ class PartitionedSystem:
 
 
 def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
-    """Lowest modes of a graph, shapes (k,) and (n_nodes, k); none without edges.
-
-    Examples
-    --------
-    >>> mu, vectors = coarse_modes(Graph.from_edges([(0, 1), (1, 2)]))
-    >>> mu.round(6), vectors.shape
-    (array([0., 1., 3.]), (3, 3))
-    """
+    """Lowest modes of a graph, shapes (k,) and (n_nodes, k); none without edges."""
     if graph.n_edges == 0:
         return np.empty(0), np.empty((graph.n_nodes, 0))
     count = min(max(FEWEST_MODES, graph.n_nodes // NODES_PER_MODE), MOST_MODES)
@@ -95,21 +83,12 @@ def solve_conjugate(
     every: int | None,
     start: list[FloatArray] | None = None,
 ) -> Progress:
-    """Solve for all candidates; the partitions then hold the coefficients.
+    """Solve for all candidates; the partitions have their moments and then hold the coefficients.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Its partitions have their moments.
-    system : PartitionedSystem
-    tol : float
-        Bound on the relative residuals.
-    max_iter : int
-    every : int, optional
-        Iterations between copies of the coefficients. None for no copies: a loss then repeats
-        the whole solve, and the final residuals are not computed from scratch.
-    start : list of ndarray of shape (n_own, n_candidates, m), optional
-        Default zero.
+    - `tol`: bound on the relative residuals.
+    - `every`: iterations between copies of the coefficients. None for no copies: a loss then
+      repeats the whole solve, and the final residuals are not computed from scratch.
+    - `start`: by partition, shape (n_own, n_candidates, m); default zero.
     """
     progress = Progress.start(len(system.lam))
     fleet.begin(start)

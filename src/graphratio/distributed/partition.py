@@ -178,26 +178,13 @@ def _metis(graph: Graph, count: int) -> IntArray:
 class PartitionPlan:
     """The part of the graph that a partition knows: its own rows and their neighbours.
 
-    Attributes
-    ----------
-    index : int
-    nodes : ndarray of shape (n_own,)
-        Positions in the graph, increasing.
-    labels : list of labels, length n_own
-    n_nodes : int
-        Of the whole graph.
-    inner : csr_array of shape (n_own, n_own)
-        Rows and columns of the Laplacian at own nodes; the diagonal has the full degrees.
-    outer : csr_array of shape (n_own, n_halo)
-        Weights of the edges to nodes of other partitions.
-    sends : dict of int to ndarray
-        Own rows that another partition needs.
-    receives : dict of int to slice
-        Where rows from another partition go in the halo.
-    halo : ndarray of shape (n_halo,)
-        Positions of the neighbours outside, by owner and position.
-    modes, halo_modes : ndarray of shape (n_own, k) and (n_halo, k)
-        Low modes of the graph at own and neighbouring nodes.
+    - `nodes`, shape (n_own,): positions in the graph, increasing; `n_nodes` is the whole graph's.
+    - `inner`, shape (n_own, n_own): the Laplacian at own nodes; the diagonal has the full degrees.
+    - `outer`, shape (n_own, n_halo): weights of the edges to nodes of other partitions.
+    - `sends`: own rows that another partition needs, by partition.
+    - `receives`: where rows from another partition go in the halo.
+    - `halo`, shape (n_halo,): positions of the neighbours outside, by owner and position.
+    - `modes`, `halo_modes`, shapes (n_own, k), (n_halo, k): low modes of the graph at these nodes.
     """
 
     index: int

@@ -25,15 +25,9 @@ PerPart = Sequence[dict[str, Any]] | None
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One method call on one partition.
+    """One method call on one partition, with rows from other partitions in the `inbox`.
 
-    Attributes
-    ----------
-    method : str
-        Name of a method of `Partition`, or "part.method" for one of its parts.
-    inbox : dict of int to ndarray
-        Rows from other partitions.
-    arguments : dict of str to object
+    `method` is a method of `Partition`, or "part.method" for one of its parts.
     """
 
     method: str
@@ -43,14 +37,9 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to a method call.
+    """The answer to a method call, with rows for other partitions in the `outbox`.
 
-    Attributes
-    ----------
-    value : object
-        A number, an array or a tuple of them; any object if no sum is needed.
-    outbox : dict of int to ndarray
-        Rows for other partitions.
+    `value` is a number, an array or a tuple of them; any object if no sum is needed.
     """
 
     value: Any = None
@@ -176,13 +165,7 @@ class Engine:
 
 
 def ordered_sum(values: Sequence[Any]) -> Any:
-    """Add values first to last; tuples entry by entry, None stays None.
-
-    Examples
-    --------
-    >>> ordered_sum([(1.0, np.ones(2)), (2.0, np.ones(2))])
-    (3.0, array([2., 2.]))
-    """
+    """Add values first to last; tuples entry by entry, None stays None."""
     if values[0] is None:
         return None
     if isinstance(values[0], tuple):

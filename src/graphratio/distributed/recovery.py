@@ -24,22 +24,11 @@ Result = TypeVar("Result")
 class Fleet:
     """An engine that rebuilds lost partitions.
 
-    Parameters
-    ----------
-    engine : Engine
-        With no partition made yet.
-    retries : int
-        Recoveries in a row without progress that are attempted. Progress is a copy of the
-        coefficients after further iterations, or a whole piece of work done.
-    checkpoint : Path, optional
-        File to keep copies of the coefficients in.
-
-    Attributes
-    ----------
-    n_recoveries : int
-        How often partitions were rebuilt.
-    saved : list of ndarray, or None
-        Last copy of the coefficients of the solve under way, by partition.
+    - `engine`: with no partition made yet.
+    - `retries`: recoveries in a row without progress that are attempted. Progress is a copy of the
+      coefficients after further iterations, or a whole piece of work done.
+    - `checkpoint`: file to keep copies of the coefficients in.
+    - `saved`: last copy of the coefficients of the solve under way, by partition.
     """
 
     def __init__(self, engine: Engine, retries: int, checkpoint: Path | None = None) -> None:

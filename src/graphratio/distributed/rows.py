@@ -104,16 +104,10 @@ class ConjugateRows:
     ) -> Reply:
         """Next direction, here and at the neighbours; returns P'Q.
 
-        Parameters
-        ----------
-        inbox : dict of int to ndarray
-            The neighbours' rows of Z.
-        coarse : ndarray of shape (k, n_candidates, m)
-            Contribution of the coarse space to Z, in low modes.
-        ratio : ndarray of shape (n_candidates,)
-            Share of the previous direction that is kept.
-        keep : ndarray of bool, optional
-            Candidates that continue; `coarse` and `ratio` belong to them.
+        - `inbox`: the neighbours' rows of Z.
+        - `coarse`, shape (k, n_candidates, m): share of the coarse space in Z, in low modes.
+        - `ratio`, shape (n_candidates,): share of the previous direction that is kept.
+        - `keep`: candidates that continue; `coarse` and `ratio` belong to them.
         """
         dtype = self.r.dtype
         halo_z = np.empty_like(self.halo_p)

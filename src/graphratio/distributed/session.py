@@ -27,17 +27,7 @@ from graphratio.distributed.worker import Source
 class Session:
     """Partitions with their data, and their description at the driver.
 
-    Attributes
-    ----------
-    fleet : Fleet
-    graph : Graph
-    partitioning : Partitioning
-    modes : ndarray of shape (k,)
-        Lowest eigenvalues of the Laplacian.
-    sizes : ndarray of shape (n_nodes, 2)
-    feature_names : tuple of str
-    scaling : Scaling or None
-    backend : {"pandas", "polars"}
+    `modes` are the lowest eigenvalues of the Laplacian, and `sizes` has shape (n_nodes, 2).
     """
 
     fleet: Fleet

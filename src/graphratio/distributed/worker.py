@@ -35,10 +35,7 @@ Source = NodeSamples | Callable[[list[Label]], Any]
 class Partition:
     """One partition of a fit.
 
-    Parameters
-    ----------
-    plan : PartitionPlan
-    source : NodeSamples, or a function of the labels of the nodes that returns them
+    `source` is NodeSamples, or a function of the labels of the nodes that returns them.
     """
 
     def __init__(self, plan: PartitionPlan, source: Source) -> None:
@@ -93,20 +90,9 @@ class Partition:
     ) -> Reply:
         """Drop candidates that are done or that new atoms cover; return the first of the rest.
 
-        Parameters
-        ----------
-        inbox : dict
-        kernel : Kernel
-        bandwidth, coherence : float
-        atoms : ndarray of shape (n_new_atoms, n_features)
-        after : int
-            Candidates of nodes up to this position are done.
-        limit : int
-            Send this many, and the rest of the last node.
-
-        Returns
-        -------
-        value : tuple of candidates, positions of their nodes, whether there are more
+        Candidates of nodes up to the position `after` are done. The reply has `limit` candidates
+        and the rest of the last node, the positions of their nodes, and whether there are more.
+        `atoms` has shape (n_new_atoms, n_features).
         """
         left = self.order > after
         if len(atoms) and left.any():
@@ -130,17 +116,8 @@ class Partition:
     ) -> Reply:
         """Fold of every own observation, the same as in a single process.
 
-        Parameters
-        ----------
-        inbox : dict
-        generator : numpy Generator
-            The stream of keys of all observations in the order of the graph.
-        starts : ndarray of shape (n_own,)
-            Where the observations of each own node begin in that stream.
-        total : int
-            Observations of all nodes.
-        offset : ndarray of shape (n_own,)
-        n_folds : int
+        The generator is the stream of keys of all `total` observations in the order of the graph;
+        those of each own node begin at `starts`. `starts` and `offset` have shape (n_own,).
         """
         per_node = self.sizes.sum(axis=1)
         first = np.cumsum(per_node) - per_node

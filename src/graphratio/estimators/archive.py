@@ -47,18 +47,9 @@ _ALLOWED_DTYPES = "fiubU"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file.
+    """A kind of file: its name and the only version that can be read.
 
-    Attributes
-    ----------
-    name : str
-        Written into the file.
-    version : int
-        The only version that can be read.
-    what : str
-        Name of the content, for messages.
-    remedy : str
-        Advice for a damaged file.
+    Messages use `what`, the name of the content, and `remedy`, advice for a damaged file.
     """
 
     name: str

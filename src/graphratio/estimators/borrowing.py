@@ -46,16 +46,9 @@ CG_ITERATIONS = 2000
 
 
 class Borrowing:
-    """The reach of data over the graph of a fitted model.
+    """The reach of data over the graph that couples the nodes of a fitted model.
 
-    Parameters
-    ----------
-    directions : Directions
-    graph : Graph
-        Couples the nodes.
-    graph_penalty, node_penalty : float
-    sizes : ndarray of shape (n_nodes, 2)
-        Nodes that lack one of the samples count as empty.
+    `sizes` has shape (n_nodes, 2); nodes that lack one of the samples count as empty.
     """
 
     def __init__(

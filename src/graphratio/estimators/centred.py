@@ -71,22 +71,13 @@ class CentredEstimator(NodeRatioEstimator):
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Score of every candidate (higher is better), and the chosen one.
+        """Score every candidate (higher is better); choose one for each of the k nodes of a block.
 
-        Parameters
-        ----------
-        block : NodeBlock
-            k nodes.
-        widths : ndarray of shape (k, n_widths)
-        penalties : ndarray of shape (n_penalties,)
-        folds : ndarray of shape (n_observations,), or None
+        `widths` has shape (k, n_widths); `folds` has shape (n_observations,) or is None. Returns
 
-        Returns
-        -------
-        scores : ndarray of shape (k, n_widths, n_penalties, n_folds)
-            NaN where undefined; one fold for a leave-one-out score.
-        width, penalty : ndarray of shape (k,)
-            Positions of the chosen candidate.
+        - scores, shape (k, n_widths, n_penalties, n_folds): NaN where undefined; one fold for a
+          leave-one-out score,
+        - positions of the chosen width and penalty, shape (k,) each.
         """
 
     @abstractmethod

@@ -59,21 +59,8 @@ def draw_centres(
 def best_per_node(mean: FloatArray) -> tuple[IntArray, IntArray]:
     """Best candidate of every node; ties go to the strongest penalty, then the widest kernel.
 
-    Nodes without a score get the strongest penalty and the middle bandwidth.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (k, n_widths, n_penalties)
-
-    Returns
-    -------
-    width, penalty : ndarray of shape (k,)
-        Positions.
-
-    Examples
-    --------
-    >>> best_per_node(np.array([[[0.0, 1.0], [1.0, 0.5]], [[np.nan, np.nan], [np.nan, np.nan]]]))
-    (array([0, 1]), array([1, 1]))
+    `mean` has shape (k, n_widths, n_penalties). Returns positions of width and penalty, shape (k,)
+    each. Nodes without a score get the strongest penalty and the middle bandwidth.
     """
     _, n_widths, n_penalties = mean.shape
     # Penalty first, so that later positions are more regularised.
@@ -96,23 +83,8 @@ def choose_cautiously(losses: FloatArray, sizes: IntArray) -> tuple[IntArray, In
     The chosen kernel is the widest that is at most two standard errors of the paired differences
     worse than the best at this penalty.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (k, n_widths, n_penalties, n_pairs)
-        Zero after the last pair of a node; NaN at nodes without any.
-    sizes : ndarray of shape (k, 2)
-
-    Returns
-    -------
-    width, penalty : ndarray of shape (k,)
-        Positions; nodes without a score as in `best_per_node`.
-
-    Examples
-    --------
-    >>> luck = np.array([0.2, -0.1, 0.4, -0.5, 0.1, -0.1])
-    >>> losses = np.array([luck, 0.01 - luck, 0.01 + 0 * luck, 3.0 + luck])
-    >>> choose_cautiously(losses.reshape(1, 1, 4, 6), np.array([[6, 6]]))  # the last is worse
-    (array([0]), array([1]))
+    `losses` has shape (k, n_widths, n_penalties, n_pairs): zero after the last pair of a node, NaN
+    at nodes without any. `sizes` has shape (k, 2). Returns positions as `best_per_node` does.
     """
     k, n_widths, n_penalties, n_pairs = losses.shape
     each = np.arange(k)

@@ -58,15 +58,7 @@ class GridEdge(NamedTuple):
 
 
 def grid_edges(results: dict[str, FloatArray] | None) -> list[GridEdge]:
-    """Hyperparameters whose choice, of rank 1, is the smallest or largest candidate.
-
-    Examples
-    --------
-    >>> one, two = np.array([1.0, 1.0]), np.array([0.1, 1.0])
-    >>> results = {"bandwidth": one, "graph_penalty": one, "node_penalty": two}
-    >>> [(edge.name, edge.side) for edge in grid_edges(results | {"rank": np.array([2, 1])})]
-    [('node_penalty', 'upper')]
-    """
+    """Hyperparameters whose choice, of rank 1, is the smallest or largest candidate."""
     if results is None:
         return []
     found = []

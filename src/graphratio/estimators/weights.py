@@ -201,23 +201,10 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 def weights_from_ratios(
     ratios: FloatArray, samples: NodeSamples, alpha: float, relative: bool
 ) -> ImportanceWeights:
-    """Weights with mean one at every node from unclipped ratios.
+    """Weights with mean one at every node from unclipped relative ratios r of the own node.
 
-    Parameters
-    ----------
-    ratios : ndarray of shape (n_observations,)
-        Estimated relative ratio r of the own node at every observation.
-    samples : NodeSamples
-    alpha : float
-    relative : bool
-        False for the plain ratio (1 - alpha) r / (1 - alpha r), clipped to the size of the
-        sample: the mean weight is one, so none can be larger.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays({"a": [0.0, 1.0]}, {"a": [2.0]})
-    >>> weights_from_ratios(np.array([1.0, 3.0, 2.0]), samples, 0.1, True)["a"]
-    array([0.5, 1.5])
+    With `relative=False` they are those of the plain ratio (1 - alpha) r / (1 - alpha r), clipped
+    to the size of the sample: the mean weight is one, so none can be larger.
     """
     sizes = samples.n_reference
     raw = ratios[~samples.is_target]

@@ -77,11 +77,6 @@ def axis_of(
     """Horizontal positions of a curve along a column, and the value of the column at each.
 
     Every level has two positions, its ends, so that the curve is flat over it.
-
-    Examples
-    --------
-    >>> axis_of(np.array([0.0, 1.0]), ("a", "b"), 9, False)
-    (array([-0.5,  0.5,  0.5,  1.5]), array([0., 0., 1., 1.]))
     """
     if not levels:
         grid = evenly(values, count, logarithmic)
@@ -100,16 +95,7 @@ def points_along(
 
 
 def in_columns(samples: NodeSamples) -> NodeSamples:
-    """Return the samples with every category as one column that holds the number of the level.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"v": [0, 0], "t": ["b", "a"], "sky": ["rain", "clear"]})
-    >>> samples = NodeSamples.from_frame(table, "v", "t", "b", "a", categorical="sky")
-    >>> in_columns(samples).values.ravel()
-    array([1., 0.])
-    """
+    """Return the samples with every category as one column that holds the number of the level."""
     encoding = samples.encoding
     if encoding is None:
         return samples
@@ -122,13 +108,7 @@ def in_columns(samples: NodeSamples) -> NodeSamples:
 
 
 def typical_values(values: FloatArray, levels: Sequence[tuple[str, ...]]) -> FloatArray:
-    """Median of every number and most frequent level of every category, shape (n_columns,).
-
-    Examples
-    --------
-    >>> typical_values(np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 2.0]]), [(), ("a", "b", "c")])
-    array([2., 2.])
-    """
+    """Median of every number and most frequent level of every category, shape (n_columns,)."""
     middle = np.median(values, axis=0)
     for j, names in enumerate(levels):
         if names:

@@ -22,18 +22,11 @@ N_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions of the nodes.
+    """Positions of the nodes; `caption` says where they come from.
 
-    Attributes
-    ----------
-    x, y : ndarray of shape (n_nodes,)
-    kind : {"globe", "plane", "drawing"}
-    aspect : float
-        Length of one unit of y on the screen in units of x.
-    edges : ndarray of shape (n_drawn, 2)
-        Pairs of node positions that a line joins.
-    caption : str
-        Says where the positions come from.
+    - `kind`: "globe", "plane" or "drawing".
+    - `aspect`: length of one unit of y on the screen in units of x.
+    - `edges`, shape (n_drawn, 2): pairs of node positions that a line joins.
     """
 
     x: FloatArray
@@ -50,16 +43,7 @@ class Layout:
 
 
 def node_layout(graph: Graph) -> Layout:
-    """Place the nodes of a graph.
-
-    Examples
-    --------
-    >>> from graphratio.data.graph import Graph
-    >>> cities = {"Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4)}
-    >>> layout = node_layout(Graph.from_coordinates(cities, k=1, metric="haversine"))
-    >>> layout.kind, layout.x
-    ('globe', array([-9.1, -3.7,  2.4]))
-    """
+    """Place the nodes of a graph."""
     upper = sparse.triu(graph.adjacency, k=1).tocoo()
     edges = np.column_stack([upper.row, upper.col])
     if graph.coordinates is None:
@@ -90,13 +74,7 @@ def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
 
 
 def _unrolled(longitude: FloatArray) -> FloatArray:
-    """Cut the globe in the widest gap between nodes.
-
-    Examples
-    --------
-    >>> _unrolled(np.array([175.0, -175.0]))
-    array([175., 185.])
-    """
+    """Cut the globe in the widest gap between nodes."""
     ordered = np.sort(longitude)
     gaps = np.diff(ordered)
     seam = ordered[0] + 360 - ordered[-1]
@@ -125,13 +103,6 @@ def draw(graph: Graph) -> FloatArray:
 
     Every component is placed by its shortest paths and then relaxed by forces. The components
     are set side by side, the largest first. Isolated nodes come last, in one block.
-
-    Examples
-    --------
-    >>> from graphratio.data.graph import Graph
-    >>> xy = draw(Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
-    >>> bool(np.linalg.norm(xy[0] - xy[3]) > np.linalg.norm(xy[0] - xy[1]))
-    True
     """
     xy = np.zeros((graph.n_nodes, 2))
     sizes = np.bincount(graph.components)

@@ -23,19 +23,11 @@ _SHIFTS = np.concatenate([np.linspace(0, 4, 81), np.linspace(4.25, 8, 16)])
 class DivergenceScale:
     """How to read the divergences of a model.
 
-    Attributes
-    ----------
-    clear : float
-        Nodes with at least this divergence changed clearly.
-    top : float
-        The divergence with the last colour.
-    capped : int
-        Number of nodes above `top`.
-    shift : ndarray of shape (n_nodes,)
-        The shift of a normal distribution, in standard deviations, that has this divergence;
-        0 for negative divergences, NaN for missing ones.
-    shrunk : bool
-        Most estimates are far below 0, although a true divergence is never negative.
+    - `clear`: nodes with at least this divergence changed clearly.
+    - `top`: the divergence with the last colour; `capped` nodes are above it.
+    - `shift`, shape (n_nodes,): the shift of a normal distribution, in standard deviations, that
+      has this divergence; 0 for negative divergences, NaN for missing ones.
+    - `shrunk`: most estimates are far below 0, although a true divergence is never negative.
     """
 
     clear: float
@@ -49,12 +41,6 @@ class DivergenceScale:
         """Build the scale of divergences of a kind, "Pearson" or "Kullback-Leibler".
 
         `alpha` is that of the relative ratio, 0 for the plain ratio.
-
-        Examples
-        --------
-        >>> scale = DivergenceScale.of(np.array([-0.01, 0.02, 0.4]), 0.1, "Pearson")
-        >>> round(scale.clear, 3), scale.top, scale.shift.round(1)
-        (0.107, 0.4, array([0. , 0.2, 0.9]))
         """
         curve = _of_shifts(alpha, name)
         clear = float(np.interp(CLEAR_SHIFT, _SHIFTS, curve))

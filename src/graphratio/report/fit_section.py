@@ -18,17 +18,9 @@ FEW_OBSERVATIONS = 20
 
 @dataclass(frozen=True)
 class Fitting:
-    """Content of the section.
+    """Content of the section: settings as name, value and meaning, and how the data were prepared.
 
-    Attributes
-    ----------
-    settings : list of (str, str, str)
-        Name, value, and what it means.
-    selection : list of dict
-        Charts of the cross-validation, empty if nothing was selected.
-    warnings : list of str
-    data_notes : list of str
-        How the data were prepared.
+    `selection` has the charts of the cross-validation, none if nothing was selected.
     """
 
     settings: list[tuple[str, str, str]]

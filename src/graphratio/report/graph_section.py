@@ -34,15 +34,9 @@ MOST_CONTRIBUTORS = 4
 class GraphHelp:
     """Content of the section.
 
-    Attributes
-    ----------
-    heading, verdict : str
-    rows : list of (str, str, str)
-        Name of every fit, its held-out loss, and the difference to each node alone.
-    helped, hurt : str
-        Nodes where neighbours helped or hurt, in words; empty for none.
-    nodes : dict
-        For the panels: name, losses and half widths of every fit, and the effect of neighbours.
+    - `rows`: name of every fit, its held-out loss, and the difference to each node alone.
+    - `helped`, `hurt`: nodes where neighbours helped or hurt, in words; empty for none.
+    - `nodes`: for the panels, losses and half widths of every fit, and the effect of neighbours.
     """
 
     heading: str

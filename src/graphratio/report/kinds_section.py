@@ -57,23 +57,13 @@ class LinkLine:
 
 @dataclass(frozen=True)
 class Kinds:
-    """What the page says about kinds of change.
+    """What the page says about kinds of change and cut links.
 
-    Attributes
-    ----------
-    found : str
-        The headline; empty if the model has no kinds.
-    kinds : list of KindLine
-    unchanged : str
-        How many nodes did not change.
-    cut : str
-        How many links were cut; empty if the model did not learn any weights.
-    links : list of LinkLine
-        The weakest of them.
-    more_links : int
-        How many others there are.
-    data : dict
-        For the scripts: kind of every node, curves, ends of the cut links.
+    - `found`: the headline; empty if the model has no kinds.
+    - `unchanged`: how many nodes did not change.
+    - `cut`: how many links were cut; empty if the model did not learn any weights.
+    - `links`: the weakest of them; `more_links` counts the others.
+    - `data`: for the scripts, kind of every node, curves, ends of the cut links.
     """
 
     found: str

@@ -33,14 +33,9 @@ REACH = 4.0
 class Detail:
     """How much of every node to keep, so that the file stays small.
 
-    Attributes
-    ----------
-    grid, bins : int
-        Points of a ratio curve, and the largest number of bins of a histogram.
-    neighbours : int
-        Most curves of neighbours.
-    points : int
-        Observations per sample in the scatter plot; 0 for no scatter plot.
+    - `grid`, `bins`: points of a ratio curve, and the largest number of bins of a histogram.
+    - `neighbours`: most curves of neighbours.
+    - `points`: observations per sample in the scatter plot; 0 for no scatter plot.
     """
 
     grid: int
@@ -50,15 +45,7 @@ class Detail:
 
     @classmethod
     def for_size(cls, n_nodes: int, n_features: int) -> Detail:
-        """Divide the budgets.
-
-        Examples
-        --------
-        >>> Detail.for_size(60, 2)
-        Detail(grid=48, bins=24, neighbours=12, points=200)
-        >>> Detail.for_size(5000, 3)
-        Detail(grid=24, bins=12, neighbours=0, points=0)
-        """
+        """Divide the budgets."""
         large = n_nodes > LARGE_GRAPH
         grid = 24 if large else 48
         curves = CURVE_BUDGET // (n_nodes * n_features * grid)
@@ -235,13 +222,7 @@ def _range(values: FloatArray) -> FloatArray:
 
 
 def pack(shares: FloatArray) -> str:
-    """Numbers between 0 and 1 as 16-bit integers in base64: small, and precise enough to draw.
-
-    Examples
-    --------
-    >>> pack(np.array([0.0, 1.0]))
-    'AAD//w=='
-    """
+    """Numbers between 0 and 1 as 16-bit integers in base64: small, and precise enough to draw."""
     codes = np.round(np.clip(shares, 0, 1) * 65535).astype("<u2")
     return base64.b64encode(codes.tobytes()).decode("ascii")
 

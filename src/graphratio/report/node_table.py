@@ -17,13 +17,10 @@ from graphratio.estimators.base import NodeRatioEstimator
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Mean and spread of every feature in both samples of every node.
+    """Mean and spread of every feature in both samples, shape (n_nodes, 2, n_features).
 
-    Attributes
-    ----------
-    mean, spread : ndarray of shape (n_nodes, 2, n_features)
-        Reference first; NaN where a sample is missing. The spread is the standard deviation
-        of the observations, dividing by their number.
+    Reference first; NaN where a sample is missing. The spread is the standard deviation, dividing
+    by the number of observations.
     """
 
     mean: FloatArray

@@ -56,13 +56,7 @@ def _asset(name: str) -> str:
 
 
 def script_json(data: Any) -> str:
-    r"""JSON that is safe inside a script element, whatever the strings contain.
-
-    Examples
-    --------
-    >>> script_json({"label": "</script>"})
-    '{"label":"\\u003c/script\\u003e"}'
-    """
+    """JSON that is safe inside a script element, whatever the strings contain."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028"}
     for character, escape in {**escapes, "\u2029": "\\u2029"}.items():
@@ -76,11 +70,6 @@ def compiled_once(library: str) -> str:
     They parse a bare function twice: quickly at first, and again when it is called. This takes a
     sixth of the time to load several megabytes. A library wrapped in another way is returned
     unchanged.
-
-    Examples
-    --------
-    >>> compiled_once("(function(root, factory) {} (this, () => { return 1; }));")
-    '(function(root, factory) {} (this, (() => { return 1; })));'
     """
     begin, end = "this, () => {", "}));"
     start, text = library.find(begin, 0, 1000), library.rstrip()

@@ -23,12 +23,9 @@ _PENALISED = ("bandwidth", "graph_penalty", "node_penalty")
 def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
     """Describe the charts of the selection; empty if nothing was selected.
 
-    Returns
-    -------
-    charts : list of dict
-        Each with the keys kind ("surface" or "line"), caption, x and selected_x, and for a
-        surface y, z and selected_y, for a line y, the mean scores; x and y of surfaces are
-        names of candidates, in increasing order.
+    Each has the keys kind ("surface" or "line"), caption, x, y and selected_x, and a surface also
+    z and selected_y. The y of a line are mean scores; other x and y are names of candidates, in
+    increasing order.
     """
     results: dict[str, Any] | None = getattr(model, "cv_results_", None)
     if results is None:

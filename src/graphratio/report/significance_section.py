@@ -29,18 +29,9 @@ class RegionLine:
 
 @dataclass(frozen=True)
 class Significance:
-    """What the page says about the test.
+    """What the page says about the test: the headline `found`, and its guarantee, `meaning`.
 
-    Attributes
-    ----------
-    found : str
-        The headline.
-    meaning : str
-        The guarantee behind the headline.
-    regions : list of RegionLine
-    assumptions, notes : list of str
-    nodes : dict
-        For the scripts: adjusted p-values and whether they are at most the level.
+    `nodes` is for the scripts: adjusted p-values and whether they are at most the level.
     """
 
     found: str

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with few digits and no exponent where that is readable.
-
-    Examples
-    --------
-    >>> number(0.01234), number(412.3), number(1234567.0), number(1.2e-7)
-    ('0.0123', '412', '1,234,567', '1.2e-07')
-    """
+    """A number with few digits and no exponent where that is readable."""
     if value == 0:
         return "0"
     if abs(value) >= 10**digits and abs(value) < 1e9:
@@ -21,24 +15,12 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def count(n: int, word: str) -> str:
-    """So many of something.
-
-    Examples
-    --------
-    >>> count(1, "node"), count(1200, "node")
-    ('1 node', '1,200 nodes')
-    """
+    """So many of something."""
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def enumeration(names: Sequence[str], limit: int = 8) -> str:
-    """Names in a sentence; the rest is counted.
-
-    Examples
-    --------
-    >>> enumeration(["a"]), enumeration(["a", "b", "c"]), enumeration(list("abcde"), limit=2)
-    ('a', 'a, b and c', 'a, b and 3 more')
-    """
+    """Names in a sentence; the rest is counted."""
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
     if len(names) > 1:
@@ -47,13 +29,7 @@ def enumeration(names: Sequence[str], limit: int = 8) -> str:
 
 
 def sentence(text: str) -> str:
-    """Capital first, full stop last.
-
-    Examples
-    --------
-    >>> sentence("the graph has 2 parts")
-    'The graph has 2 parts.'
-    """
+    """Capital first, full stop last."""
     text = " ".join(text.split())
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
