@@ -12,7 +12,7 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
 from graphratio.plotting import style
-from graphratio.plotting.graph_map import draw_edges, finish_map, node_size
+from graphratio.plotting.graph_map import draw_edges, draw_points, finish_map, node_size
 from graphratio.plotting.layout import node_layout
 
 # Standard deviations at which the colours of the panel end.
@@ -160,19 +160,11 @@ def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
     changed = ~np.isnan(first)
     size = node_size(len(positions))
     draw_edges(ax, positions[layout.edges])
-    ax.scatter(
-        *positions[~changed].T, s=size, facecolors="white", edgecolors=style.FAINT, linewidths=1.0
-    )
+    hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.0, "zorder": 2}
+    draw_points(ax, positions[~changed], s=size, **hollow)
     if changed.any():
-        points = ax.scatter(
-            *positions[changed].T,
-            c=first[changed],
-            cmap=style.SEQUENTIAL,
-            s=size,
-            edgecolors=style.INK,
-            linewidths=0.6,
-            zorder=3,
-        )
+        how = {"c": first[changed], "cmap": style.SEQUENTIAL, "linewidths": 0.6}
+        points = draw_points(ax, positions[changed], s=size, **how)
         style.colour_bar(points, ax, "step", orientation="horizontal", shrink=0.7, pad=0.03)
     finish_map(ax, detector.graph_, positions)
     style.set_heading(ax, "First onset" if changed.any() else "No change")

@@ -115,25 +115,12 @@ def plot_significance(
     top = max(float(strength.max()), -np.log10(_SMALLEST_DRAWN))
     colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
     kept = tested & ~rejected
-    points = ax.scatter(
-        *positions[kept].T,
-        c=strength[kept],
-        s=size,
-        edgecolors=style.FAINT,
-        linewidths=0.5,
-        zorder=3,
-        **colours,
+    points = draw_points(
+        ax, positions[kept], c=strength[kept], s=size, edgecolors=style.FAINT, **colours
     )
-    ax.scatter(
-        *positions[rejected].T,
-        c=strength[rejected],
-        s=1.6 * size,
-        edgecolors=style.INK,
-        linewidths=1.6,
-        zorder=4,
-        label=f"changed, at level {result.level:g}",
-        **colours,
-    )
+    found = f"changed, at level {result.level:g}"
+    bold = {"s": 1.6 * size, "linewidths": 1.6, "zorder": 4, **colours}
+    draw_points(ax, positions[rejected], c=strength[rejected], label=found, **bold)
     if not tested.all():
         _draw_missing(ax, positions[~tested], size)
     if rejected.any() or not tested.all():
@@ -181,6 +168,13 @@ def node_size(n_nodes: int) -> float:
     return float(np.clip(6000 / n_nodes, 10, 80))
 
 
+def draw_points(ax: Any, positions: FloatArray, **how: Any) -> Any:
+    """Draw nodes as points, unless told otherwise with a thin dark outline."""
+    return ax.scatter(
+        *positions.T, **({"edgecolors": style.INK, "linewidths": 0.5, "zorder": 3} | how)
+    )
+
+
 def draw_edges(ax: Any, segments: FloatArray) -> None:
     """Draw edges as faint lines, from an array of shape (n_edges, 2, 2)."""
     collections = import_optional("matplotlib.collections", "plot", "plotting")
@@ -197,17 +191,8 @@ def _draw_nodes(ax: Any, positions: FloatArray, model: style.FittedModel) -> Non
     # The most changed last, so that they are never covered.
     order = np.argsort(values, kind="stable")
     top = max(_SMALLEST_TOP, float(values.max())) if values.size else _SMALLEST_TOP
-    points = ax.scatter(
-        *positions[known][order].T,
-        c=values[order],
-        cmap=style.SEQUENTIAL,
-        vmin=0.0,
-        vmax=top,
-        s=size,
-        edgecolors=style.INK,
-        linewidths=0.5,
-        zorder=3,
-    )
+    colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
+    points = draw_points(ax, positions[known][order], c=values[order], s=size, **colours)
     if not known.all():
         _draw_missing(ax, positions[~known], size)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
@@ -215,15 +200,8 @@ def _draw_nodes(ax: Any, positions: FloatArray, model: style.FittedModel) -> Non
 
 
 def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
-    ax.scatter(
-        *positions.T,
-        s=size,
-        facecolors="white",
-        edgecolors=style.FAINT,
-        linewidths=1.2,
-        zorder=2,
-        label="a sample is missing",
-    )
+    hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.2, "zorder": 2}
+    draw_points(ax, positions, s=size, label="a sample is missing", **hollow)
 
 
 def _as_map(ax: Any, positions: FloatArray) -> None:

@@ -50,8 +50,7 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
                 color=colour,
                 label=f"{label} ({int(chosen.sum())})",
             )
-    _finish_ranked(ax, gain - half_width, gain + half_width)
-    ax.set_xlabel("nodes, from smallest to largest gain")
+    _finish_ranked(ax, "gain", gain - half_width, gain + half_width)
     ax.set_ylabel("lower held-out loss than alone")
     ax.legend(frameon=False, loc="upper left")
     return ax
@@ -94,8 +93,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     ]:
         label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
         ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
-    _finish_ranked(ax, *interval[order].T)
-    ax.set_xlabel("nodes, from smallest to largest bound")
+    _finish_ranked(ax, "bound", *interval[order].T)
     ax.set_ylabel("divergence")
     ax.legend(edgecolor="none", framealpha=0.8, loc="upper left", fontsize="small")
     return ax
@@ -107,7 +105,8 @@ def _ranked(values: FloatArray) -> IntArray:
     return np.asarray(known[np.argsort(values[known], kind="stable")])
 
 
-def _finish_ranked(ax: Any, low: FloatArray, high: FloatArray) -> None:
+def _finish_ranked(ax: Any, what: str, low: FloatArray, high: FloatArray) -> None:
+    ax.set_xlabel(f"nodes, from smallest to largest {what}")
     ax.axhline(0, color=style.INK, linewidth=0.8)
     if len(low):
         style.most_of(ax, low, high)

@@ -12,7 +12,7 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.links import Links
 from graphratio.plotting import style
-from graphratio.plotting.graph_map import begin_map, finish_map, node_size
+from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
 from graphratio.plotting.labels import label_nodes
 
 # Width of a link that kept its weight; a strengthened one is up to three times as wide.
@@ -93,15 +93,9 @@ def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
     for number, kind in enumerate(found):
         plain = kind in ("unchanged", "")
         members = kinds == kind
-        ax.scatter(
-            *positions[members].T,
-            s=size,
-            color="white" if plain else style.KIND_COLOURS[number % len(style.KIND_COLOURS)],
-            edgecolors=style.INK,
-            linewidths=0.5,
-            zorder=3,
-            label=f"{kind} ({members.sum()})" if kind else None,
-        )
+        colour = "white" if plain else style.KIND_COLOURS[number % len(style.KIND_COLOURS)]
+        label = f"{kind} ({members.sum()})" if kind else None
+        draw_points(ax, positions[members], s=size, color=colour, label=label)
     handles, labels = ax.get_legend_handles_labels()
     if labels:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}

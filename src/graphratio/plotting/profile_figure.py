@@ -13,7 +13,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting import columns, style
-from graphratio.plotting.graph_map import begin_map, finish_map, node_size
+from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
 
 _POINTS = 200
 _POINTS_IN_PLANE = 60
@@ -135,17 +135,9 @@ def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
     values = model.coordinates_[:, k]
     top = float(np.abs(values).max()) or 1.0
     order = np.argsort(np.abs(values), kind="stable")
-    points = ax.scatter(
-        *positions[order].T,
-        c=values[order],
-        cmap=style.DIVERGING,
-        vmin=-top,
-        vmax=top,
-        s=node_size(len(positions)),
-        edgecolors=style.INK,
-        linewidths=0.5,
-        zorder=3,
-    )
+    colours = {"cmap": style.DIVERGING, "vmin": -top, "vmax": top}
+    size = node_size(len(positions))
+    points = draw_points(ax, positions[order], c=values[order], s=size, **colours)
     finish_map(ax, model.graph_, positions)
     style.set_heading(ax, "where it occurs")
     style.colour_bar(points, ax, "coordinate (0 = no change)")
