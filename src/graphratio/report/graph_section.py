@@ -16,6 +16,7 @@ from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
+from graphratio.report.page_file import short
 from graphratio.report.words import enumeration
 
 # Beyond this many nodes the comparison takes longer than a report should.
@@ -145,7 +146,7 @@ def contributions(model: NodeRatioEstimator) -> dict[str, Any] | None:
             [[int(u), round(float(s), 3)] for u, s in zip(others, share[order], strict=True)]
         )
     return {
-        "total": [float(f"{value:.3g}") for value in total],
+        "total": short(total, 3),
         "own": [round(float(value), 3) for value in own / total],
         "largest": largest,
     }

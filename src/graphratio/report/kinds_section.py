@@ -20,6 +20,7 @@ from graphratio.plotting.columns import (
 )
 from graphratio.report.node_panels import shown_features
 from graphratio.report.node_table import FeatureMoments
+from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number
 from graphratio.selection.kinds import OTHER, UNCHANGED
@@ -195,8 +196,8 @@ def _curves(
             {
                 "feature": names[j],
                 "levels": list(levels[j]),
-                "x": [float(f"{value:.5g}") for value in grid],
-                "y": [[float(f"{value:.4g}") for value in ratio] for ratio in ratios],
+                "x": short(grid, 5),
+                "y": short(np.array(ratios)),
             }
         )
     return curves

@@ -14,6 +14,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns, typical_values
 from graphratio.report.node_table import FeatureMoments
+from graphratio.report.page_file import short
 
 # Most numbers of each kind in a file, at about 2.7 bytes each.
 CURVE_BUDGET = 500_000
@@ -120,9 +121,9 @@ class NodePanels:
             ],
             "grid": self.detail.grid,
             "max_neighbours": self.detail.neighbours,
-            "low": _rounded(self.ranges[:, 0][:, self.features]),
-            "high": _rounded(self.ranges[:, 1][:, self.features]),
-            "median": _rounded(self.medians[:, self.features]),
+            "low": short(self.ranges[:, 0][:, self.features], 8),
+            "high": short(self.ranges[:, 1][:, self.features], 8),
+            "median": short(self.medians[:, self.features], 8),
             "histograms": [self._histograms(i) for i in range(self.samples.n_nodes)],
             **self._curves(),
             "points": self._points() if self.detail.points else None,
@@ -180,7 +181,7 @@ class NodePanels:
                 curves[owner][place] = part
         tops = [max(float(part.max()) for part in node) or 1.0 for node in curves]
         packed = [pack(np.concatenate(node) / top) for node, top in zip(curves, tops, strict=True)]
-        return {"curves": packed, "top": _rounded(np.array(tops)), "drawn": neighbours}
+        return {"curves": packed, "top": short(np.array(tops), 8), "drawn": neighbours}
 
     def _strongest(self, node: int) -> list[int]:
         """Neighbours whose curves are drawn, those with the largest weights first."""
@@ -225,10 +226,3 @@ def pack(shares: FloatArray) -> str:
     """Numbers between 0 and 1 as 16-bit integers in base64: small, and precise enough to draw."""
     codes = np.round(np.clip(shares, 0, 1) * 65535).astype("<u2")
     return base64.b64encode(codes.tobytes()).decode("ascii")
-
-
-def _rounded(values: FloatArray) -> Any:
-    """Eight significant digits, as nested lists."""
-    if values.ndim:
-        return [_rounded(part) for part in values]
-    return float(f"{values:.8g}")

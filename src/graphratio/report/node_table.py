@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,7 @@ class FeatureMoments:
         """Compute them from the samples."""
         mean = np.full((2 * samples.n_nodes, samples.n_features), np.nan)
         spread = mean.copy()
-        for segment, (begin, end) in enumerate(
-            zip(samples.offsets[:-1], samples.offsets[1:], strict=True)
-        ):
+        for segment, (begin, end) in enumerate(pairwise(samples.offsets)):
             if end > begin:
                 part = samples.values[begin:end]
                 mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)

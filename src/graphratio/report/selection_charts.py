@@ -8,6 +8,7 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.report.page_file import short
 from graphratio.report.words import number
 
 _WORDS = {
@@ -118,7 +119,7 @@ def _surface(
         "y_name": y[0],
         "y": [number(value) for value in y[1]],
         "selected_y": y[2],
-        "z": [[float(f"{value:.4g}") for value in row] for row in z],
+        "z": short(z),
         "low": low,
         "high": best,
     }
@@ -133,5 +134,5 @@ def _line(
         "x_name": name,
         "x": [number(value) for value in values],
         "selected_x": selected,
-        "y": [float(f"{value:.4g}") for value in scores],
+        "y": short(scores),
     }

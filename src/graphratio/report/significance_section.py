@@ -110,13 +110,12 @@ def _meaning(test: TwoSampleResult) -> str:
             f"{how} {overall} Single nodes are marked for exploration only: unchanged "
             "nodes beside changed ones stand out as well."
         )
+    share = f"Among the significant nodes at most {test.level:.0%} are expected to be false alarms."
     promise = {
         "fwer": f"The chance that even one of the significant nodes is a false alarm is at most "
         f"{test.level:.0%}.",
-        "fdr": f"Among the significant nodes at most {test.level:.0%} are expected to be false "
-        "alarms.",
-        "fdr-by": f"Among the significant nodes at most {test.level:.0%} are expected to be false "
-        "alarms.",
+        "fdr": share,
+        "fdr-by": share,
         None: f"Every unchanged node has a chance of {test.level:.0%} to be called significant: "
         "nothing was corrected for the number of nodes.",
     }[test.correction]
