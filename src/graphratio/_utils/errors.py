@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,10 @@ def _short(text: str, limit: int = 80) -> str:
 
 def listing(items: Iterable[object], limit: int = 5) -> str:
     """Write out the first few items and count the rest; a very long item loses its middle."""
-    shown = [_short(repr(item)) for item in items]
-    if len(shown) > limit:
-        return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
-    return ", ".join(shown)
+    return first_few([_short(repr(item)) for item in items], limit)
+
+
+def first_few(texts: Sequence[str], limit: int = 5) -> str:
+    """Join the first few texts and count the rest."""
+    more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
+    return f"{', '.join(texts[:limit])}{more}"

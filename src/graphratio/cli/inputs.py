@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import GraphRatioWarning, InputError, listing
+from graphratio._utils.errors import GraphRatioWarning, InputError, first_few, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
 from graphratio.cli.graph_files import build_graph, node_places
@@ -239,10 +239,9 @@ def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
     counts = text[text != ""].value_counts()
     for name in names:
         if name not in counts.index:
-            shown = ", ".join(f"{value!r} ({n} rows)" for value, n in counts.head(8).items())
-            more = f" and {len(counts) - 8} more" if len(counts) > 8 else ""
+            found = [f"{value!r} ({n} rows)" for value, n in counts.items()]
             raise InputError(
-                f"column {column!r} has no value {name!r}; it has {shown}{more}",
+                f"column {column!r} has no value {name!r}; it has {first_few(found, limit=8)}",
                 nearest_name(name, counts.index, "Pass two of these values"),
             )
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import InputError, first_few, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -115,11 +115,9 @@ def _refuse(
     where = np.flatnonzero(bad)
     if not where.size:
         return
-    pairs = [(labels[entries.row[i]], labels[entries.col[i]]) for i in where[:5]]
-    shown = ", ".join(f"{u!r} - {v!r}" for u, v in pairs)
-    more = f" and {where.size - 5} more" if where.size > 5 else ""
+    pairs = [f"{labels[entries.row[i]]!r} - {labels[entries.col[i]]!r}" for i in where]
     count = "1 edge weight is" if where.size == 1 else f"{where.size} edge weights are"
-    raise InputError(f"{count} {what}: {shown}{more}", remedy)
+    raise InputError(f"{count} {what}: {first_few(pairs)}", remedy)
 
 
 def edge_list(
@@ -237,11 +235,10 @@ def edges_to_matrix(
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     repeated = first[counts > 1]
     if repeated.size:
-        shown = [(labels[rows[i]], labels[columns[i]]) for i in repeated[:5]]
+        pairs = [(labels[rows[i]], labels[columns[i]]) for i in repeated]
         count = "1 edge is" if repeated.size == 1 else f"{repeated.size} edges are"
-        more = f" and {repeated.size - 5} more" if repeated.size > 5 else ""
         raise InputError(
-            f"{count} given more than once: {listing(shown)}{more}",
+            f"{count} given more than once: {listing(pairs)}",
             "Merge them into one edge with one weight",
         )
     # Weights are checked later, so NaN and negative ones must survive this step.

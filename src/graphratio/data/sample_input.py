@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, DataWarning, InputError, listing
+from graphratio._utils.errors import Argument, DataWarning, InputError, first_few, listing
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -214,9 +214,8 @@ def _check_widths(
         f"{labels[node[i][0]]!r} ({'target' if is_target[i][0] else 'reference'}: {widths[i]})"
         for i in odd.tolist()
     ]
-    shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
     raise InputError(
-        f"most samples have {usual} features, but not those of {shown}",
+        f"most samples have {usual} features, but not those of {first_few(named)}",
         "Give every sample the same features",
     )
 
