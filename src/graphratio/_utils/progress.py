@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import TextIO
 
 from graphratio._utils.parameters import check_flag
@@ -49,12 +48,7 @@ class ProgressBar:
         if self._live:
             self._draw(end="\r", suffix=self._remaining())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._draw(end="\n", suffix=f" in {time.monotonic() - self.began:.0f} s")
 
     @property

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 # Observations times atoms above which the products are large enough to share.
@@ -44,12 +43,7 @@ class _OneThread(AbstractContextManager[None]):
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._inside += 1
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             if not self._inside:
                 return  # a child leaves a block that it inherited in a fork

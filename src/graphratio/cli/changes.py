@@ -142,7 +142,7 @@ def _summary(
             for event in detector.events_
         ],
         "notes": notes,
-        "files": {name: str(path) for name, path in files.items()},
+        "files": files,
     }
 
 

@@ -118,5 +118,5 @@ def summary_object(
         ],
         **found,
         "notes": notes,
-        "files": {name: str(path) for name, path in files.items()},
+        "files": files,
     }

@@ -170,7 +170,7 @@ def node_tests(
             "command": "test",
             **outcome_object(result),
             "notes": [*problem.notes, note, *found],
-            "files": {name: str(path) for name, path in files.items()},
+            "files": files,
         }
     )
 
