@@ -32,16 +32,16 @@ def problems() -> Iterator[tuple[str, GraphObjective, gr.Graph]]:
     for name in ("Ia", "Ib", "IIa", "IIb"):
         scenario = make_scenario(name, n=50, random_state=1)
         model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
-        yield f"{name}, as selected", *_problem(scenario, model, model.graph_penalty_, None)
-    strongest = 10 / float(scenario.graph.laplacian.diagonal().mean())
-    yield f"{name}, strongest smoothing", *_problem(scenario, model, strongest, 1e-5)
+        chosen = model.graph_penalty_, model.ridge_
+        yield f"{name}, as selected", *_problem(scenario, model, *chosen)
+    strongest = 10 * scenario.graph.n_nodes / scenario.graph.mean_degree
+    yield f"{name}, strongest smoothing", *_problem(scenario, model, strongest, 1e-5 * strongest)
 
 
-def _problem(scenario, model, lam, gam) -> tuple[GraphObjective, gr.Graph]:
+def _problem(scenario, model, lam, rho) -> tuple[GraphObjective, gr.Graph]:
     psi = model.features_(scenario.samples.values)
     moments = node_moments(psi, model.sizes_, model.alpha_)
-    gam = model.node_penalty_ if gam is None else gam
-    return GraphObjective.of(moments, scenario.graph.laplacian, lam, gam), scenario.graph
+    return GraphObjective.of(moments, scenario.graph.laplacian, lam, rho), scenario.graph
 
 
 def tolerance_needed(objective: GraphObjective, basis: Basis, exact: np.ndarray) -> float:

@@ -126,7 +126,7 @@ def _online(found: Piece, rounds: int) -> None:
 def _flights(found: Piece) -> None:
     data = gr.datasets.load_flights()
     samples = data.samples.standardized()
-    model = gr.recommended(random_state=0)
+    model = gr.GraphRatio(random_state=0)
     what = f"the demo's fit: flights, {data.graph.n_nodes} nodes, {samples.n_observations} flights"
     found.costs.append(cost(what, lambda: model.fit(samples, data.graph), 2))
 

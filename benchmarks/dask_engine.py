@@ -149,8 +149,8 @@ def watched(
     graph = grid(case.side)
     model = gr.GRULSIF(
         bandwidth=np.sqrt(0.5 * case.dimension),
-        graph_penalty=1.0 / (graph.n_nodes * graph.mean_degree),
-        node_penalty=1e-3,
+        graph_penalty=1.0 / graph.mean_degree,
+        ridge=1e-3 / graph.mean_degree,
         max_atoms=case.n_atoms,
         tol=1e-8,
         engine=make(watch),

@@ -65,10 +65,13 @@ def run(job: dict) -> dict:
         params["selection_nodes"] = job["selection_nodes"]
     else:
         params["bandwidth"] = 1.5
-        params["graph_penalty"] = job["coupling"] / graph.mean_degree
-        params["node_penalty"] = job["node_penalty"]
-        if job.get("per_node"):
-            params["graph_penalty"] /= graph.n_nodes
+        # The paper's lambda and gamma: lambda times the mean degree is the coupling, or with
+        # `per_node` the coupling over the number of nodes.
+        penalty = job["coupling"] / graph.mean_degree
+        if not job.get("per_node"):
+            penalty *= graph.n_nodes
+        params["graph_penalty"] = penalty
+        params["ridge"] = job["gamma"] * penalty
     often = graph.n_nodes <= REPEATED or job.get("again")
     repeats = 3 if often and "selection_nodes" not in job else 1
     times = []
@@ -104,14 +107,14 @@ def run_after(job: dict) -> dict:
     model = plain.fit(data, graph)
     options = {"random_state": 0}
     asked = {
-        "effective sizes": lambda: model.effective_sizes(),
+        "sizes_with_borrowed": lambda: model.sizes_with_borrowed(),
         "borrowed, one node": lambda: model.borrowed(17),
         "expected_ratio_interval, one node, 50 points": lambda: gr.expected_ratio_interval(
-            model, data, np.linspace(-2, 3, 50), 17
+            data, graph, model, x=np.linspace(-2, 3, 50), node=17
         ),
-        "divergence_bounds": lambda: gr.divergence_bounds(model, data, graph, **options),
+        "divergence_bounds": lambda: gr.divergence_bounds(data, graph, model, **options),
         "compare_graphs, two graphs": lambda: gr.compare_graphs(
-            data, {"near": graph, "elsewhere": other}, **options
+            data, {"near": graph, "elsewhere": other}, gr.GRULSIF(prior_ratio=1.0), **options
         ),
     }
     seconds = {}
@@ -131,13 +134,12 @@ def jobs(largest: int) -> list[dict]:
     todo: list[dict] = []
     for kind in ("grid", "plane"):
         cases = [
-            {"law": "alike", "coupling": lam, "node_penalty": gam}
+            {"law": "alike", "coupling": lam, "gamma": gam}
             for lam in (1e-3, 10.0)
             for gam in (1e-5, 1.0)
         ]
         cases += [
-            {"law": "own", "coupling": 0.01, "node_penalty": gam, "per_node": True}
-            for gam in (1e-5, 1.0)
+            {"law": "own", "coupling": 0.01, "gamma": gam, "per_node": True} for gam in (1e-5, 1.0)
         ]
         # Sizes innermost: what is compared runs one after the other, as the machine then is.
         todo += [{"graph": kind, "n_nodes": size} | case for case in cases for size in sizes]
@@ -148,7 +150,7 @@ def jobs(largest: int) -> list[dict]:
 
 def jobs_again(rows: list[dict]) -> list[dict]:
     """The smallest and the largest graph of every case that grew much."""
-    names = ("graph", "n_nodes", "law", "coupling", "node_penalty", "per_node")
+    names = ("graph", "n_nodes", "law", "coupling", "gamma", "per_node")
     cases: dict[tuple, list[dict]] = {}
     for row in rows:
         if "coupling" in row:
@@ -168,7 +170,7 @@ def show(row: dict) -> str:
         what = f"selection on {row['selection_nodes'] or 'patches'}"
     else:
         name = "lambda N d" if row.get("per_node") else "lambda d"
-        what = f"{name} = {row['coupling']:g}, gamma = {row['node_penalty']:g}"
+        what = f"{name} = {row['coupling']:g}, gamma = {row['gamma']:g}"
     return (
         f"{row['graph']:>6} {row['n_nodes']:7d} {row['law']:>6}  {what:32} "
         f"{row['seconds']:7.1f} s {row['processor_seconds']:7.1f} s cpu {row['gibibytes']:5.2f} GiB"
@@ -206,7 +208,7 @@ def _fits(fits: list[dict]) -> list[str]:
     for row in fits:
         cells = [row["graph"], f"{row['n_nodes']:,}", row["law"]]
         cells += [f"{row['coupling']:g}{' / N' if row.get('per_node') else ''}"]
-        cells += [f"{row['node_penalty']:g}", f"{row['seconds']:.1f} s"]
+        cells += [f"{row['gamma']:g}", f"{row['seconds']:.1f} s"]
         cells += [f"{row['seconds'] / first[_kind(row)]:.1f} times"]
         cells += [f"{row['processor_seconds']:.0f} s", f"{row['gibibytes']:.1f} GiB"]
         lines.append(_line([*cells, str(row["n_iter"])]))
@@ -218,7 +220,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _kind(row: dict) -> tuple:
-    return row["graph"], row["law"], row["coupling"], row["node_penalty"]
+    return row["graph"], row["law"], row["coupling"], row["gamma"]
 
 
 def main() -> None:

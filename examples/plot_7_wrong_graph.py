@@ -61,7 +61,7 @@ fits = {
 strong = fits["coast"].get_params() | {
     "bandwidth": fits["coast"].bandwidth_,
     "graph_penalty": fits["coast"].graph_penalty_,
-    "node_penalty": fits["coast"].node_penalty_,
+    "ridge": fits["coast"].ridge_,
 }
 fits["by lot, penalty of the coast"] = gr.GRULSIF(**strong).fit(samples, graphs["by lot"])
 x = np.linspace(-2.5, 3.5, 200)

@@ -3,7 +3,7 @@ Kinds of change in a network
 ============================
 
 Ninety sensors. In one district readings went up, in another they became more variable, elsewhere
-nothing happened. A divergence says how much each of them changed; ``ProfileGRULSIF`` also says
+nothing happened. A divergence says how much each of them changed; ``GraphRatio`` also says
 which of them changed *in the same way*, without being told how many ways there are.
 """
 
@@ -29,7 +29,7 @@ print(f"{up.sum()} went up, {wild.sum()} became more variable, of {n_nodes}")
 # %%
 # Which sensors changed alike
 # ---------------------------
-model = gr.ProfileGRULSIF(adaptive=True, random_state=0).fit(samples, graph)
+model = gr.GraphRatio(random_state=0).fit(samples, graph)
 kinds = sorted(set(model.kinds_))
 print(f"{model.n_profiles_} profiles; kinds: {', '.join(kinds)}")
 for name, truth in (("went up", up), ("more variable", wild), ("unchanged", ~(up | wild))):

@@ -1,13 +1,13 @@
-"""What lies beyond the paper: the preset against the plain fits, on good graphs and bad ones.
+"""What lies beyond the paper: GraphRatio against the plain fits, on good graphs and bad ones.
 
 Parts, each a function below and a section of docs/beyond-the-paper-tables.md:
 
-accuracy    error of `recommended()`, GRULSIF and POOL on the paper's scenarios, with times
+accuracy    error of `GraphRatio()`, GRULSIF and POOL on the paper's scenarios, with times
 graphs      loss on fresh data with the true graph, none, a random one of the same degrees, and
             30 % of the edges rewired
 own         a network in which every node changes in its own way
 defaults    grids, prior_ratio, size of the dictionary, adaptive edges, clipping
-penalties   error over lambda N degree and lambda gamma N, varied independently
+penalties   error over graph penalty times degree and ridge, varied independently
 
 Run with `make beyond`, or one part for some time: python studies/beyond.py accuracy 400. What
 is done is kept in studies/beyond-*.csv, so that a run goes on where the last one stopped. Times
@@ -60,7 +60,7 @@ def accuracy_jobs() -> Iterator[Job]:
 def accuracy(cell: str, seed: int) -> Iterator[Row]:
     name, n = cell.split(" n=")
     scenario = make_scenario(name, n=int(n), random_state=seed)
-    kinds = {"recommended": gr.recommended, "GRULSIF": gr.GRULSIF, "POOL": gr.Pool}
+    kinds = {"GraphRatio": gr.GraphRatio, "GRULSIF": gr.GRULSIF, "POOL": gr.Pool}
     for method, kind in kinds.items():
         model, spent = fitted(kind(random_state=0), scenario.samples, scenario.graph)
         error = scenario.mean_squared_error(model.predict, ALPHA, random_state=seed)
@@ -90,10 +90,10 @@ def graphs(cell: str, seed: int) -> Iterator[Row]:
     fresh, true = fresh_samples(scenario, seed), scenario.graph
     settings = {
         "plain": (gr.GRULSIF(random_state=0), true),
-        "true": (gr.recommended(random_state=0), true),
-        "none": (gr.recommended(random_state=0), gr.Graph.empty(true.n_nodes)),
-        "random": (gr.recommended(random_state=0), swapped(true, 20.0, seed)),
-        "rewired": (gr.recommended(random_state=0), swapped(true, 0.3, seed)),
+        "true": (gr.GraphRatio(random_state=0), true),
+        "none": (gr.GraphRatio(random_state=0), gr.Graph.empty(true.n_nodes)),
+        "random": (gr.GraphRatio(random_state=0), swapped(true, 20.0, seed)),
+        "rewired": (gr.GraphRatio(random_state=0), swapped(true, 0.3, seed)),
     }
     for label, (model, graph) in settings.items():
         loss = -model.fit(scenario.samples, graph).score(fresh)
@@ -117,7 +117,7 @@ def own(cell: str, seed: int) -> Iterator[Row]:
     train, fresh = own_changes(seed, (int(cell.removeprefix("own n=")), 400))
     network = nx.random_regular_graph(6, 100, seed=seed)
     graph = gr.Graph.from_adjacency(nx.to_scipy_sparse_array(network, nodelist=range(100)))
-    for label, kind in (("plain", gr.GRULSIF), ("recommended", gr.recommended)):
+    for label, kind in (("plain", gr.GRULSIF), ("GraphRatio", gr.GraphRatio)):
         model = kind(random_state=0).fit(train, graph)
         yield {
             "method": label,
@@ -132,18 +132,18 @@ def defaults(cell: str, seed: int) -> Iterator[Row]:
         "GRULSIF: the paper's grid, towards 0": gr.GRULSIF(random_state=0),
         "the same towards 1": gr.GRULSIF(**towards_one),
         "towards 1, adaptive edges": gr.GRULSIF(**towards_one, adaptive=True),
-        "towards 1, independent grids": gr.ProfileGRULSIF(random_state=0, n_profiles=0),
-        "recommended": gr.recommended(random_state=0),
-        "recommended, towards 0": gr.recommended(random_state=0, prior_ratio=0.0),
-        "recommended, edges as given": gr.recommended(random_state=0, adaptive=False),
-        "recommended, at most 100 atoms": gr.recommended(random_state=0, max_atoms=100),
-        "recommended, at most 50 atoms": gr.recommended(random_state=0, max_atoms=50),
-        "recommended, at most 25 atoms": gr.recommended(random_state=0, max_atoms=25),
+        "towards 1, independent grids": gr.GraphRatio(random_state=0, n_profiles=0, adaptive=False),
+        "GraphRatio": gr.GraphRatio(random_state=0),
+        "GraphRatio, towards 0": gr.GraphRatio(random_state=0, prior_ratio=0.0),
+        "GraphRatio, edges as given": gr.GraphRatio(random_state=0, adaptive=False),
+        "GraphRatio, at most 100 atoms": gr.GraphRatio(random_state=0, max_atoms=100),
+        "GraphRatio, at most 50 atoms": gr.GraphRatio(random_state=0, max_atoms=50),
+        "GraphRatio, at most 25 atoms": gr.GraphRatio(random_state=0, max_atoms=25),
     }
     scenario = make_scenario(cell, n=50, random_state=seed)
     for label, model in variants.items():
         model, spent = fitted(model, scenario.samples, scenario.graph)
-        for clip in (True, False) if label == "recommended" else (True,):
+        for clip in (True, False) if label == "GraphRatio" else (True,):
 
             def predict(x, node, model=model, clip=clip):
                 return model.predict(x, node, clip=clip)
@@ -160,7 +160,6 @@ def defaults(cell: str, seed: int) -> Iterator[Row]:
 def penalties(cell: str, seed: int) -> Iterator[Row]:
     scenario = make_scenario(cell, n=50, random_state=seed)
     graph = scenario.graph
-    scale = graph.n_nodes * graph.mean_degree
     start = gr.GRULSIF(random_state=0, prior_ratio=1.0).fit(scenario.samples, graph)
     for strength in 10.0 ** np.arange(-3, 4):
         for ridge in 10.0 ** np.arange(-6, 1):
@@ -168,8 +167,8 @@ def penalties(cell: str, seed: int) -> Iterator[Row]:
                 prior_ratio=1.0,
                 dictionary=start.dictionary_,
                 bandwidth=start.bandwidth_,
-                graph_penalty=strength / scale,
-                node_penalty=ridge / graph.n_nodes / (strength / scale),
+                graph_penalty=strength / graph.mean_degree,
+                ridge=ridge,
             )
             model.fit(scenario.samples, graph)
             error = scenario.mean_squared_error(model.predict, ALPHA, 500, random_state=seed)

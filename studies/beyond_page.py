@@ -12,18 +12,17 @@ Rows = list[dict[str, str]]
 
 TEXTS = {
     "accuracy": "Mean squared error of the estimated ratio, alpha = 0.1, 100 nodes, 10,000 fresh "
-    "points per node; on IIa and IIb draws with 25 to 35 changed nodes. The preset was developed "
+    "points per node; on IIa and IIb draws with 25 to 35 changed nodes. GraphRatio was developed "
     "on other draws.",
     "graphs": "Loss on 300 fresh observations per sample and node (lower is better), n = 50. "
-    "plain: GRULSIF with the true graph; the others: the preset with the true graph, no graph, a "
+    "plain: GRULSIF with the true graph; the others: GraphRatio with the true graph, no graph, a "
     "random graph of the same degrees, and the true graph with 30 % of its edges rewired.",
     "own": "Every node has a shift, spreads and a correlation of its own; the graph is random. "
     "Loss on 400 fresh observations per sample and node.",
     "defaults": "Mean squared error at n = 50, 2,000 fresh points per node.",
     "penalties": "Mean squared error of GRULSIF shrunk towards 1, n = 50, at the bandwidth that "
-    "was selected, over the graph penalty lambda N degree (rows) and the ridge lambda gamma N "
-    "(columns). The paper's grid couples the two: its ridge is between 0.00001 and 1 times "
-    "lambda.",
+    "was selected, over the graph penalty times the mean degree (rows) and the ridge (columns). "
+    "The paper's grid couples the two: its ridge is between 0.00001 and 1 times the graph penalty.",
 }
 PAIRS = {
     "graphs": [
@@ -33,7 +32,7 @@ PAIRS = {
         ("true", "none"),
         ("rewired", "none"),
     ],
-    "own": [("recommended", "plain")],
+    "own": [("GraphRatio", "plain")],
 }
 
 

@@ -34,7 +34,7 @@ penalties are fixed beforehand. The table of nodes is exploratory: a node can st
 of its neighbours.
 
 Assumptions: observations within a node are independent (or blocks of `block_length` of them
-are), and for the node null the nodes are independent of each other. With `index=` the global
+are), and for the node null the nodes are independent of each other. With `time=` the global
 null needs no independence between nodes. Blocks must be long against the time over which
 observations depend on each other: neighbouring blocks are still dependent at their border.
 Observations in blocks that are too short still give too many false alarms, as the table shows.

@@ -31,7 +31,7 @@ from graphratio.evaluation.bounds import bounds_from, fits_with_noise
 from graphratio.evaluation.graph_comparison import node_losses
 from graphratio.evaluation.node_means import Difference
 from graphratio.evaluation.ratio_interval import Sandwich
-from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.recipe import Recipe, repeated_folds
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "uncertainty.md"
@@ -86,8 +86,12 @@ def _bounds(name: str, n: int, seed: int) -> list[Row]:
     recipe = Recipe.of(
         gr.GRULSIF(prior_ratio=1.0), scenario.samples.aligned(scenario.graph.nodes), rng
     )
-    found, noise = fits_with_noise(recipe, scenario.graph, 5, 1, rng)
-    single, joint = (bounds_from(recipe, found, noise, 0.9, simultaneous=s) for s in (False, True))
+    folds = repeated_folds(recipe.samples, 5, 1, rng)
+    found, noise = fits_with_noise(recipe, scenario.graph, folds)
+    single, joint = (
+        bounds_from(recipe.samples, ALPHA, found.ratios, noise, 0.1, simultaneous=s)
+        for s in (False, True)
+    )
     true = scenario.true_divergence(ALPHA)
     fitted = fresh_divergences(scenario, found.functions, 80 * n, seed)
 
@@ -133,7 +137,7 @@ def _ratios(name: str, n: int) -> list[Row]:
         prior_ratio=1.0,
         bandwidth=pilot.bandwidth_,
         graph_penalty=pilot.graph_penalty_,
-        node_penalty=pilot.node_penalty_,
+        ridge=pilot.ridge_,
         dictionary=pilot.dictionary_,
     )
     groups = np.unique(scenario.groups)
@@ -153,7 +157,7 @@ def _ratios(name: str, n: int) -> list[Row]:
             at = model.features_(line)
             values[group].append(1 + at @ model.coef_[scenario.groups == group].T)
             nodes = rng.choice(np.flatnonzero(scenario.groups == group), RATIO_NODES, False)
-            terms = [sandwich.terms(at, int(node)) for node in nodes]
+            terms = [sandwich.terms(line, int(node)) for node in nodes]
             errors[group].append(
                 {
                     v: np.sqrt((t**2).sum(axis=0)) * stats.t.ppf(0.95, sandwich.freedom(t))
@@ -224,7 +228,9 @@ def _graphs(seed: int) -> list[Row]:
     )
     fits = {name: recipe.coupled(graph) for name, graph in candidates.items()}
     # What decides in `compare_graphs`, for all pairs from the same fits.
-    found = node_losses(recipe, recipe.run(fits, 5, 2, rng, by_node=True))
+    folds = repeated_folds(recipe.samples, 5, 2, rng, by_node=True)
+    held_out = recipe.run(fits, folds)
+    found = node_losses(recipe, {name: part.ratios for name, part in held_out.items()})
     rows: list[Row] = []
     for first, second in [("true", "rewired"), ("true", "relabelled")]:
         apart = Difference.of(found[first].means.mean, found[second].means.mean)

@@ -177,14 +177,15 @@ def one_draw(cell: tuple[str, int, bool]) -> list[dict[str, object]]:
 
     data = (reference, target)
     found = {"unweighted": weighted([None] * graph.n_nodes)}
-    ratios = {"transfer": None}
+    joint = gr.GRULSIF(random_state=int(np.random.default_rng(seed).integers(2**31)))
+    estimators = {"transfer": joint}
     if shift:
         alone = gr.RULSIF(random_state=seed)
         by_node = clone(alone).fit(data, graph).importance_weights(data)
         found["RULSIF weights"] = weighted(list(by_node.values()))
-        ratios["transfer, RULSIF"] = alone
-    for method, ratio in ratios.items():
-        fitted = gr.NodewiseTransfer(model, ratio, random_state=seed).fit(data, y, graph)
+        estimators["transfer, RULSIF"] = alone
+    for method, estimator in estimators.items():
+        fitted = gr.NodewiseTransfer(model, estimator, random_state=seed).fit(data, y, graph)
         found[method] = errors(lambda v, fitted=fitted: fitted.predict(fresh[v], node=v))
     return [
         {

@@ -74,7 +74,7 @@ def frame() -> None:
     gr.NodeSamples.from_frame(
         table, node="node", sample="side", reference="a", target="b", features=["x"]
     )
-    gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(scenario().samples).to_frame()
+    gr.Pool(bandwidth=1.0, ridge=0.1).fit(scenario().samples).to_frame()
 
 
 def plot() -> None:
@@ -82,7 +82,7 @@ def plot() -> None:
 
     matplotlib.use("Agg")
     drawn = scenario()
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(drawn.samples, drawn.graph)
+    model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(drawn.samples, drawn.graph)
     gr.plot_graph(model)
     gr.plot_node(model, drawn.samples, model.nodes_[0])
 
@@ -91,7 +91,7 @@ def report() -> None:
     from graphratio.report import write_report
 
     drawn = scenario()
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(drawn.samples, drawn.graph)
+    model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(drawn.samples, drawn.graph)
     with tempfile.TemporaryDirectory() as folder:
         write_report(f"{folder}/report.html", model, drawn.samples)
 

@@ -50,18 +50,26 @@ def random_moments(n_nodes: int = 6, m: int = 4, seed: int = 0, alpha: float = 0
 
 
 def objective(
-    name: str, lam: float | np.ndarray, gam: float | np.ndarray, m: int = 4, seed: int = 0
+    name: str, lam: float | np.ndarray, rho: float | np.ndarray, m: int = 4, seed: int = 0
 ) -> GraphObjective:
-    return GraphObjective.of(random_moments(6, m, seed), graph(name).laplacian, lam, gam)
+    return GraphObjective.of(random_moments(6, m, seed), graph(name).laplacian, lam, rho)
+
+
+def paper_objective(
+    moments: Moments, graph: Graph, lambda_: float | np.ndarray, gamma: float | np.ndarray
+) -> GraphObjective:
+    """The problem at the paper's lambda and gamma."""
+    lam = graph.n_nodes * np.asarray(lambda_)
+    return GraphObjective.of(moments, graph.laplacian, lam, lam * gamma)
 
 
 def dense_solution(problem: GraphObjective, candidate: int = 0) -> np.ndarray:
     """Solve the whole system written out with np.kron, independently of the library's solvers."""
     n_nodes, _, m = problem.shape
     gram = np.eye(m) if problem.gram is None else problem.gram
-    lam, gam = problem.lam[candidate], problem.gam[candidate]
-    matrix = np.kron(lam * (problem.laplacian.toarray() + gam * np.eye(n_nodes)), gram)
+    lam, rho = problem.lam[candidate], problem.rho[candidate]
+    matrix = np.kron(lam * problem.laplacian.toarray() + rho * np.eye(n_nodes), gram)
     for v, second in enumerate(problem.moments.second.dense()):
         rows = slice(v * m, (v + 1) * m)
-        matrix[rows, rows] += second / n_nodes
-    return np.linalg.solve(matrix, problem.moments.first.ravel() / n_nodes).reshape(n_nodes, m)
+        matrix[rows, rows] += second
+    return np.linalg.solve(matrix, problem.moments.first.ravel()).reshape(n_nodes, m)

@@ -12,7 +12,7 @@ fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for ax, alpha, top in zip(axes, (0.01, 0.1, 0.5), (26, 9, 2.3), strict=True):
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        model = gr.RULSIF(alpha=alpha, bandwidth=0.7, node_penalty=0.01, random_state=0)
+        model = gr.RULSIF(alpha=alpha, bandwidth=0.7, ridge=0.01, random_state=0)
         model.fit((p.rvs(100, random_state=rng), q.rvs(100, random_state=rng)))
         ax.plot(x, model.predict(x, node=0), color="#0072b2", linewidth=0.7, alpha=0.6)
     truth = q.pdf(x) / ((1 - alpha) * p.pdf(x) + alpha * q.pdf(x))

@@ -17,10 +17,9 @@ from graphratio.estimators import (
     KLIEP,
     RULSIF,
     ULSIF,
+    GraphRatio,
     Pool,
-    ProfileGRULSIF,
     load,
-    recommended,
 )
 
 if TYPE_CHECKING:
@@ -45,10 +44,10 @@ __all__ = [
     "DaskEngine",
     "Graph",
     "GraphChangePointDetector",
+    "GraphRatio",
     "NodeSamples",
     "NodewiseTransfer",
     "Pool",
-    "ProfileGRULSIF",
     "__version__",
     "compare_graphs",
     "datasets",
@@ -61,7 +60,6 @@ __all__ = [
     "plot_node",
     "plot_profiles",
     "plot_selection",
-    "recommended",
     "theory",
     "two_sample_test",
 ]

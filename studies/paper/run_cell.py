@@ -19,7 +19,7 @@ COLUMNS = (
     "scenario", "method", "n", "n_nodes", "alpha", "seed", "n_points",
     "node", "group", "changed", "squared_error",
     "divergence", "divergence_estimated", "divergence_true",
-    "bandwidth", "graph_penalty", "node_penalty", "seconds", "converged",
+    "bandwidth", "graph_penalty", "ridge", "seconds", "converged",
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         divergence, divergence_estimated, divergence_true
             Its name, "Pearson" or "KL", its estimate on the training samples, and its exact
             value, which may be infinite at alpha = 0.
-        bandwidth, graph_penalty, node_penalty
+        bandwidth, graph_penalty, ridge
             The selected values; NaN if the method has none.
         seconds
             Processor time of the fit, with its selection.
@@ -76,6 +76,6 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "seconds": seconds,
         "converged": bool(model.solution_.converged),
     }
-    for name in ("bandwidth", "graph_penalty", "node_penalty"):
+    for name in ("bandwidth", "graph_penalty", "ridge"):
         found[name] = np.asarray(getattr(model, f"{name}_", np.nan), dtype=np.float64).tolist()
     return {name: found[name] for name in COLUMNS}

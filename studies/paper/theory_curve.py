@@ -29,8 +29,8 @@ from graphratio.features.nystrom import NystromMap
 from graphratio.theory import ConvergenceBound, convergence_bound, estimate_capacity, graph_factor
 from studies.paper.tables import run_errors
 
-# Penalties of the paper's grid: the theorem holds for each, so the smallest bound counts.
-NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
+# The paper's grid of gamma: the theorem holds for each, so the smallest bound counts.
+GAMMAS = (1e-5, 1e-3, 0.1, 1.0)
 
 # The ratios are not in the space of a Gaussian kernel, which contains no constants. Their best
 # approximations under this ridge replace them: a smaller ridge comes closer, with a larger norm.
@@ -101,7 +101,7 @@ def group_ratios(scenario: Scenario, bandwidth: float, alpha: float) -> GroupRat
     )
 
 
-def smoothness(scenario: Scenario, ratios: GroupRatios, node_penalty: float) -> float:
+def smoothness(scenario: Scenario, ratios: GroupRatios, gamma: float) -> float:
     """Lambda of the true ratios on the graph of a scenario."""
     member = (scenario.groups[:, np.newaxis] == np.array(ratios.groups)).astype(np.float64)
     between = member.T @ (scenario.graph.adjacency @ member)
@@ -110,7 +110,7 @@ def smoothness(scenario: Scenario, ratios: GroupRatios, node_penalty: float) -> 
     distances = norms[:, np.newaxis] + norms - 2.0 * gram
     # Every pair of groups stands twice in `between`.
     twice = 0.5 * float((between * distances).sum())
-    twice += node_penalty * float(member.sum(axis=0) @ norms)
+    twice += gamma * float(member.sum(axis=0) @ norms)
     return math.sqrt(0.5 * twice)
 
 
@@ -120,16 +120,16 @@ def bound_on(scenario: Scenario, ratios: GroupRatios, n: int) -> dict[str, float
     Returns
     -------
     dict
-        bound (on the mean squared error), node_penalty (the one of the paper's grid with the
+        bound (on the mean squared error), gamma (the one of the paper's grid with the
         smallest bound), smoothness (Lambda), graph_factor, n_directions (the proof needs at
         least one).
     """
     # Estimates are cut to [0, 1 / alpha].
     reach = 1.0 / ratios.alpha
 
-    def at(node_penalty: float) -> tuple[ConvergenceBound, dict[str, float]]:
-        radius = smoothness(scenario, ratios, node_penalty)
-        factor = graph_factor(scenario.graph, node_penalty)
+    def at(gamma: float) -> tuple[ConvergenceBound, dict[str, float]]:
+        radius = smoothness(scenario, ratios, gamma)
+        factor = graph_factor(scenario.graph, gamma)
         found = convergence_bound(
             n,
             scenario.graph.n_nodes,
@@ -140,10 +140,10 @@ def bound_on(scenario: Scenario, ratios: GroupRatios, n: int) -> dict[str, float
             alpha=ratios.alpha,
             graph_factor=factor,
         )
-        pieces = {"node_penalty": node_penalty, "smoothness": radius, "graph_factor": factor}
+        pieces = {"gamma": gamma, "smoothness": radius, "graph_factor": factor}
         return found, pieces
 
-    best, pieces = min((at(g) for g in NODE_PENALTIES), key=lambda pair: pair[0].squared_error)
+    best, pieces = min((at(g) for g in GAMMAS), key=lambda pair: pair[0].squared_error)
     return {"bound": best.squared_error, **pieces, "n_directions": best.n_directions}
 
 

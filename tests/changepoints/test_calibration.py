@@ -31,9 +31,9 @@ def calibration(**given):
 
 
 @pytest.mark.parametrize(
-    ("n_surrogates", "false_alarm"), [(19, 0.05), (39, 0.1), (99, 0.05), (99, 0.42), (50, 0.05)]
+    ("n_surrogates", "level"), [(19, 0.05), (39, 0.1), (99, 0.05), (99, 0.42), (50, 0.05)]
 )
-def test_every_panel_in_turn_alarms_as_often_as_stated(n_surrogates, false_alarm):
+def test_every_panel_in_turn_alarms_as_often_as_stated(n_surrogates, level):
     """Of n + 1 exchangeable panels, each in its turn the real one among n surrogates.
 
     The share that exceeds its threshold is the largest multiple of 1 / (n + 1) up to the stated
@@ -44,13 +44,13 @@ def test_every_panel_in_turn_alarms_as_often_as_stated(n_surrogates, false_alarm
     alarms, small = 0, 0
     for i, real in enumerate(panels):
         others = np.tile(np.delete(panels, i), (N_CURVES, 1))
-        levels, largest = _levels(others, false_alarm)
+        levels, largest = _levels(others, level)
         alarm = real > levels[0] * (1 + 1e-12)
         p_value = calibration(largest=largest).p_value(real / levels[0])
         assert p_value * (n_surrogates + 1) == pytest.approx(1 + np.sum(others[0] >= real))
         alarms += alarm
-        small += p_value <= false_alarm + 1e-12
-    assert alarms == small == int(false_alarm * (n_surrogates + 1) + 1e-9)
+        small += p_value <= level + 1e-12
+    assert alarms == small == int(level * (n_surrogates + 1) + 1e-9)
 
 
 def test_a_surrogate_as_high_as_the_panel_counts_against_it():

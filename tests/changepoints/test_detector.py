@@ -203,7 +203,7 @@ def test_files_that_are_no_detector(fitted, tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(FileFormatError, match="not a graphratio change-point detector"):
             gr.GraphChangePointDetector.load(path)
-    gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1, 2], [1.0, 2, 3])).save(path)
+    gr.Pool(bandwidth=1.0, ridge=0.1).fit(([0.0, 1, 2], [1.0, 2, 3])).save(path)
     with pytest.raises(FileFormatError, match="is not ours"):
         gr.GraphChangePointDetector.load(path)
     fitted.save(path)
@@ -222,6 +222,27 @@ def test_pool_does_not_borrow():
     alone = detector(estimator=gr.Pool()).fit(panel, GRAPH)
     without = detector(estimator=gr.Pool()).fit(panel, gr.Graph.empty(12))
     np.testing.assert_allclose(alone.statistic_, without.statistic_)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [gr.GraphRatio(), gr.GRULSIF(), gr.Pool(), gr.RULSIF(), gr.ULSIF(), gr.KLIEP()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_every_estimator_can_be_given(estimator):
+    found = detector(estimator=estimator).fit(shifted(), GRAPH)
+    assert [event.nodes for event in found.events_] == [CHANGED]
+    assert abs(found.events_[0].step - 250) <= 2
+
+
+def test_estimators_of_single_nodes_do_not_borrow_and_give_only_kernel_and_bandwidth():
+    panel = shifted()
+    given = {"kernel": "laplacian", "bandwidth": 2.0}
+    pool = detector(estimator=gr.Pool(**given)).fit(panel, GRAPH)
+    alone = detector(estimator=gr.RULSIF(ridge=10.0, **given)).fit(panel, GRAPH)
+    assert (alone.bandwidth_, alone.graph_penalty_) == (2.0, 0.0)
+    assert alone.ridge_ == pool.ridge_
+    np.testing.assert_array_equal(alone.statistic_, pool.statistic_)
 
 
 def test_units_do_not_matter():
@@ -247,10 +268,10 @@ def test_a_node_that_never_moves_is_no_trouble():
         ({"window": 3}, "window=3"),
         ({"window": 120}, "400 times, fewer than 4 windows of 120.*at most 100"),
         ({"step": 0}, "step=0"),
-        ({"false_alarm": 0.0}, "false_alarm=0.0"),
-        ({"false_alarm": 0.001}, "n_surrogates=99 is too small.*at least 999"),
+        ({"level": 0.0}, "level=0.0"),
+        ({"level": 0.001}, "n_surrogates=99 is too small.*at least 999"),
         ({"block": 26}, "block=26"),
-        ({"estimator": gr.RULSIF()}, "RULSIF cannot be used"),
+        ({"estimator": "RULSIF"}, "estimator='RULSIF' is not an estimator of this library"),
         ({"estimator": gr.GRULSIF(bandwidth=[1.0, 2.0])}, "several candidates for bandwidth"),
     ],
 )
@@ -262,7 +283,7 @@ def test_parameters_that_cannot_be_used(settings, message):
 def test_bad_calls(fitted):
     with pytest.raises(NotFittedError):
         detector().predict()
-    with pytest.raises(InputError, match="graph of type list"):
+    with pytest.raises(InputError, match=r"list is not a gr\.Graph"):
         detector().fit(quiet(), [])
     with pytest.raises(InputError, match="all observations in the first two windows are equal"):
         detector().fit(np.zeros((400, 12)), GRAPH)
@@ -280,7 +301,7 @@ def test_false_alarms_are_as_rare_as_stated():
         noise = rng.normal(size=(350, 12)) + 0.7 * rng.normal(size=(350, 1))
         for t in range(1, 350):
             noise[t] += 0.5 * noise[t - 1]
-        found = detector(false_alarm=0.1, n_surrogates=39, random_state=seed).fit(noise[50:], GRAPH)
+        found = detector(level=0.1, n_surrogates=39, random_state=seed).fit(noise[50:], GRAPH)
         alarms += bool(found.events_)
     # Binomial with 40 panels and 10 %: at most 10 with probability 0.999.
     assert alarms <= 10

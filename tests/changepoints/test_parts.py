@@ -68,16 +68,16 @@ def test_moving_windows_do_not_drift():
 def test_the_estimate_solves_the_mean_field_problem(n_nodes):
     """The same coefficients as the solver of the estimators, with equal second moments."""
     graph = gr.Graph.from_edges([(i, (i + 1) % n_nodes) for i in range(n_nodes)])
-    second, lam, gam = np.array([0.5, 0.1]), 0.3 / n_nodes, 0.2
+    second, lam, rho = np.array([0.5, 0.1]), 0.3, 0.06
     delta = np.random.default_rng(0).normal(size=(2, n_nodes))
     moments = Moments(
         DenseSecond(np.repeat(np.diag(second)[np.newaxis], n_nodes, axis=0)),
         delta.T,
         np.ones(n_nodes, dtype=bool),
     )
-    objective = GraphObjective.of(moments, graph.laplacian, lam, gam)
+    objective = GraphObjective.of(moments, graph.laplacian, lam, rho)
     theta = solve(objective, graph, "pcg", 1e-10, 1000).theta
-    smoother = Smoother(graph, second + n_nodes * lam * gam, n_nodes * lam)
+    smoother = Smoother(graph, second + rho, lam)
     found = np.stack([smoother.apply(j, delta[j : j + 1])[0] for j in range(2)])
     np.testing.assert_allclose(found.T, theta, atol=1e-7)
     unit = np.zeros((1, n_nodes))
@@ -101,7 +101,7 @@ def test_the_look_makes_features_uncorrelated():
 def test_the_estimator_fixes_what_it_names():
     values = np.random.default_rng(0).normal(size=(40, 6, 1))
     estimator = gr.GRULSIF(
-        bandwidth=0.7, graph_penalty=0.01, node_penalty=0.5, dictionary=np.linspace(-2, 2, 5)
+        bandwidth=0.7, graph_penalty=0.06, ridge=0.03, dictionary=np.linspace(-2, 2, 5)
     )
     fixed = look(
         values, PATH, estimator, standardize=False, max_directions=12,
@@ -109,7 +109,8 @@ def test_the_estimator_fixes_what_it_names():
     )  # fmt: skip
     assert fixed.features.bandwidth == 0.7
     assert fixed.dictionary.ravel().tolist() == [-2, -1, 0, 1, 2]
-    assert (fixed.coupling, fixed.ridge) == pytest.approx((0.06, 0.03))
+    assert (fixed.graph_penalty, fixed.ridge) == (0.06, 0.03)
+    np.testing.assert_array_equal(fixed.coupling, 0.06)
 
 
 def test_blocks_keep_neighbours_together():

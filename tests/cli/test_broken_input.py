@@ -138,7 +138,7 @@ def test_options(kind, write, run):
         (["test", *COLUMNS, "--permutations", "5"], ["Use at least", "leave out --permutations"]),
         (["test", *COLUMNS, "--block-length", "99"], ["error: --block-length 99 leaves no"]),
         (
-            ["changes", "--node", "station", "--time", "date", "--window", "4", "--false-alarm",
+            ["changes", "--node", "station", "--time", "date", "--window", "4", "--level",
              "0.001"],
             ["error: --surrogates 99 is too small"],
         ),

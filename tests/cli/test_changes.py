@@ -103,7 +103,7 @@ def test_incomplete_times_may_be_dropped(series, write, changes):
     assert json.loads(result.stdout)["n_times"] == 159
 
 
-@pytest.mark.parametrize("arguments", [["--false-alarm", 2], ["--step", 30], []])
+@pytest.mark.parametrize("arguments", [["--level", 2], ["--step", 30], []])
 def test_options_that_do_not_fit_together(series, write, changes, arguments):
     graph = ["--no-graph"] if arguments else []
     assert changes(write(series), *arguments, *graph)[0].exit_code == 2

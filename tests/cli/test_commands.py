@@ -309,6 +309,13 @@ class TestTimes:
         result, _ = fit(write(table.assign(date=years)), *FEATURES, "--no-graph", columns=columns)
         assert "Compared 'from 2000' (target) with 'before 2000' (reference)" in result.stdout
 
+    def test_times_beside_a_sample_change_no_fit(self, data, fit, tmp_path):
+        options = [*FEATURES, "--no-graph", "--output"]
+        plain, _ = fit(data, *options, tmp_path / "plain")
+        timed, _ = fit(data, *options, tmp_path / "timed", "--time", "date")
+        assert plain.exit_code == timed.exit_code == 0, timed.stderr
+        pd.testing.assert_frame_equal(nodes_of(tmp_path / "plain"), nodes_of(tmp_path / "timed"))
+
     def test_times_outside_and_empty_ones(self, table, write, fit):
         dates = table["date"].copy()
         dates[:2] = ["2030-01-01", None]
@@ -328,7 +335,10 @@ class TestUsage:
             (["DATA", *COLUMNS, "--no-graph", "--edges", "e.csv"], "not both"),
             (["DATA", "--node", "s", "--no-graph"], "--time COLUMN"),
             (["DATA", *COLUMNS[:6], "--no-graph"], "both --reference"),
-            (["DATA", *COLUMNS, "--time", "t", "--no-graph"], "either --sample"),
+            (
+                ["DATA", *COLUMNS, "--time", "t", "--split", "2020", "--no-graph"],
+                "--sample divides them too",
+            ),
             (["DATA", *COLUMNS, "--split", "2020", "--no-graph"], "--split"),
             (["DATA", "--node", "s", "--time", "t", "--no-graph"], "either --split"),
             (["DATA", "--node", "s", "--time", "t", "--target", "x", "--no-graph"], "--sample"),

@@ -59,7 +59,7 @@ def test_demo_replaces_its_own_output(demo, run, monkeypatch):
     assert result.exit_code == 0
     content = json.loads(result.stdout)
     assert content["n_nodes"] == 67
-    assert content["estimator"] == "ProfileGRULSIF"
+    assert content["estimator"] == "GraphRatio"
     assert sum(content["kinds"].values()) == 67
     assert content["files"]["report"] == str(folder / "report.html")
 

@@ -52,8 +52,8 @@ def test_a_name_may_contain_a_comma():
 
 
 def test_settings_are_the_fitted_hyperparameters():
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
-    expected = {"alpha": 0.1, "bandwidth": 1.0, "graph_penalty": 1.0, "node_penalty": 0.1}
+    model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
+    expected = {"alpha": 0.1, "bandwidth": 1.0, "graph_penalty": 0.0, "ridge": 0.1}
     assert settings_of(model) == expected
 
 

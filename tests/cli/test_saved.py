@@ -56,7 +56,7 @@ def test_json(run, model, points, write, tmp_path):
 
 def test_labels_that_were_numbers(run, write, tmp_path):
     rng = np.random.default_rng(0)
-    gr.RULSIF(bandwidth=1.0, node_penalty=0.1).fit(
+    gr.RULSIF(bandwidth=1.0, ridge=0.1).fit(
         (list(rng.normal(size=(2, 9))), list(rng.normal(size=(2, 9))))
     ).save(tmp_path / "model")
     result = run("predict", tmp_path / "model", write("x0\n1\n", "points.csv"), "--at", "1")

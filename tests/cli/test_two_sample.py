@@ -50,7 +50,7 @@ def test_global_null_with_time_stamps(table, write, edges, run, tmp_path):
     timed["hour"] += 100 * (timed["period"] == "after")
     # Stamps are read from the rows themselves, so their order does not matter.
     mixed = timed.sample(frac=1, random_state=0)
-    arguments = [*COLUMNS, *FEATURES, "--edges", edges, "--null", "global", "--index", "hour"]
+    arguments = [*COLUMNS, *FEATURES, "--edges", edges, "--null", "global", "--time", "hour"]
     outputs = []
     for name, frame in (("sorted", timed), ("mixed", mixed)):
         folder = tmp_path / name
@@ -68,7 +68,7 @@ def test_stamps_of_dropped_rows_are_dropped(table, write, edges, run, tmp_path):
     timed["hour"] += 100 * (timed["period"] == "after")
     timed.loc[::7, "no2"] = np.nan
     result = run(
-        "test", write(timed), *COLUMNS, *FEATURES, "--edges", edges, "--index", "hour",
+        "test", write(timed), *COLUMNS, *FEATURES, "--edges", edges, "--time", "hour",
         "--missing", "drop", "--block-length", 2, "--correction", "none",
         "--output", tmp_path / "out", "--json",
     )  # fmt: skip
@@ -80,9 +80,9 @@ def test_stamps_of_dropped_rows_are_dropped(table, write, edges, run, tmp_path):
     ("arguments", "code", "message"),
     [
         (["--permutations", "20"], 1, "permutations the smallest p-value is"),
-        (["--index", "nowhere"], 1, "nowhere"),
+        (["--time", "nowhere"], 1, "nowhere"),
         (["--level", "2"], 2, "--level must be between 0 and 1"),
-        (["--index", "date", "--max-observations", "5"], 2, "--max-observations"),
+        (["--time", "date", "--max-observations", "5"], 2, "--max-observations"),
     ],
 )
 def test_bad_options(data, edges, test_command, arguments, code, message):

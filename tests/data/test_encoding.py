@@ -133,7 +133,7 @@ def test_ratio_of_categories_alone_is_the_ratio_of_shares():
     table = make_table(n=300)
     samples = read(table, features=[], categorical="sky")
     model = gr.GRULSIF(
-        alpha=0.1, bandwidth=1.0, graph_penalty=1e-7, node_penalty=1e-3, random_state=0
+        alpha=0.1, bandwidth=1.0, graph_penalty=3e-7, ridge=3e-10, random_state=0
     ).fit(samples, GRAPH)
     shares = table.groupby(["site", "period"])["sky"].value_counts(normalize=True)
     points = pd.DataFrame({"sky": ["clear", "rain", "snow"]})
@@ -145,7 +145,7 @@ def test_ratio_of_categories_alone_is_the_ratio_of_shares():
 
 def test_every_level_has_atoms():
     samples = read(make_table(), features=["pm25"], categorical="sky").standardized()
-    model = gr.Pool(bandwidth=2.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=2.0, ridge=0.3).fit(samples)
     assert model.dictionary_[:, 1:].any(axis=0).all()
 
 
@@ -164,7 +164,7 @@ def test_finds_the_node_whose_categories_changed():
 
 def test_saved_models_know_their_levels(tmp_path):
     samples = read(make_table(), features=["pm25"], categorical="sky").standardized()
-    model = gr.RULSIF(bandwidth=1.5, node_penalty=0.1, random_state=0).fit(samples)
+    model = gr.RULSIF(bandwidth=1.5, ridge=0.1, random_state=0).fit(samples)
     model.save(tmp_path / "model")
     again = gr.load(tmp_path / "model")
     points = pd.DataFrame({"sky": ["rain", "snow"], "pm25": [100.0, 140.0]})
@@ -174,7 +174,7 @@ def test_saved_models_know_their_levels(tmp_path):
 
 def test_unknown_level_is_an_error_with_its_name():
     samples = read(make_table(), features=["pm25"], categorical="sky")
-    model = gr.Pool(bandwidth=20.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=20.0, ridge=0.3).fit(samples)
     points = pd.DataFrame({"pm25": [120.0] * 3, "sky": ["fog", "rain", "fog"]})
     with pytest.raises(InputError, match=r"'sky' has unknown levels: 'fog' \(2 rows\)"):
         model.predict(points)
@@ -183,7 +183,7 @@ def test_unknown_level_is_an_error_with_its_name():
 def test_other_samples_are_read_with_the_levels_of_the_model():
     table = make_table()
     samples = read(table, features=["pm25"], categorical="sky")
-    model = gr.Pool(bandwidth=20.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=20.0, ridge=0.3).fit(samples)
     dry = table[table["sky"] != "snow"]
     with pytest.raises(InputError, match=r"categorical=model\.encoding_\.levels"):
         model.divergence(read(dry, features=["pm25"], categorical="sky"))

@@ -289,7 +289,7 @@ class TestTables:
     )
     def test_come_back_in_the_library_they_came_from(self, make, expected):
         frame = make({k: v[:4] for k, v in TABLE.items()})
-        model = Pool(bandwidth=1.0, node_penalty=0.1).fit(read(frame), Graph.empty(["n", "s"]))
+        model = Pool(bandwidth=1.0, ridge=0.1).fit(read(frame), Graph.empty(["n", "s"]))
         table = model.to_frame()
         assert isinstance(table, expected)
         assert list(table["node"]) == ["n", "s"]

@@ -27,11 +27,11 @@ def samples_for(whole, seed=0):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("count", [1, 3, 6])
-@pytest.mark.parametrize("penalty", [1e-3, 10.0])
-def test_equals_the_single_process(name, count, penalty):
+@pytest.mark.parametrize(("penalty", "ridge"), [(0.0, 0.06), (6e-3, 6e-6), (60.0, 0.06)])
+def test_equals_the_single_process(name, count, penalty, ridge):
     whole = graph(name)
     samples = samples_for(whole)
-    settings = dict(bandwidth=1.5, graph_penalty=penalty, node_penalty=1e-3, tol=1e-10)
+    settings = dict(bandwidth=1.5, graph_penalty=penalty, ridge=ridge, tol=1e-10)
     one = gr.GRULSIF(**settings, solver="direct").fit(samples, whole)
     parted = gr.GRULSIF(**settings, engine=LocalEngine(count)).fit(samples, whole)
     assert parted.solution_.converged
@@ -73,7 +73,7 @@ def test_same_selection(name):
     parted = gr.GRULSIF(random_state=0, engine=LocalEngine(3)).fit(scenario.samples, scenario.graph)
     assert parted.bandwidth_ == one.bandwidth_
     assert parted.graph_penalty_ == one.graph_penalty_
-    assert parted.node_penalty_ == one.node_penalty_
+    assert parted.ridge_ == one.ridge_
     best = one.cv_results_["rank"] <= 10
     difference = parted.cv_results_["mean_score"] - one.cv_results_["mean_score"]
     assert np.abs(difference[best]).max() < 1e-3
@@ -85,7 +85,7 @@ def test_folds_without_any_node_count_nowhere():
     rng = np.random.default_rng(0)
     data = list(rng.normal(size=(3, 1))), list(rng.normal(size=(3, 1)))
     graph = gr.Graph.from_edges([(0, 1), (1, 2)])
-    settings = {"bandwidth": 1.0, "graph_penalty": 0.1, "node_penalty": [0.1, 1.0]}
+    settings = {"bandwidth": 1.0, "graph_penalty": 0.3, "ridge": [0.03, 0.3]}
     one = gr.GRULSIF(**settings, random_state=0).fit(data, graph)
     parted = gr.GRULSIF(**settings, random_state=0, engine=LocalEngine(2)).fit(data, graph)
     empty = [f"fold_{r}_score" for r in range(5) if np.isnan(one.cv_results_[f"fold_{r}_score"][0])]
@@ -121,7 +121,7 @@ def test_folds_are_those_of_one_process(monkeypatch):
         return original(fleet, *args, **kwargs)
 
     monkeypatch.setattr("graphratio.estimators.partitioned.fold_scores", spy)
-    model = gr.GRULSIF(bandwidth=[1.0, 2.0], graph_penalty=0.1, node_penalty=0.1, cv=4)
+    model = gr.GRULSIF(bandwidth=[1.0, 2.0], graph_penalty=1.2, ridge=0.12, cv=4)
     rng = np.random.default_rng(5)
     model.set_params(engine=LocalEngine(3), random_state=rng).fit(samples, whole)
     for nodes, folds in found.values():
@@ -142,7 +142,7 @@ def test_a_node_without_samples_borrows():
     parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(4)).fit(thin, whole)
     assert_allclose(parted.coef_, one.coef_, atol=1e-7)
     assert_allclose(parted.divergence_, one.divergence_, atol=1e-7)
-    assert_allclose(parted.effective_sizes(), one.effective_sizes(), rtol=1e-9)
+    assert_allclose(parted.sizes_with_borrowed(), one.sizes_with_borrowed(), rtol=1e-9)
     assert parted.notes_ == one.notes_
 
 
@@ -186,7 +186,7 @@ class TestLoader:
         frame, expected = model.to_frame(), one.to_frame()
         assert list(frame["node"]) == list(whole.nodes)
         assert list(frame.columns) == list(expected.columns)
-        assert_allclose(model.effective_sizes(), one.effective_sizes(), rtol=1e-9)
+        assert_allclose(model.sizes_with_borrowed(), one.sizes_with_borrowed(), rtol=1e-9)
         assert_allclose(frame["borrowed_share"], expected["borrowed_share"], rtol=1e-9)
         assert model.score(samples) == pytest.approx(one.score(samples), abs=1e-4)
         model.save(tmp_path / "model")
@@ -253,7 +253,6 @@ def test_standardised_samples_keep_their_scaling():
         ({"solver": "cbcgd"}, r'"cbcgd" does not run on an engine.*solver="auto"'),
         ({"selection_nodes": 5}, "about fits in one process"),
         ({"max_memory": "4 GiB"}, "about fits in one process"),
-        ({"adaptive": True}, "learns the edges in one process"),
         ({"dictionary": "uniform"}, "needs all observations in one place"),
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),
@@ -268,17 +267,28 @@ def test_what_an_engine_cannot_do(change, message):
     assert not hasattr(model, "coef_")
 
 
+def test_edges_are_not_learned_on_an_engine_and_the_notes_say_so():
+    samples, whole = ring()
+    plain = gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, whole)
+    adaptive = gr.GRULSIF(**FIXED, adaptive=True, engine=LocalEngine(2)).fit(samples, whole)
+    assert_array_equal(adaptive.coef_, plain.coef_)
+    assert adaptive.graph_learned_ is adaptive.graph_
+    assert adaptive.n_rounds_ == 0
+    assert any("edge weights were not learned" in note for note in adaptive.notes_)
+    assert not any("edge weights" in note for note in plain.notes_)
+
+
 def test_chebyshev_is_symmetric_positive_and_close_to_the_inverse():
     lattice = graph("weighted")
-    lam, gam, w = np.array([0.5, 50.0]), np.array([0.1, 1e-4]), np.array([1.0, 0.01])
-    inverse = Chebyshev.of(lattice.laplacian, w, lam, gam)
+    lam, rho, w = np.array([0.5, 50.0]), np.array([0.05, 5e-3]), np.array([1.0, 0.01])
+    inverse = Chebyshev.of(lattice.laplacian, w, lam, rho)
     for c in range(2):
         for j in range(2):
             unit = np.zeros((6, 6, 2, 2))
             unit[range(6), range(6), c, j] = 1.0
             matrix = np.array([inverse.apply(column)[:, c, j] for column in unit])
             assert_allclose(matrix, matrix.T, atol=1e-12 * np.abs(matrix).max())
-            system = lam[c] * (lattice.laplacian.toarray() + gam[c] * np.eye(6))
+            system = lam[c] * lattice.laplacian.toarray() + rho[c] * np.eye(6)
             product = np.linalg.eigvals(matrix @ (system + w[j] * np.eye(6))).real
             assert product.min() > 0
             assert product.max() < 1.2
@@ -292,7 +302,7 @@ def test_iterations_do_not_grow_with_the_number_of_partitions():
     counts = []
     for partitions in (1, 4, 12):
         model = gr.GRULSIF(
-            bandwidth=1.2, graph_penalty=1.0, node_penalty=1e-4, engine=LocalEngine(partitions)
+            bandwidth=1.2, graph_penalty=60.0, ridge=6e-3, engine=LocalEngine(partitions)
         ).fit(samples, whole)
         counts.append(model.solution_.n_iter)
     assert max(counts) <= 40

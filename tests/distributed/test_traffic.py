@@ -26,8 +26,8 @@ def run():
     engine = LocalEngine(3, loader=load(samples), observe=messages.append, checkpoint_every=4)
     model = gr.GRULSIF(
         bandwidth=[1.0, 2.0],
-        graph_penalty=[0.01, 0.1],
-        node_penalty=[0.01, 0.1],
+        graph_penalty=[0.18, 1.8],
+        ridge=[0.0018, 0.18],
         cv=2,
         tol=1e-9,
         random_state=0,
@@ -122,8 +122,8 @@ def test_no_message_grows_with_the_observations():
         messages = []
         gr.GRULSIF(
             bandwidth=1.0,
-            graph_penalty=0.1,
-            node_penalty=0.1,
+            graph_penalty=1.2,
+            ridge=0.12,
             dictionary=np.linspace(-2, 2, 7)[:, None],
             engine=LocalEngine(3, observe=messages.append),
         ).fit((draw[0], draw[1]), graph)

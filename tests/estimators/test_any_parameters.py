@@ -50,12 +50,12 @@ MEANT = {
     "cv": [2, 3],
 }
 ESTIMATORS = {
-    gr.GRULSIF: {"bandwidth": 1.0, "graph_penalty": 0.1, "node_penalty": 0.1},
-    gr.ProfileGRULSIF: {"bandwidth": 1.0, "graph_penalty": 0.1, "node_penalty": 0.1},
-    gr.Pool: {"bandwidth": 1.0, "node_penalty": 0.1},
+    gr.GRULSIF: {"bandwidth": 1.0, "graph_penalty": 0.3, "ridge": 0.03},
+    gr.GraphRatio: {"bandwidth": 1.0, "graph_penalty": 0.075, "ridge": 0.1, "adaptive": False},
+    gr.Pool: {"bandwidth": 1.0, "ridge": 0.3},
     gr.RULSIF: {},
     gr.ULSIF: {},
-    gr.KLIEP: {"bandwidth": 1.0, "node_penalty": 0.1},
+    gr.KLIEP: {"bandwidth": 1.0, "ridge": 0.1},
 }
 
 
@@ -125,7 +125,7 @@ def test_what_was_found_once(kind, changed):
 @PROFILE
 def test_two_sample_test(data):
     names = ["null", "correction", "level", "n_permutations", "block_length", "random_state"]
-    changed = data.draw(parameters([*names, "index", "estimator"]))
+    changed = data.draw(parameters([*names, "time", "estimator"]))
     usual = {"n_permutations": 19, "correction": None, "level": 0.2}
     found = attempt(
         lambda: gr.two_sample_test(SAMPLES, GRAPH, **{**usual, **changed}), {*usual, *changed}
@@ -138,7 +138,7 @@ def test_two_sample_test(data):
 @given(data=st.data())
 @PROFILE
 def test_change_points(data):
-    names = ["window", "step", "false_alarm", "n_surrogates", "block", "max_directions"]
+    names = ["window", "step", "level", "n_surrogates", "block", "max_directions"]
     changed = data.draw(parameters([*names, "standardize", "random_state", "estimator"]))
     usual = {"window": 5, "n_surrogates": 19}
     found = attempt(
@@ -155,10 +155,10 @@ def test_change_points(data):
 def test_transfer(data):
     from sklearn.linear_model import LinearRegression
 
-    names = ["ratio", "relative", "false_discovery", "sharpness", "cv", "random_state"]
-    changed = data.draw(parameters([*names, "estimator"]))
+    names = ["estimator", "relative", "level", "sharpness", "cv", "random_state"]
+    changed = data.draw(parameters([*names, "predictor"]))
     y = {node: SAMPLES.reference(node).sum(axis=1) for node in NODES}
-    usual = {"estimator": LinearRegression(), "cv": 2}
+    usual = {"predictor": LinearRegression(), "cv": 2}
     model = attempt(
         lambda: gr.NodewiseTransfer(**{**usual, **changed}).fit(SAMPLES, y, GRAPH),
         {*usual, *changed},
@@ -167,16 +167,18 @@ def test_transfer(data):
         assert np.isfinite(model.predict(SAMPLES)["a"]).all()
 
 
-MODEL = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(SAMPLES, GRAPH)
-SHARED = ["confidence", "n_folds", "n_repeats", "random_state"]
+MODEL = gr.Pool(bandwidth=1.0, ridge=0.3).fit(SAMPLES, GRAPH)
+SHARED = ["level", "n_folds", "n_repeats", "random_state"]
 
 
 @given(data=st.data())
 @settings(PROFILE, max_examples=20)
 def test_bounds(data):
-    changed = data.draw(parameters([*SHARED, "simultaneous"]))
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1)
-    found = attempt(lambda: gr.divergence_bounds(model, SAMPLES, GRAPH, **changed), changed)
+    changed = data.draw(parameters([*SHARED, "simultaneous", "estimator"]))
+    usual = {"estimator": gr.Pool(bandwidth=1.0, ridge=0.3)}
+    found = attempt(
+        lambda: gr.divergence_bounds(SAMPLES, GRAPH, **{**usual, **changed}), {*usual, *changed}
+    )
     if found is not None:
         assert np.isfinite(found.true_divergence_lower_bound).all()
         assert np.isfinite(found.fitted_divergence_interval).all()
@@ -185,10 +187,10 @@ def test_bounds(data):
 @given(data=st.data())
 @settings(PROFILE, max_examples=20)
 def test_intervals(data):
-    changed = data.draw(parameters(["confidence", "simultaneous", "random_state"]))
-    points = SAMPLES.values[:3]
+    changed = data.draw(parameters(["level", "simultaneous", "random_state", "estimator"]))
+    usual = {"estimator": MODEL, "x": SAMPLES.values[:3], "node": "a"}
     found = attempt(
-        lambda: gr.expected_ratio_interval(MODEL, SAMPLES, points, "a", **changed), changed
+        lambda: gr.expected_ratio_interval(SAMPLES, GRAPH, **{**usual, **changed}), changed
     )
     if found is not None:
         assert np.all(found.expected_ratio_low <= found.expected_ratio_high)
@@ -197,25 +199,27 @@ def test_intervals(data):
 @given(data=st.data())
 @settings(PROFILE, max_examples=20)
 def test_comparisons_of_graphs(data):
-    changed = data.draw(parameters([*SHARED, "learn", "model"]))
-    usual = {"model": gr.GRULSIF(bandwidth=1.0, graph_penalty=[0.01, 0.1], node_penalty=0.1)}
+    changed = data.draw(parameters([*SHARED, "learn", "estimator"]))
+    usual = {"estimator": gr.GRULSIF(bandwidth=1.0, graph_penalty=[0.03, 0.3], ridge=0.03)}
     found = attempt(
         lambda: gr.compare_graphs(SAMPLES, GRAPH, **{**usual, **changed}), {*usual, *changed}
     )
     assert found is None or found.verdict
 
 
-FITTED = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1).fit(SAMPLES, GRAPH)
+FITTED = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.3, ridge=0.03).fit(SAMPLES, GRAPH)
 FLAGS = {
     "GRULSIF progress": lambda flag: gr.GRULSIF(cv=2, progress=flag).fit(SAMPLES, GRAPH),
     "GRULSIF adaptive": lambda flag: gr.GRULSIF(adaptive=flag).fit(SAMPLES, GRAPH),
-    "ProfileGRULSIF adaptive": lambda flag: gr.ProfileGRULSIF(adaptive=flag).fit(SAMPLES, GRAPH),
+    "GraphRatio adaptive": lambda flag: gr.GraphRatio(adaptive=flag).fit(SAMPLES, GRAPH),
     "RULSIF nonnegative": lambda flag: gr.RULSIF(nonnegative=flag).fit(SAMPLES),
     "predict clip": lambda flag: FITTED.predict(np.zeros((1, 2)), clip=flag),
     "importance_weights relative": lambda flag: FITTED.importance_weights(SAMPLES, relative=flag),
-    "bounds simultaneous": lambda flag: gr.divergence_bounds(FITTED, SAMPLES, simultaneous=flag),
+    "bounds simultaneous": lambda flag: gr.divergence_bounds(
+        SAMPLES, estimator=FITTED, simultaneous=flag
+    ),
     "interval simultaneous": lambda flag: gr.expected_ratio_interval(
-        FITTED, SAMPLES, np.zeros((1, 2)), "a", simultaneous=flag
+        SAMPLES, estimator=FITTED, x=np.zeros((1, 2)), node="a", simultaneous=flag
     ),
     "detector standardize": lambda flag: gr.GraphChangePointDetector(4, standardize=flag).fit(
         PANEL, GRAPH

@@ -98,9 +98,7 @@ class TestFiniteOrRefused:
     @PROFILE
     def test_grulsif_given_everything(self, kernel, data, width):
         reference, target, graph, scale = data
-        model = gr.GRULSIF(
-            kernel=kernel, bandwidth=width * scale, graph_penalty=0.1, node_penalty=0.01
-        )
+        model = gr.GRULSIF(kernel=kernel, bandwidth=width * scale, graph_penalty=0.3, ridge=0.003)
         check_finite(model, reference, target, graph)
 
     @given(data_sets(), st.sampled_from(["coherence", "uniform", "kmeans", "all"]))
@@ -108,7 +106,7 @@ class TestFiniteOrRefused:
     def test_grulsif_chooses_the_bandwidth(self, data, dictionary):
         reference, target, graph, _ = data
         model = gr.GRULSIF(
-            graph_penalty=0.1, node_penalty=0.01, dictionary=dictionary, cv=2, random_state=0
+            graph_penalty=0.3, ridge=0.003, dictionary=dictionary, cv=2, random_state=0
         )
         check_finite(model, reference, target, graph)
 
@@ -116,8 +114,8 @@ class TestFiniteOrRefused:
     @PROFILE
     def test_pool(self, data):
         reference, target, graph, scale = data
-        check_finite(gr.Pool(bandwidth=scale, node_penalty=0.01), reference, target, graph)
-        check_finite(gr.Pool(node_penalty=0.01, cv=2, random_state=0), reference, target, graph)
+        check_finite(gr.Pool(bandwidth=scale, ridge=0.03), reference, target, graph)
+        check_finite(gr.Pool(ridge=0.03, cv=2, random_state=0), reference, target, graph)
 
     @given(data_sets())
     @settings(PROFILE, max_examples=15)
@@ -131,7 +129,7 @@ class TestFiniteOrRefused:
         reference, target, graph, _ = data
         samples = gr.NodeSamples.from_arrays(reference, target).standardized()
         assert np.isfinite(samples.values).all()
-        model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.01)
+        model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.3, ridge=0.003)
         try:
             model.fit(samples, graph)
         except InputError:
@@ -147,8 +145,8 @@ class TestFiniteOrRefused:
         target = [scale * degenerate(kind, rng, 4, 2) for _ in range(3)]
         model = gr.GRULSIF(
             bandwidth=None if bandwidth is None else bandwidth * scale,
-            graph_penalty=0.1,
-            node_penalty=0.01,
+            graph_penalty=0.3,
+            ridge=0.003,
             cv=2,
             random_state=0,
         )
@@ -160,7 +158,7 @@ class TestFiniteOrRefused:
         rng = np.random.default_rng(0)
         reference, target = rng.normal(size=(2, 3, 6, 2000)).astype(dtype)
         model = gr.GRULSIF(
-            bandwidth=bandwidth, graph_penalty=0.1, node_penalty=0.01, cv=2, random_state=0
+            bandwidth=bandwidth, graph_penalty=0.3, ridge=0.003, cv=2, random_state=0
         )
         assert check_finite(model, list(reference), list(target), path_graph(3))
 
@@ -169,7 +167,7 @@ class TestFiniteOrRefused:
     @pytest.mark.parametrize("distance", [1e9, 1e90])
     def test_points_far_apart_for_the_bandwidth(self, kernel, n_features, distance):
         reference, target = distance * np.random.default_rng(0).normal(size=(2, 3, n_features))
-        model = gr.Pool(kernel=kernel, bandwidth=1.0, node_penalty=0.1, dictionary="all")
+        model = gr.Pool(kernel=kernel, bandwidth=1.0, ridge=0.1, dictionary="all")
         assert check_finite(model, [reference], [target], gr.Graph.empty(1))
         # Every observation is known only by itself, and there it has unit weight.
         expected = 1 / 3 / (0.1 / 3 + 0.1)
@@ -177,7 +175,7 @@ class TestFiniteOrRefused:
 
     @pytest.mark.parametrize("bandwidth", [None, 1.0])
     def test_one_observation_everywhere(self, bandwidth):
-        model = gr.Pool(bandwidth=bandwidth, node_penalty=0.1, cv=2, random_state=0)
+        model = gr.Pool(bandwidth=bandwidth, ridge=0.2, cv=2, random_state=0)
         assert check_finite(model, [[1.0], [2.0]], [[3.0], [2.0]], gr.Graph.empty(2))
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e101, 1e308])
@@ -186,8 +184,8 @@ class TestFiniteOrRefused:
         pair = [[1.0, 2.0], [3.0]], [[1.0], [2.0]]
         pair[side][1][0] = value
         with pytest.raises(InputError):
-            gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(pair)
-        fitted = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([1.0], [2.0]))
+            gr.Pool(bandwidth=1.0, ridge=0.2).fit(pair)
+        fitted = gr.Pool(bandwidth=1.0, ridge=0.1).fit(([1.0], [2.0]))
         with pytest.raises(InputError):
             fitted.predict([value])
 
@@ -209,9 +207,10 @@ def regular_problems(draw):
 
 def fit(kind, reference, target, weights, atoms, *, labels=None, scale=1.0, **options):
     graph = gr.Graph.from_adjacency(weights, nodes=labels)
+    penalties = {"ridge": 0.2}
     if kind is gr.GRULSIF:
-        options = {"graph_penalty": 0.2, "tol": 1e-12, **options}
-    model = kind(bandwidth=scale, node_penalty=0.05, dictionary=scale * atoms, **options)
+        penalties = {"graph_penalty": 0.8, "ridge": 0.04, "tol": 1e-12}
+    model = kind(bandwidth=scale, dictionary=scale * atoms, **penalties, **options)
     data = [scale * x for x in reference], [scale * x for x in target]
     samples = gr.NodeSamples.from_arrays(*data, nodes=labels)
     return model.fit(samples, graph)

@@ -28,23 +28,25 @@ def make_graph():
 
 
 ESTIMATORS = {
-    "GRULSIF": lambda: gr.GRULSIF(
-        bandwidth=1.5, graph_penalty=0.01, node_penalty=0.1, random_state=0
+    "GraphRatio": lambda: gr.GraphRatio(
+        n_profiles=1, bandwidth=1.5, graph_penalty=0.1, ridge=0.004, n_rounds=2, random_state=0
     ),
+    "GraphRatio, selected": lambda: gr.GraphRatio(random_state=0),
+    "GRULSIF": lambda: gr.GRULSIF(bandwidth=1.5, graph_penalty=0.04, ridge=0.004, random_state=0),
     "GRULSIF, prior 1": lambda: gr.GRULSIF(
-        bandwidth=1.5, graph_penalty=0.01, node_penalty=0.1, prior_ratio=1.0, random_state=0
+        bandwidth=1.5, graph_penalty=0.04, ridge=0.004, prior_ratio=1.0, random_state=0
     ),
     "GRULSIF, selected": lambda: gr.GRULSIF(random_state=0),
     "GRULSIF, laplacian": lambda: gr.GRULSIF(
-        kernel="laplacian", bandwidth=3.0, graph_penalty=0.01, node_penalty=0.1, random_state=0
+        kernel="laplacian", bandwidth=3.0, graph_penalty=0.04, ridge=0.004, random_state=0
     ),
-    "Pool": lambda: gr.Pool(bandwidth=1.5, node_penalty=0.01, random_state=0),
+    "Pool": lambda: gr.Pool(bandwidth=1.5, ridge=0.04, random_state=0),
     "Pool, selected": lambda: gr.Pool(random_state=0),
-    "RULSIF": lambda: gr.RULSIF(bandwidth=1.5, node_penalty=0.1, random_state=0),
+    "RULSIF": lambda: gr.RULSIF(bandwidth=1.5, ridge=0.1, random_state=0),
     "RULSIF, selected": lambda: gr.RULSIF(random_state=0),
     "RULSIF, nonnegative": lambda: gr.RULSIF(nonnegative=True, random_state=0),
-    "ULSIF": lambda: gr.ULSIF(bandwidth=1.5, node_penalty=0.1, random_state=0),
-    "KLIEP": lambda: gr.KLIEP(bandwidth=1.5, node_penalty=0.01, random_state=0),
+    "ULSIF": lambda: gr.ULSIF(bandwidth=1.5, ridge=0.1, random_state=0),
+    "KLIEP": lambda: gr.KLIEP(bandwidth=1.5, ridge=0.01, random_state=0),
     "KLIEP, selected": lambda: gr.KLIEP(random_state=0),
 }
 
@@ -230,15 +232,16 @@ def test_a_node_without_a_sample_borrows(lacking):
     assert np.isnan(model.divergence_).nonzero()[0].tolist() == [position]
     assert any("borrow" in note and "'b'" in note for note in model.notes_)
     assert np.isfinite(model.coef_).all()
-    # With no data of its own, its coefficients solve (d + gam) theta_b = sum of neighbours.
-    neighbours = model.coef_[0] + model.coef_[2]
-    assert_allclose((2 + model.node_penalty_) * model.coef_[position], neighbours, rtol=1e-5)
+    # With no data of its own, its coefficients solve (lam d + rho) theta_b = lam (neighbours).
+    lam, rho = model.graph_penalty_, model.ridge_
+    neighbours = lam * (model.coef_[0] + model.coef_[2])
+    assert_allclose((2 * lam + rho) * model.coef_[position], neighbours, rtol=1e-5)
     with pytest.warns(DataWarning, match=r"undefined \(NaN\).*'b'"):
         model.divergence(reduced)
     assert np.isfinite(model.score(reduced))
     with pytest.raises(InputError, match=r"no connection.*'b'"):
         gr.GRULSIF().fit(reduced, gr.Graph.from_edges([("k", "z"), ("z", "a")], nodes=NODES))
-    for alone in (gr.Pool(), gr.RULSIF(), gr.KLIEP()):
+    for alone in (gr.Pool(), gr.RULSIF(), gr.KLIEP(), gr.GRULSIF(graph_penalty=0)):
         with pytest.raises(InputError, match=r"observations: 'b'\. This estimator needs both"):
             alone.fit(reduced, make_graph())
 
@@ -253,8 +256,9 @@ def test_a_node_without_a_sample_borrows(lacking):
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"bandwidth": [1.0, -1.0]}, "bandwidth"),
         ({"bandwidth": []}, "sequence of candidates"),
-        ({"graph_penalty": 0}, "graph_penalty"),
-        ({"node_penalty": np.nan}, "node_penalty"),
+        ({"graph_penalty": -0.01}, "graph_penalty"),
+        ({"ridge": 0}, "ridge"),
+        ({"ridge": np.nan}, "ridge"),
         ({"solver": "cg"}, "solver"),
         ({"tol": 0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -267,7 +271,7 @@ def test_a_node_without_a_sample_borrows(lacking):
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
-    given = {"bandwidth": 1.5, "graph_penalty": 0.01, "node_penalty": 0.1, **parameters}
+    given = {"bandwidth": 1.5, "graph_penalty": 0.04, "ridge": 0.004, **parameters}
     with pytest.raises(InputError, match=message):
         gr.GRULSIF(**given).fit(make_samples(), make_graph())
 
@@ -278,7 +282,7 @@ def test_polars_in_polars_out():
         {"s": ["a", "a", "b", "b"] * 5, "p": ["x", "y"] * 10, "v": np.linspace(0, 1, 20)}
     )
     samples = gr.NodeSamples.from_frame(table, node="s", sample="p", reference="x", target="y")
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=1.0, ridge=0.2).fit(samples)
     assert isinstance(model.to_frame(), polars.DataFrame)
     assert model.to_frame()["node"].to_list() == ["a", "b"]
 
@@ -291,7 +295,7 @@ def test_columns_of_a_frame_are_taken_by_name():
     samples = gr.NodeSamples.from_frame(
         table, node="s", sample="p", reference="x", target="y", features=["a", "b"]
     )
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(samples)
     expected = model.predict(table[["a", "b"]].to_numpy(), node="v")
     assert_array_equal(model.predict(table, node="v"), expected)
     with pytest.raises(InputError, match=r"no column 'a'"):
@@ -301,10 +305,10 @@ def test_columns_of_a_frame_are_taken_by_name():
 def test_a_failed_fit_leaves_the_model_as_it_was():
     model = ESTIMATORS["GRULSIF"]().fit(make_samples(), make_graph())
     before = repr(model)
-    model.set_params(node_penalty=-1.0)
+    model.set_params(ridge=-1.0)
     with pytest.raises(InputError):
         model.fit(([[0.0, 1.0]], [[1.0, 0.0]]))
-    model.set_params(node_penalty=0.1)
+    model.set_params(ridge=0.004)
     assert repr(model) == before
     assert model.predict([[0.0, 0.0]]).shape == (1, 4)
 

@@ -16,7 +16,7 @@ def make_data(n_nodes=6, n=25, seed=0, shift=0.0):
     return reference, target
 
 
-GIVEN = dict(bandwidth=1.0, graph_penalty=0.05, node_penalty=0.1)
+GIVEN = dict(bandwidth=1.0, graph_penalty=0.3, ridge=0.03)
 ATOMS = np.linspace(-3, 4, 15)[:, None]
 
 
@@ -35,33 +35,42 @@ def test_solvers_agree_through_the_public_interface(name, solver):
     assert solver == "auto" or model.solution_.method == solver
 
 
-def test_edgeless_graph_with_unit_penalty_is_pool():
-    graph = gr.Graph.empty(6)
-    pool = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(make_data(), graph)
+@pytest.mark.parametrize(("name", "penalty"), [("edgeless", 6.0), ("path", 0.0)])
+def test_no_edges_or_no_graph_penalty_is_pool(name, penalty):
+    graph = gr.Graph.from_adjacency(GRAPHS[name])
+    pool = gr.Pool(bandwidth=1.0, ridge=0.6).fit(make_data(), graph)
     for solver in SOLVERS:
         model = gr.GRULSIF(
-            bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1, solver=solver, tol=1e-10
+            bandwidth=1.0, graph_penalty=penalty, ridge=0.6, solver=solver, tol=1e-10
         )
         model.fit(make_data(), graph)
         assert_allclose(model.divergence_, pool.divergence_, rtol=1e-7)
-    assert pool.graph_penalty_ == 1
+        assert model.graph_penalty_ == 0
+        assert model.paper_penalties_ == pytest.approx({"lambda": 1.0, "gamma": 0.1})
+    assert pool.graph_penalty_ == 0
+
+
+def test_penalties_in_the_letters_of_the_paper():
+    graph = gr.Graph.from_adjacency(GRAPHS["path"])
+    model = gr.GRULSIF(**GIVEN).fit(make_data(), graph)
+    assert model.paper_penalties_ == pytest.approx({"lambda": 0.05, "gamma": 0.1})
 
 
 def test_pool_is_its_closed_form():
     reference, target = make_data()
-    model = gr.Pool(alpha=0.2, bandwidth=1.0, node_penalty=0.1, dictionary=ATOMS)
+    model = gr.Pool(alpha=0.2, bandwidth=1.0, ridge=0.6, dictionary=ATOMS)
     model.fit((reference, target))
     for v in range(6):
         ref, tgt = model.features_(reference[v]), model.features_(target[v])
         second = 0.8 * ref.T @ ref / len(ref) + 0.2 * tgt.T @ tgt / len(tgt)
-        theta = np.linalg.solve(second / 6 + 0.1 * np.eye(len(second)), tgt.mean(axis=0) / 6)
+        theta = np.linalg.solve(second + 0.6 * np.eye(len(second)), tgt.mean(axis=0))
         assert_allclose(model.coef_[v], theta, atol=1e-10)
 
 
 def test_pool_keeps_the_graph_for_tables_only():
     graph = gr.Graph.from_adjacency(GRAPHS["star"])
-    with_graph = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(make_data(), graph)
-    without = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(make_data())
+    with_graph = gr.Pool(bandwidth=1.0, ridge=0.6).fit(make_data(), graph)
+    without = gr.Pool(bandwidth=1.0, ridge=0.6).fit(make_data())
     assert_allclose(with_graph.divergence_, without.divergence_)
     assert with_graph.to_frame()["degree"].tolist() == [5, 1, 1, 1, 1, 1]
 
@@ -71,14 +80,8 @@ def test_components_fitted_together_equal_components_fitted_apart():
     together = gr.GRULSIF(**GIVEN, dictionary=ATOMS, solver="direct")
     together.fit((reference, target), gr.Graph.from_adjacency(GRAPHS["disconnected"]))
     for part in (slice(0, 3), slice(3, 6)):
-        # The data term is divided by the number of nodes: half of it, twice the penalty.
-        half = gr.GRULSIF(
-            bandwidth=1.0,
-            graph_penalty=0.05 * 2,
-            node_penalty=0.1,
-            dictionary=ATOMS,
-            solver="direct",
-        )
+        # Nothing depends on the number of nodes.
+        half = gr.GRULSIF(**GIVEN, dictionary=ATOMS, solver="direct")
         adjacency = GRAPHS["disconnected"][part, part]
         half.fit((reference[part], target[part]), gr.Graph.from_adjacency(adjacency))
         assert_allclose(half.divergence_, together.divergence_[part], atol=1e-9)
@@ -86,16 +89,16 @@ def test_components_fitted_together_equal_components_fitted_apart():
 
 def test_strong_graph_penalty_with_a_fixed_ridge_gives_consensus():
     reference, target = make_data(shift=np.arange(6)[:, None, None] / 3)
-    ridge = 1e-3
+    ridge = 6e-3
     graph = gr.Graph.from_adjacency(GRAPHS["path"])
-    model = gr.GRULSIF(
-        bandwidth=1.0, graph_penalty=1e4, node_penalty=ridge / 1e4, dictionary=ATOMS
-    ).fit((reference, target), graph)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=6e4, ridge=ridge, dictionary=ATOMS).fit(
+        (reference, target), graph
+    )
     spread = np.abs(model.coef_ - model.coef_.mean(axis=0)).max()
     assert spread < 1e-4 * np.abs(model.coef_).max()
     ref, tgt = (model.features_(x.reshape(-1, 1)) for x in (reference, target))
     second = 0.9 * ref.T @ ref / len(ref) + 0.1 * tgt.T @ tgt / len(tgt)
-    consensus = np.linalg.solve(second + 6 * ridge * np.eye(len(second)), tgt.mean(axis=0))
+    consensus = np.linalg.solve(second + ridge * np.eye(len(second)), tgt.mean(axis=0))
     assert_allclose(
         model.predict([0.5], node=0), model.features_(np.array([[0.5]])) @ consensus, rtol=1e-4
     )
@@ -113,7 +116,7 @@ def test_shrinking_towards_one_leaves_unchanged_nodes_alone():
 
 def test_negative_divergences_are_reported_as_they_are():
     reference, target = make_data(n=4)
-    model = gr.Pool(bandwidth=1.0, node_penalty=10.0).fit((reference, target))
+    model = gr.Pool(bandwidth=1.0, ridge=60.0).fit((reference, target))
     assert (model.divergence_ < 0).all()
 
 

@@ -65,10 +65,10 @@ def test_a_fitted_model_is_a_table(name):
 
 
 def test_given_hyperparameters_are_not_called_selected():
-    model = fitted(gr.GRULSIF(bandwidth=0.5, graph_penalty=0.1, node_penalty=0.25))
+    model = fitted(gr.GRULSIF(bandwidth=0.5, graph_penalty=0.3, ridge=0.075))
     text = read(model._repr_html_()).text
     assert "given" in text
-    assert "bandwidth 0.5, graph_penalty 0.1, node_penalty 0.25" in text
+    assert "bandwidth 0.5, graph_penalty 0.3, ridge 0.075" in text
 
 
 def test_text_of_the_user_is_escaped():
@@ -95,7 +95,7 @@ def test_nodes_without_a_divergence_are_not_listed():
     samples = gr.NodeSamples.from_arrays(
         {"a": np.arange(9.0), "b": np.arange(9.0)}, {"a": np.arange(9.0)}
     )
-    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=2.0, ridge=0.2)
     html = model.fit(samples, gr.Graph.from_edges([("a", "b")]))._repr_html_()
     assert "nan" not in html
     assert "NaN" in html  # the note about b

@@ -53,7 +53,7 @@ def test_table_of_scores_has_every_fold_and_the_choice_is_the_best(fitted):
     scores = table["mean_score"].reshape(5, 20)
     for v in range(5):
         chosen = (table["bandwidth"].reshape(5, 20)[v] == model.bandwidth_[v]) & (
-            table["node_penalty"].reshape(5, 20)[v] == model.node_penalty_[v]
+            table["ridge"].reshape(5, 20)[v] == model.ridge_[v]
         )
         assert scores[v][chosen][0] >= scores[v].max() - 1e-5 * abs(scores[v].max())
 
@@ -84,11 +84,9 @@ def test_identical_laws_of_unequal_sizes(sizes):
 
 def test_nodes_fitted_together_equal_nodes_fitted_apart():
     samples = ragged(2)
-    together = gr.KLIEP(bandwidth=1.0, node_penalty=1e-3).fit(samples)
+    together = gr.KLIEP(bandwidth=1.0, ridge=1e-3).fit(samples)
     for v in samples.nodes:
-        alone = gr.KLIEP(bandwidth=1.0, node_penalty=1e-3).fit(
-            (samples.reference(v), samples.target(v))
-        )
+        alone = gr.KLIEP(bandwidth=1.0, ridge=1e-3).fit((samples.reference(v), samples.target(v)))
         assert alone.divergence_[0] == pytest.approx(together.divergence_[v], abs=1e-6)
 
 
@@ -99,7 +97,7 @@ def test_fewer_observations_than_folds():
     scores = table["mean_score"].reshape(2, -1)
     assert np.isfinite(scores[0]).all()
     assert np.isnan(scores[1]).all()
-    assert model.node_penalty_[1] == 10
+    assert model.ridge_[1] == 10
     assert np.isfinite(model.divergence_).all()
     assert unscored_nodes(model.cv_results_, model.nodes_) == [1]
     assert any("nodes 1" in note for note in model.notes_)
@@ -134,7 +132,7 @@ def test_params_clone_seed_and_files(tmp_path, fitted):
 def test_too_few_iterations_warn_with_a_remedy():
     rng = RNG(0)
     with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
-        gr.KLIEP(bandwidth=1.0, node_penalty=1e-5, max_iter=2).fit(
+        gr.KLIEP(bandwidth=1.0, ridge=1e-5, max_iter=2).fit(
             (rng.normal(size=20), rng.normal(size=20))
         )
 

@@ -22,7 +22,7 @@ import graphratio as gr
 from graphratio.estimators.persistence import _check
 from graphratio.exceptions import FileFormatError, InputError
 
-PENALTIES = {"bandwidth": 1.0, "node_penalty": 0.1}
+PENALTIES = {"bandwidth": 1.0, "ridge": 0.1}
 
 
 def fitted(nodes=("a", "b", "c"), *, standardize=False, kind=gr.GRULSIF, **parameters):
@@ -32,7 +32,7 @@ def fitted(nodes=("a", "b", "c"), *, standardize=False, kind=gr.GRULSIF, **param
     )
     graph = gr.Graph.from_edges([(nodes[0], nodes[1], 0.3), (nodes[1], nodes[2], 1.7)])
     if kind is gr.GRULSIF:
-        parameters = {"graph_penalty": 0.1, **parameters}
+        parameters = {"graph_penalty": 0.3, "ridge": 0.03, **parameters}
     model = kind(**{**PENALTIES, "random_state": 0, **parameters})
     return model.fit(samples.standardized() if standardize else samples, graph)
 
@@ -95,11 +95,11 @@ class TestRoundTrip:
             {"standardize": True},
             {"kind": gr.Pool},
             {"kind": gr.RULSIF, "n_centers": 5},
-            {"kind": gr.ULSIF, "node_penalty": [0.1, 1.0]},
-            {"kind": gr.KLIEP, "node_penalty": [0.1, 1.0]},
+            {"kind": gr.ULSIF, "ridge": [0.1, 1.0]},
+            {"kind": gr.KLIEP, "ridge": [0.1, 1.0]},
             {"kernel": "laplacian", "prior_ratio": 1.0, "alpha": 0},
             {"bandwidth": (0.5, 1.0), "cv": 2},
-            {"bandwidth": np.array([0.5, 1.0]), "node_penalty": [0.1, 1.0], "cv": np.int64(2)},
+            {"bandwidth": np.array([0.5, 1.0]), "ridge": [0.1, 1.0], "cv": np.int64(2)},
             {"bandwidth": np.float32(0.5), "alpha": np.float64(0.2)},
             {"dictionary": np.array([[0.0, 0.0], [1.0, 1.0]], order="F")},
             {"dictionary": [[0.0, 0.0], (1.0, 1.0)]},
@@ -437,7 +437,7 @@ class TestDamagedFiles:
         document = json.loads(members["model.json"])
         document.update(format_version=99, library_version="9.9")
         members["model.json"] = json.dumps(document)
-        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 2.*graphratio 9.9"):
+        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 3.*graphratio 9.9"):
             load_bytes(archive_of(members), tmp_path / "model")
 
 
@@ -487,7 +487,7 @@ def members(request, saved, tmp_path_factory):
     if request.param == "shared dictionary":
         return members_of(saved)
     path = tmp_path_factory.mktemp("centred") / "model"
-    fitted(kind=gr.RULSIF, node_penalty=[0.1, 1.0], n_centers=3).save(path)
+    fitted(kind=gr.RULSIF, ridge=[0.1, 1.0], n_centers=3).save(path)
     return members_of(path.read_bytes())
 
 
@@ -547,7 +547,7 @@ class TestHostileDocuments:
     ("name", "change"),
     [
         ("GRULSIF", lambda table: table.pop("rank")),
-        ("GRULSIF", lambda table: table.pop("node_penalty")),
+        ("GRULSIF", lambda table: table.pop("ridge")),
         ("GRULSIF", lambda table: table.update(rank=table["rank"][:-1])),
         ("GRULSIF", lambda table: table.update({key: part[:0] for key, part in table.items()})),
         ("RULSIF", lambda table: table.pop("mean_score")),
@@ -557,7 +557,7 @@ class TestHostileDocuments:
 def test_scores_that_no_selection_leaves_are_refused(name, change):
     """The notes of a model are made from its scores, also after it was read from a file."""
     rng = np.random.default_rng(0)
-    model = getattr(gr, name)(node_penalty=[0.1, 1.0], random_state=0)
+    model = getattr(gr, name)(ridge=[0.1, 1.0], random_state=0)
     model.fit((list(rng.normal(size=(2, 9))), list(rng.normal(size=(2, 9)))))
     fitted = {key: getattr(model, key) for key in model._fitted_names}
     _check(model.get_params(), fitted)

@@ -81,12 +81,12 @@ def test_scores_of_a_fit_on_unequal_nodes_equal_refitting(nonnegative):
             gaussian(x, centres, table["bandwidth"][row])
             for x in (samples.reference(v), samples.target(v))
         ]
-        expected = brute_force(*phi, 0.2, table["node_penalty"][row], nonnegative)
+        expected = brute_force(*phi, 0.2, table["ridge"][row], nonnegative)
         assert table["mean_score"][row] == pytest.approx(-expected, abs=1e-8, rel=1e-8)
     scores = table["mean_score"].reshape(7, 20)
     best = table["rank"].reshape(7, 20) == 1
     np.testing.assert_array_equal(scores[best], scores.max(axis=1))
-    np.testing.assert_array_equal(model.node_penalty_, table["node_penalty"].reshape(7, 20)[best])
+    np.testing.assert_array_equal(model.ridge_, table["ridge"].reshape(7, 20)[best])
 
 
 def cautious_by_hand(losses, n_min):
@@ -126,11 +126,11 @@ def test_cautious_selection_follows_its_definition():
             for width in widths[v]
         ]
         width, penalty = cautious_by_hand(np.array(losses), min(len(x), len(y)))
-        assert model.node_penalty_[v] == penalties[penalty]
+        assert model.ridge_[v] == penalties[penalty]
         assert model.bandwidth_[v] == widths[v, width]
     for name in ("mean_score", "rank"):
         np.testing.assert_array_equal(model.cv_results_[name], least.cv_results_[name])
-    assert not np.array_equal(model.node_penalty_, least.node_penalty_)
+    assert not np.array_equal(model.ridge_, least.ridge_)
 
 
 def test_ties_go_to_the_stronger_penalty_and_the_wider_kernel():
@@ -201,9 +201,9 @@ def test_duplicates_and_constant_samples_have_finite_scores():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_fit_is_the_closed_form_of_every_node(alpha, nonnegative):
     samples = ragged(1)
-    model = gr.RULSIF(
-        alpha, bandwidth=0.9, node_penalty=0.02, n_centers=10, nonnegative=nonnegative
-    ).fit(samples)
+    model = gr.RULSIF(alpha, bandwidth=0.9, ridge=0.02, n_centers=10, nonnegative=nonnegative).fit(
+        samples
+    )
     assert model.cv_results_ is None
     assert model.solution_.converged
     assert model.solution_.residual < 1e-10
@@ -229,7 +229,7 @@ def test_fit_is_the_closed_form_of_every_node(alpha, nonnegative):
 def test_laplacian_kernel_is_supported():
     rng = RNG(0)
     x, y = rng.normal(size=(20, 2)), rng.normal(size=(15, 2))
-    model = gr.RULSIF(kernel="laplacian", bandwidth=1.5, node_penalty=0.1).fit((x, y))
+    model = gr.RULSIF(kernel="laplacian", bandwidth=1.5, ridge=0.1).fit((x, y))
     phi = [np.exp(-np.abs(a[:, None] - y[None]).sum(axis=2) / 1.5) for a in (x, y)]
     np.testing.assert_allclose(model.coef_[0], closed_form(*phi, 0.1, 0.1), atol=1e-10)
 
@@ -237,7 +237,7 @@ def test_laplacian_kernel_is_supported():
 def test_many_features_take_the_same_values():
     rng = RNG(0)
     x, y = rng.normal(size=(30, 20)), rng.normal(size=(25, 20))
-    model = gr.RULSIF(bandwidth=4.0, node_penalty=0.1).fit((x, y))
+    model = gr.RULSIF(bandwidth=4.0, ridge=0.1).fit((x, y))
     phi = [gaussian(a, y, 4.0) for a in (x, y)]
     np.testing.assert_allclose(model.coef_[0], closed_form(*phi, 0.1, 0.1), atol=1e-9)
 
@@ -254,7 +254,7 @@ def test_ulsif_is_rulsif_at_alpha_zero():
 
 def test_centres_are_distinct_target_observations():
     samples = ragged(3, high=40)
-    model = gr.RULSIF(bandwidth=1.0, node_penalty=1.0, n_centers=12, random_state=0).fit(samples)
+    model = gr.RULSIF(bandwidth=1.0, ridge=1.0, n_centers=12, random_state=0).fit(samples)
     np.testing.assert_array_equal(model.n_centers_, np.minimum(12, samples.n_target))
     for v in samples.nodes:
         centres = model.centers_[v, : model.n_centers_[v]]
@@ -272,7 +272,7 @@ def test_default_number_of_centres_and_grid():
     pairs = np.abs(target[:, None] - target[None, :])[np.triu_indices(130, 1)]
     expected = np.median(pairs) * np.array([0.6, 0.8, 1.0, 1.2, 1.4])
     np.testing.assert_allclose(np.unique(model.cv_results_["bandwidth"]), expected, rtol=1e-12)
-    assert np.unique(model.cv_results_["node_penalty"]).tolist() == [1e-5, 1e-3, 0.1, 10.0]
+    assert np.unique(model.cv_results_["ridge"]).tolist() == [1e-5, 1e-3, 0.1, 10.0]
 
 
 def test_nodes_fitted_together_equal_nodes_fitted_apart():
@@ -281,7 +281,7 @@ def test_nodes_fitted_together_equal_nodes_fitted_apart():
     for v in samples.nodes:
         alone = gr.RULSIF().fit((samples.reference(v), samples.target(v)))
         assert alone.bandwidth_[0] == pytest.approx(together.bandwidth_[v])
-        assert alone.node_penalty_[0] == together.node_penalty_[v]
+        assert alone.ridge_[0] == together.ridge_[v]
         np.testing.assert_allclose(
             alone.coef_[0], together.coef_[v, : alone.coef_.shape[1]], rtol=1e-6, atol=1e-8
         )
@@ -303,7 +303,7 @@ def test_a_single_observation_falls_back_with_a_note():
     model = gr.RULSIF().fit(
         ({"a": [1.0], "b": [0.0, 1.0, 2.0]}, {"a": [0.0, 2.0], "b": [0.0, 1.0]})
     )
-    assert model.node_penalty_[0] == 10
+    assert model.ridge_[0] == 10
     assert model.bandwidth_[0] == pytest.approx(2.0)
     assert np.isfinite(model.divergence_).all()
     assert unscored_nodes(model.cv_results_, model.nodes_) == ["a"]
@@ -322,12 +322,12 @@ def test_order_of_nodes_follows_the_graph_and_shows_in_the_table():
     frame = model.to_frame()
     assert frame["node"].tolist() == ["c", "b", "a"]
     assert frame["degree"].tolist() == [1, 1, 0]
-    assert {"bandwidth", "node_penalty"} <= set(frame.columns)
+    assert {"bandwidth", "ridge"} <= set(frame.columns)
     assert "Pearson" in repr(model)
 
 
 def test_params_clone_and_seed():
-    model = gr.RULSIF(0.2, bandwidth=[1.0, 2.0], node_penalty=0.1, n_centers=5, random_state=1)
+    model = gr.RULSIF(0.2, bandwidth=[1.0, 2.0], ridge=0.1, n_centers=5, random_state=1)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     samples = ragged(5)
@@ -353,7 +353,7 @@ def test_save_and_load(tmp_path, kind):
 def test_predictions_are_clipped_and_score_is_minus_the_loss():
     rng = RNG(0)
     pair = (rng.normal(size=50), rng.normal(3, 0.3, size=50))
-    model = gr.RULSIF(0.1, bandwidth=0.3, node_penalty=1e-6).fit(pair)
+    model = gr.RULSIF(0.1, bandwidth=0.3, ridge=1e-6).fit(pair)
     x = np.linspace(-5, 8, 200)
     assert model.predict(x).min() >= 0
     assert model.predict(x).max() <= 10
@@ -365,7 +365,7 @@ def test_predictions_are_clipped_and_score_is_minus_the_loss():
     [
         ({"alpha": 1.0}, "alpha"),
         ({"bandwidth": -1.0}, "bandwidth"),
-        ({"node_penalty": [0.1, 0.0]}, "node_penalty"),
+        ({"ridge": [0.1, 0.0]}, "ridge"),
         ({"n_centers": 0}, "n_centers"),
         ({"kernel": "gauss"}, "kernel"),
         ({"nonnegative": "yes"}, "nonnegative"),

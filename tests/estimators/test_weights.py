@@ -66,7 +66,7 @@ def test_text_and_html():
 def test_goes_into_scikit_learn():
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 30, 1)), rng.normal(0.5, 1, size=(2, 30, 1))
-    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.2, ridge=0.02)
     weights = model.fit((reference, target)).importance_weights((reference, target))
     x, y = reference.reshape(-1, 1), rng.normal(size=60)
     given = LinearRegression().fit(x, y, sample_weight=weights)

@@ -13,7 +13,7 @@ from graphratio.evaluation.bounds import (
     fits_with_noise,
 )
 from graphratio.evaluation.node_means import NodeMeans
-from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.exceptions import InputError
 from graphratio.selection import nested
@@ -22,7 +22,7 @@ from graphratio.selection import nested
 pytestmark = pytest.mark.slow
 
 ALPHA = 0.1
-MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3e-4, node_penalty=0.1)
+MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.012, ridge=0.0012)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,9 @@ def draws():
     for seed in range(6):
         scenario = make_scenario("Ia", n_nodes=40, n=100, random_state=seed)
         rng = np.random.default_rng(seed)
-        recipe = Recipe.of(MODEL, scenario.samples.aligned(scenario.graph.nodes), rng)
-        found, noise = fits_with_noise(recipe, scenario.graph, 5, 1, rng)
+        data = scenario.samples.aligned(scenario.graph.nodes)
+        recipe = Recipe.of(MODEL, data, rng)
+        found, noise = fits_with_noise(recipe, scenario.graph, repeated_folds(data, 5, 1, rng))
         fitted = np.zeros(40)
         for node in range(40):
             x = scenario.sample_reference(node, 4000, random_state=seed)
@@ -42,7 +43,8 @@ def draws():
                 fx, fy = (np.clip(1 + features(z) @ theta[node], 0, 10) for z in (x, y))
                 gain = (fy - ALPHA / 2 * fy**2).mean() - (1 - ALPHA) / 2 * (fx**2).mean()
                 fitted[node] += (gain - 0.5) / len(found.functions)
-        rows.append((scenario, bounds_from(recipe, found, noise, 0.9, simultaneous=False), fitted))
+        bounds = bounds_from(data, ALPHA, found.ratios, noise, 0.1, simultaneous=False)
+        rows.append((scenario, bounds, fitted))
     return rows
 
 
@@ -107,9 +109,9 @@ def test_without_the_noise_of_refitting_intervals_are_too_short():
 
 def test_simultaneous_bounds_are_lower(draws):
     scenario = draws[0][0]
-    options = {"random_state": 0, "graph": scenario.graph}
-    single = gr.divergence_bounds(MODEL, scenario.samples, **options)
-    joint = gr.divergence_bounds(MODEL, scenario.samples, simultaneous=True, **options)
+    options = {"random_state": 0, "graph": scenario.graph, "estimator": MODEL}
+    single = gr.divergence_bounds(scenario.samples, **options)
+    joint = gr.divergence_bounds(scenario.samples, simultaneous=True, **options)
     assert (joint.true_divergence_lower_bound < single.true_divergence_lower_bound).all()
     assert "all nodes at once" in repr(joint)
     table = single.to_frame()
@@ -160,9 +162,8 @@ def test_nested_selection_never_sees_the_fold_it_is_judged_on():
     data = scenario.samples.aligned(scenario.graph.nodes)
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=[0.5, 1.0])
     recipe = Recipe.of(model, data, np.random.default_rng(0))
-    first = recipe.run({"fit": recipe.coupled(scenario.graph)}, 4, 1, np.random.default_rng(1))[
-        "fit"
-    ]
+    folds = repeated_folds(data, 4, 1, np.random.default_rng(1))
+    first = recipe.run({"fit": recipe.coupled(scenario.graph)}, folds)["fit"]
     values = data.values.copy()
     values[first.folds[0] == 2] = np.random.default_rng(2).permuted(
         values[first.folds[0] == 2], axis=0
@@ -174,9 +175,7 @@ def test_nested_selection_never_sees_the_fold_it_is_judged_on():
         recipe.dictionary,
         recipe.bandwidths,
     )
-    second = changed.run({"fit": changed.coupled(scenario.graph)}, 4, 1, np.random.default_rng(1))[
-        "fit"
-    ]
+    second = changed.run({"fit": changed.coupled(scenario.graph)}, folds)["fit"]
     assert first.chosen[2] == second.chosen[2]
 
 
@@ -219,31 +218,33 @@ def test_notebook_table_and_picture(draws):
 
 def test_bad_input():
     scenario = make_scenario("Ia", n_nodes=8, n=20, random_state=0)
-    with pytest.raises(InputError, match="confidence"):
-        gr.divergence_bounds(MODEL, scenario.samples, confidence=1.5)
+    with pytest.raises(InputError, match="level"):
+        gr.divergence_bounds(scenario.samples, estimator=MODEL, level=1.5)
     with pytest.raises(InputError, match="n_folds"):
-        gr.divergence_bounds(MODEL, scenario.samples, n_folds=2)
-    with pytest.raises(InputError, match="RULSIF cannot be fitted on folds"):
-        gr.divergence_bounds(gr.RULSIF(), scenario.samples)
+        gr.divergence_bounds(scenario.samples, estimator=MODEL, n_folds=2)
+    with pytest.raises(InputError, match="is not an estimator of this library"):
+        gr.divergence_bounds(scenario.samples, estimator=gr.RULSIF)
+    with pytest.raises(InputError, match="is not an estimator of this library"):
+        gr.divergence_bounds(scenario.samples, scenario.graph, "rulsif")
 
 
 def test_standardised_samples():
     """With a model fitted on them, with a new one, and before they were standardised."""
     scenario = make_scenario("IIb", n_nodes=10, n=30, random_state=0)
     scaled = scenario.samples.standardized()
-    options = {"bandwidth": 1.0, "graph_penalty": 1e-3, "node_penalty": 0.1}
+    options = {"bandwidth": 1.0, "graph_penalty": 1e-2, "ridge": 1e-3}
     model = gr.GRULSIF(prior_ratio=1.0, **options)
-    new = gr.divergence_bounds(model, scaled, scenario.graph, random_state=0)
+    new = gr.divergence_bounds(scaled, scenario.graph, model, random_state=0)
     fitted = gr.GRULSIF(prior_ratio=1.0, **options).fit(scaled, scenario.graph)
     for samples in (scaled, scenario.samples):
-        again = gr.divergence_bounds(fitted, samples, random_state=0)
+        again = gr.divergence_bounds(samples, estimator=fitted, random_state=0)
         np.testing.assert_allclose(again.fitted_divergence, new.fitted_divergence, atol=1e-4)
 
 
 def test_same_seed_same_result():
     scenario = make_scenario("Ia", n_nodes=8, n=20, random_state=0)
     first, second = (
-        gr.divergence_bounds(MODEL, scenario.samples, scenario.graph, random_state=5)
+        gr.divergence_bounds(scenario.samples, scenario.graph, MODEL, random_state=5)
         for _ in range(2)
     )
     np.testing.assert_array_equal(
@@ -254,14 +255,14 @@ def test_same_seed_same_result():
 def test_two_inner_folds_on_many_nodes(monkeypatch):
     """They choose as all inner folds do, where there is little doubt."""
     scenario = make_scenario("Ia", n_nodes=40, n=60, random_state=0)
-    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=[1e-3, 100.0])
-    recipe = Recipe.of(
-        model, scenario.samples.aligned(scenario.graph.nodes), np.random.default_rng(0)
-    )
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=[0.04, 4000.0])
+    data = scenario.samples.aligned(scenario.graph.nodes)
+    recipe = Recipe.of(model, data, np.random.default_rng(0))
     fits = {"fit": recipe.coupled(scenario.graph)}
-    every = recipe.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    folds = repeated_folds(data, 5, 1, np.random.default_rng(1))
+    every = recipe.run(fits, folds)["fit"]
     monkeypatch.setattr(nested, "MANY_NODES", 10)
-    two = recipe.run(fits, 5, 1, np.random.default_rng(1))["fit"]
+    two = recipe.run(fits, folds)["fit"]
     assert [choice[1] for choice in two.chosen] == [choice[1] for choice in every.chosen]
 
 
@@ -272,17 +273,32 @@ def test_bounds_are_those_of_the_model_that_is_passed():
     graph = gr.Graph.from_edges([(0, 1), (1, 2)])
 
     def fitted(model, over):
-        return gr.divergence_bounds(model, samples, over, random_state=0).fitted_divergence
+        return gr.divergence_bounds(samples, over, model, random_state=0).fitted_divergence
 
-    weak, strong = (gr.Pool(node_penalty=p, prior_ratio=1.0) for p in (1e-6, 1e4))
+    weak, strong = (gr.Pool(ridge=p, prior_ratio=1.0) for p in (3e-6, 3e4))
     assert fitted(weak, graph).max() > 0.1
     np.testing.assert_allclose(fitted(strong, graph), 0, atol=1e-3)
-    held = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.01, node_penalty=1e6)
+    held = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.03, ridge=3e4)
     np.testing.assert_allclose(fitted(held, gr.Graph.empty(3)), 0, atol=1e-3)
-    with pytest.raises(InputError, match="adaptive=True learns the graph"):
-        fitted(gr.GRULSIF(adaptive=True), graph)
-    with pytest.raises(InputError, match="graph of type list cannot be used"):
+    with pytest.raises(InputError, match=r"list is not a gr\.Graph"):
         fitted(held, [(0, 1)])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.03, ridge=0.03, adaptive=True),
+        gr.RULSIF(bandwidth=1.0, ridge=0.1),
+    ],
+    ids=["learned edges", "RULSIF"],
+)
+def test_estimators_that_can_only_be_fitted_again_have_bounds(model):
+    rng = np.random.default_rng(0)
+    samples = (list(rng.normal(size=(3, 80))), list(rng.normal(size=(3, 80)) + 1.5))
+    graph = gr.Graph.from_edges([(0, 1), (1, 2)])
+    bounds = gr.divergence_bounds(samples, graph, model, random_state=0)
+    assert bounds.changed.all()
+    assert (bounds.true_divergence_lower_bound < bounds.fitted_divergence).all()
 
 
 def test_no_interval_exceeds_the_largest_divergence():
@@ -292,6 +308,6 @@ def test_no_interval_exceeds_the_largest_divergence():
         [rng.normal(size=n) for n in sizes],
         [np.concatenate([rng.normal(size=n - 1) + 4, [0.0]]) for n in sizes],
     )
-    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-4, node_penalty=1e-3)
-    bounds = gr.divergence_bounds(model, samples, n_folds=3, random_state=0)
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=4e-4, ridge=4e-7)
+    bounds = gr.divergence_bounds(samples, estimator=model, n_folds=3, random_state=0)
     assert np.nanmax(bounds.fitted_divergence_interval) <= 4.5

@@ -5,7 +5,6 @@ corrections vanish and Welch's interval for the difference of two means remains.
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from graphratio.evaluation.ratio_interval import Sandwich, _largest, expected_ra
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
 from graphratio.evaluation.verdict import ALONE
 from graphratio.moments.node_moments import MomentSums
-from graphratio.selection.nested import HeldOut
 
 ALPHA = 0.1
 N_NODES, N_REFERENCE, N_TARGET = 4, 12, 20
@@ -46,11 +44,9 @@ def ratios():
     ]
 
 
-def bounds(samples, ratios, confidence, simultaneous=False, noise=None):
-    recipe = SimpleNamespace(samples=samples, template=SimpleNamespace(alpha=ALPHA))
+def bounds(samples, ratios, level, simultaneous=False, noise=None):
     row = np.concatenate([part for node in zip(*ratios, strict=True) for part in node])
-    found = HeldOut(row[np.newaxis], np.zeros((1, row.size), dtype=int), [], [])
-    return bounds_from(recipe, found, noise, confidence, simultaneous=simultaneous)
+    return bounds_from(samples, ALPHA, row[np.newaxis], noise, level, simultaneous=simultaneous)
 
 
 def welch(ratios, v, alternative="two-sided"):
@@ -60,19 +56,20 @@ def welch(ratios, v, alternative="two-sided"):
     return stats.ttest_ind(gain, cost, equal_var=False, alternative=alternative)
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.99])
-def test_the_bound_is_one_sided_and_the_interval_two_sided(samples, ratios, confidence):
-    found = bounds(samples, ratios, confidence)
+@pytest.mark.parametrize("level", [0.2, 0.1, 0.01])
+def test_the_bound_is_one_sided_and_the_interval_two_sided(samples, ratios, level):
+    found = bounds(samples, ratios, level)
+    assert found.level == level
     for v in range(N_NODES):
-        lower = welch(ratios, v, "greater").confidence_interval(confidence).low
+        lower = welch(ratios, v, "greater").confidence_interval(1 - level).low
         assert found.true_divergence_lower_bound[v] == pytest.approx(lower, rel=1e-6)
-        interval = welch(ratios, v).confidence_interval(confidence)
+        interval = welch(ratios, v).confidence_interval(1 - level)
         assert found.fitted_divergence_interval[v] == pytest.approx(tuple(interval), rel=1e-6)
 
 
 def test_all_nodes_at_once_share_the_chance_of_an_error(samples, ratios):
     """Bonferroni; below with a third of the degrees of freedom, as the page says."""
-    found = bounds(samples, ratios, 0.9, simultaneous=True)
+    found = bounds(samples, ratios, 0.1, simultaneous=True)
     for v in range(N_NODES):
         lower = welch(ratios, v, "greater").confidence_interval(1 - 0.1 / N_NODES).low
         assert found.true_divergence_lower_bound[v] == pytest.approx(lower, rel=1e-6)
@@ -86,13 +83,13 @@ def test_all_nodes_at_once_share_the_chance_of_an_error(samples, ratios):
 
 def test_noise_of_refitting_widens_and_lighter_tails_shorten(samples, ratios):
     """The variance adds; ends move in by 0.3 s / d^0.8 errors, here s = 1/2 and d = 2."""
-    plain = bounds(samples, ratios, 0.9)
+    plain = bounds(samples, ratios, 0.1)
     quantiles = [stats.t.ppf((0.9, 0.95), welch(ratios, v).df) for v in range(N_NODES)]
     one_sided, two_sided = np.transpose(quantiles)
     shown = (plain.fitted_divergence - plain.true_divergence_lower_bound) / one_sided
     variance = 0.5 * shown**2
     noise = RefitNoise(variance, variance**2 / (2 * 5), n_folds=5)
-    found = bounds(samples, ratios, 0.9, noise=noise)
+    found = bounds(samples, ratios, 0.1, noise=noise)
     error = np.sqrt(1.5) * shown
     np.testing.assert_allclose(
         plain.fitted_divergence - found.true_divergence_lower_bound, one_sided * error, rtol=1e-6
@@ -129,16 +126,16 @@ def test_few_low_terms_lower_the_lower_end(samples, ratios, outlier, uneven):
     """A sample that lacks them overstates its mean. Few high terms are not made use of."""
     terms = np.ones(N_TARGET)
     terms[0] += outlier
-    found = bounds(samples, [ratios[0], [terms] * N_NODES], 0.9)
+    found = bounds(samples, [ratios[0], [terms] * N_NODES], 0.1)
     low, high = found.fitted_divergence_interval.T
     down, up = found.fitted_divergence - low, high - found.fitted_divergence
     assert (down > up * (1 + 1e-6)).all() == uneven
 
 
-def comparison(samples, first, second, confidence=0.95):
+def comparison(samples, first, second, level=0.05):
     """A comparison of one graph with each node alone, from terms of all observations."""
     losses = {ALONE: Losses.of(first, samples), "graph": Losses.of(second, samples)}
-    return GraphComparison(samples.nodes, losses, {}, confidence, ("graph",), None)
+    return GraphComparison(samples.nodes, losses, {}, level, ("graph",), None)
 
 
 def random_terms(samples, seed):
@@ -160,7 +157,7 @@ def test_difference_is_the_paired_test_of_student(monkeypatch):
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_interval_against_each_node_alone_agrees_with_its_p_value(samples, missing):
-    """At the confidence 1 - p the interval just reaches 0: both are two-sided."""
+    """At the level p the interval just reaches 0: both are two-sided."""
     found = comparison(samples, random_terms(samples, 1), random_terms(samples, 2))
     if missing:
         losses = dict(found.losses)
@@ -170,14 +167,14 @@ def test_interval_against_each_node_alone_agrees_with_its_p_value(samples, missi
         found = replace(found, losses=losses)
     p_value = found.between("graph", ALONE).p_value
     assert 0.01 < p_value < 0.99
-    mean, half = replace(found, confidence=1 - p_value).against_alone("graph")
+    mean, half = replace(found, level=p_value).against_alone("graph")
     assert half == pytest.approx(abs(mean))
 
 
 def test_losses_and_gains_of_nodes_have_two_sided_intervals(samples, ratios):
     """Both are sums of two means, of the reference and of the target terms."""
     terms = np.concatenate([part for node in zip(*ratios, strict=True) for part in node])
-    found = comparison(samples, 2 * terms, terms, confidence=0.9)
+    found = comparison(samples, 2 * terms, terms, level=0.1)
     gain, half_gain = found.gains
     loss, half_loss = found.node_losses("graph")
     for v in range(N_NODES):
@@ -193,13 +190,13 @@ def test_the_best_of_three_graphs_beats_both_others(samples, p_value, tied):
     """At 5 % / 2 each; p-values of 0.035 would do for a single comparison only."""
     shift = stats.t.isf(p_value / 2, N_NODES - 1) * node_means.DISPERSION / np.sqrt(N_NODES)
     spread = np.array([-1.0, 0.0, 0.0, 1.0]) / np.std([-1.0, 0.0, 0.0, 1.0], ddof=1)
-    level = Losses.of(np.zeros(samples.n_observations), samples)
+    even = Losses.of(np.zeros(samples.n_observations), samples)
     losses = {
-        name: replace(level, means=replace(level.means, mean=mean))
+        name: replace(even, means=replace(even.means, mean=mean))
         for name, mean in {"a": np.zeros(4), "b": spread + shift, "c": spread + shift}.items()
     }
     found = GraphComparison(
-        samples.nodes, {ALONE: losses["b"], **losses}, {}, 0.95, (*"abc",), None
+        samples.nodes, {ALONE: losses["b"], **losses}, {}, 0.05, (*"abc",), None
     )
     assert found.between("a", "b").p_value == pytest.approx(p_value)
     assert found.tied == (["b", "c"] if tied else [])
@@ -214,7 +211,7 @@ def test_noise_of_refitting_counts_pairs_of_observations_of_different_folds():
     psi, ratios = rng.normal(size=(len(segment), m)), rng.uniform(0.2, 3, size=len(segment))
     held = rng.random(len(segment)) < 0.4
     root = rng.normal(size=(n_nodes, m, m))
-    blocks, stiffness = root @ root.transpose(0, 2, 1), rng.uniform(0.1, 1, size=(n_nodes, m))
+    blocks, stiffness = root @ root.transpose(0, 2, 1), rng.uniform(0.2, 2, size=(n_nodes, m))
     found = refit_noise(psi, ratios, segment, held, blocks, stiffness, ALPHA)
     target = segment % 2 == 1
     # Derivatives of (1 - alpha)/2 f^2 and of f - alpha/2 f^2.
@@ -229,7 +226,7 @@ def test_noise_of_refitting_counts_pairs_of_observations_of_different_folds():
                 n = sizes.ravel()[side] if inside else rows.sum()
                 scores.append((own - own.mean(axis=0)) / n)
             parts.append(np.concatenate(scores))
-        response = np.linalg.inv(blocks[v] / n_nodes + np.diag(stiffness[v])) / n_nodes
+        response = np.linalg.inv(blocks[v] + np.diag(stiffness[v]))
         pairs = parts[0] @ response @ parts[1].T
         assert found.variance[v] == pytest.approx(np.sum(pairs**2), rel=1e-6)
 
@@ -242,21 +239,21 @@ def test_degrees_of_freedom_of_a_ratio_are_those_of_its_samples():
     np.testing.assert_allclose(sandwich.freedom(terms), [3, 6])
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_intervals_of_ratios_are_two_sided(samples, confidence):
+@pytest.mark.parametrize("level", [0.2, 0.05])
+def test_intervals_of_ratios_are_two_sided(level):
     rng = np.random.default_rng(0)
     data = [rng.normal(size=(2, 400, 1)), rng.normal(size=(2, 400, 1))]
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(tuple(data))
-    found = expected_ratio_interval(model, tuple(data), [0.0], 0, confidence=confidence)
+    model = gr.Pool(bandwidth=1.0, ridge=0.2).fit(tuple(data))
+    found = expected_ratio_interval(tuple(data), estimator=model, x=[0.0], node=0, level=level)
     half = (found.expected_ratio_high - found.expected_ratio_low)[0] / 2 / found.standard_error[0]
     # Between the normal law and Student's with the degrees of freedom of one sample.
-    assert stats.norm.ppf(0.5 + confidence / 2) < half <= stats.t.ppf(0.5 + confidence / 2, 399)
+    assert stats.norm.ppf(1 - level / 2) < half <= stats.t.ppf(1 - level / 2, 399)
 
 
 def test_the_largest_deviation_of_independent_points():
     """All five within q with probability c: each within it with probability c^(1/5)."""
     terms = np.eye(5)
-    found = _largest(terms, np.ones(5), 0.9, np.random.default_rng(0))
+    found = _largest(terms, np.ones(5), 0.1, np.random.default_rng(0))
     assert found == pytest.approx(stats.norm.ppf(0.5 + 0.9 ** (1 / 5) / 2), abs=0.05)
 
 

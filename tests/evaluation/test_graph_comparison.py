@@ -8,7 +8,7 @@ from graphratio.datasets import make_scenario
 from graphratio.evaluation import graph_comparison
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import DISPERSION, Difference
-from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
 from graphratio.exceptions import InputError
 
@@ -28,7 +28,7 @@ def ring(n_nodes=60, step=17):
 @pytest.fixture(scope="module")
 def found(scenario):
     graphs = {"clusters": scenario.graph, "ring": ring(), "none": None}
-    return gr.compare_graphs(scenario.samples, graphs, model=MODEL, random_state=0)
+    return gr.compare_graphs(scenario.samples, graphs, estimator=MODEL, random_state=0)
 
 
 def test_names_the_better_graph(found):
@@ -41,7 +41,9 @@ def test_names_the_better_graph(found):
 
 def test_says_no_clear_difference_when_there_is_none(scenario):
     graphs = {"one": ring(step=17), "other": ring(step=13)}
-    result = gr.compare_graphs(scenario.samples, graphs, model=MODEL, n_repeats=1, random_state=0)
+    result = gr.compare_graphs(
+        scenario.samples, graphs, estimator=MODEL, n_repeats=1, random_state=0
+    )
     assert result.best is None
     assert result.tied == result.ranking[1:]
     assert "No clear difference between" in result.verdict
@@ -68,11 +70,13 @@ def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     from graphratio.evaluation.node_means import loss_terms
     from graphratio.moments.losses import ratio_losses
 
-    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
     rng = np.random.default_rng(0)
     recipe = Recipe.of(model, scenario.samples.aligned(scenario.graph.nodes), rng)
-    part = recipe.run({"fit": recipe.coupled(scenario.graph)}, 3, 1, rng)["fit"]
-    data, folds = recipe.samples, part.folds[0]
+    data = recipe.samples
+    split = repeated_folds(data, 3, 1, rng)
+    part = recipe.run({"fit": recipe.coupled(scenario.graph)}, split)["fit"]
+    folds = part.folds[0]
     fitted = gr.GRULSIF(**{**model.get_params(), "dictionary": recipe.dictionary})
     expected = np.empty(data.n_observations)
     for fold in range(3):
@@ -96,7 +100,7 @@ def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
 
 
 def test_offers_a_learned_graph_when_there_is_none(scenario):
-    result = gr.compare_graphs(scenario.samples, model=MODEL, n_repeats=1, random_state=0)
+    result = gr.compare_graphs(scenario.samples, estimator=MODEL, n_repeats=1, random_state=0)
     assert set(result.losses) == {ALONE, SHARED, LEARNED}
     assert result.losses[LEARNED].mean < result.losses[ALONE].mean
     graph = result.learned_graph
@@ -108,7 +112,7 @@ def test_offers_a_learned_graph_when_there_is_none(scenario):
         kinds[:, np.newaxis] == kinds[np.newaxis]
     )
     assert "learned from the data" in result.verdict
-    gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1).fit(scenario.samples, graph)
+    gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06).fit(scenario.samples, graph)
 
 
 @pytest.mark.parametrize(("shift", "effect"), [(-1.0, "helped"), (1.0, "hurt"), (0.0, "unclear")])
@@ -120,7 +124,7 @@ def test_the_verdict_follows_from_the_losses(shift, effect):
         name: Losses.of(0.1 * part + (shift if name == LEARNED else 0), samples)
         for name, part in zip((ALONE, SHARED, LEARNED), terms.values(), strict=True)
     }
-    found = GraphComparison(samples.nodes, losses, {}, 0.95, (), gr.Graph.empty(9))
+    found = GraphComparison(samples.nodes, losses, {}, 0.05, (), gr.Graph.empty(9))
     judged = {"helped": "better", "hurt": "worse", "unclear": "unclear"}[effect]
     assert (found.effect, found.judged(LEARNED, SHARED)) == (effect, judged)
     assert ("Use it: fit(samples, comparison.learned_graph)." in found.verdict) == (shift < 0)
@@ -137,14 +141,14 @@ def test_the_verdict_follows_from_the_losses(shift, effect):
 def test_small_graphs_are_split_twice(scenario, monkeypatch, many, repeats):
     asked = []
 
-    def run(self, fits, n_folds, n_repeats, *_, **__):
-        asked.append(n_repeats)
+    def run(self, fits, folds, **__):
+        asked.append(len(folds))
         raise InterruptedError
 
     monkeypatch.setattr(Recipe, "run", run)
     monkeypatch.setattr(graph_comparison, "MANY_NODES", many)
     with pytest.raises(InterruptedError):
-        gr.compare_graphs(scenario.samples, scenario.graph, model=MODEL)
+        gr.compare_graphs(scenario.samples, scenario.graph, estimator=MODEL)
     assert asked == [repeats]
 
 
@@ -152,7 +156,10 @@ def test_a_learned_graph_has_the_grid_of_the_paper(scenario):
     """Divided by its degree of about ten, as graphs that are given have it by theirs."""
     recipe = Recipe.of(MODEL, scenario.samples, np.random.default_rng(0))
     fit = graph_comparison._learned(recipe)
-    np.testing.assert_allclose(fit.candidates.graph_penalty, [1e-4, 1e-3, 0.01, 0.1, 1])
+    lambdas = np.unique(fit.candidates.graph_penalty) / 60
+    np.testing.assert_allclose(lambdas, [1e-4, 1e-3, 0.01, 0.1, 1])
+    gammas = fit.candidates.ridge / fit.candidates.graph_penalty
+    np.testing.assert_allclose(gammas, np.tile([1e-5, 1e-3, 0.1, 1], 5))
 
 
 def test_difference_allows_for_dependence():
@@ -188,9 +195,9 @@ def test_labels_in_another_order_make_no_difference(scenario):
     shuffled = gr.Graph.from_adjacency(
         scenario.graph.adjacency[order][:, order], nodes=[labels[v] for v in order]
     )
-    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
     result = gr.compare_graphs(
-        samples, {"a": graph, "b": shuffled}, model=fixed, n_repeats=1, random_state=0
+        samples, {"a": graph, "b": shuffled}, estimator=fixed, n_repeats=1, random_state=0
     )
     assert result.losses["a"].mean == pytest.approx(result.losses["b"].mean, abs=1e-5)
     assert result.best is None
@@ -200,7 +207,7 @@ def test_labels_in_another_order_make_no_difference(scenario):
     ("graphs", "message"),
     [
         ({}, "empty mapping"),
-        (3, "graphs is a int"),
+        (3, r"int is not a gr\.Graph"),
         ({1: ring(), "1": ring(step=13)}, "same as text"),
         ({"a": 3}, "'a' are not graphs"),
         ({ALONE: None}, "used for other fits"),
@@ -220,7 +227,7 @@ def test_too_little_to_compare(scenario):
     with pytest.raises(InputError, match="only one node"):
         gr.compare_graphs((rng.normal(size=30), rng.normal(size=30)))
     with pytest.raises(InputError, match="Pool fits every node by itself"):
-        gr.compare_graphs(scenario.samples, ring(), model=gr.Pool())
+        gr.compare_graphs(scenario.samples, ring(), estimator=gr.Pool())
 
 
 def test_samples_without_labels_need_graphs_in_one_order(scenario):
@@ -240,8 +247,8 @@ def test_samples_without_labels_need_graphs_in_one_order(scenario):
     labelled = gr.NodeSamples.from_arrays(
         [data.reference(v) for v in range(60)], [data.target(v) for v in range(60)], nodes=range(60)
     )
-    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.1)
-    options = {"model": fixed, "n_repeats": 1, "n_folds": 3, "random_state": 0}
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
+    options = {"estimator": fixed, "n_repeats": 1, "n_folds": 3, "random_state": 0}
     pair = [("ring", permuted), ("clusters", scenario.graph)]
     rankings = [
         gr.compare_graphs(labelled, dict(order), **options).ranking for order in (pair, pair[::-1])
@@ -260,8 +267,8 @@ def opposed():
 
 def test_a_graph_that_hurts_is_not_the_best(opposed):
     data, graph = opposed
-    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.01)
-    options = {"model": fixed, "n_repeats": 1, "random_state": 0}
+    fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=40.0, ridge=0.4)
+    options = {"estimator": fixed, "n_repeats": 1, "random_state": 0}
     result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
     assert (result.best, result.effect) == ("none", "hurt")
     assert result.judged(LEARNED, "bad") == "better"
@@ -274,7 +281,7 @@ def test_a_graph_that_hurts_is_not_the_best(opposed):
 
 def test_without_a_graph_there_are_no_gains(opposed):
     data, _ = opposed
-    result = gr.compare_graphs(data, learn=False, model=MODEL, n_repeats=1, random_state=0)
+    result = gr.compare_graphs(data, learn=False, estimator=MODEL, n_repeats=1, random_state=0)
     assert (result.best, result.tied, result.effect) == (None, [], "not assessed")
     assert result.verdict == "There is no graph to compare."
     assert set(result.neighbors) == {"not assessed"}
@@ -285,6 +292,6 @@ def test_without_a_graph_there_are_no_gains(opposed):
 def test_nodes_without_enough_data_are_not_assessed(opposed):
     (reference, target), graph = opposed
     short = [reference[0][:1], *reference[1:]]
-    result = gr.compare_graphs((short, target), graph, model=MODEL, n_repeats=1, random_state=0)
+    result = gr.compare_graphs((short, target), graph, estimator=MODEL, n_repeats=1, random_state=0)
     assert result.neighbors[0] == "not assessed"
     assert "of 39 nodes" in result.verdict

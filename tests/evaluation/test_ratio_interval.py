@@ -27,10 +27,15 @@ def model(scenario):
     return gr.GRULSIF(
         prior_ratio=1.0,
         bandwidth=1.0,
-        graph_penalty=0.01,
-        node_penalty=0.1,
+        graph_penalty=0.12,
+        ridge=0.012,
         dictionary=np.linspace(-3, 3, 12)[:, np.newaxis],
     ).fit(scenario.samples, scenario.graph)
+
+
+def band_of(samples, model, node, x=LINE, **options):
+    """The interval of a fitted model, which has its own graph."""
+    return gr.expected_ratio_interval(samples, estimator=model, x=x, node=node, **options)
 
 
 def test_covers_the_expectation_of_the_estimate(scenario, model):
@@ -39,7 +44,7 @@ def test_covers_the_expectation_of_the_estimate(scenario, model):
     for _ in range(80):
         samples = drawn(scenario, 100, rng)
         again.fit(samples, scenario.graph)
-        band = gr.expected_ratio_interval(again, samples, LINE, node=11)
+        band = band_of(samples, again, 11)
         values.append(again.predict(LINE, node=11, clip=False))
         errors.append(band.standard_error)
     values, errors = np.array(values), np.array(errors)
@@ -49,20 +54,20 @@ def test_covers_the_expectation_of_the_estimate(scenario, model):
 
 
 def test_against_a_dense_solve(scenario, model):
-    band = gr.expected_ratio_interval(model, scenario.samples, LINE, node=3)
+    band = band_of(scenario.samples, model, 3)
     data = scenario.samples
     psi = model.features_(data.values)
     n_nodes, m = model.coef_.shape
-    lap = scenario.graph.laplacian.toarray() + model.node_penalty_ * np.eye(n_nodes)
-    system = np.kron(model.graph_penalty_ * lap, np.eye(m))
+    coupling = model.graph_penalty_ * scenario.graph.laplacian.toarray()
+    system = np.kron(coupling + model.ridge_ * np.eye(n_nodes), np.eye(m))
     scores = []
     for v in range(n_nodes):
         x, y = (psi[(data.node_index == v) & (data.is_target == side)] for side in (False, True))
         block = 0.9 * x.T @ x / len(x) + 0.1 * y.T @ y / len(y)
-        system[v * m : (v + 1) * m, v * m : (v + 1) * m] += block / n_nodes
+        system[v * m : (v + 1) * m, v * m : (v + 1) * m] += block
         fx, fy = (1 + part @ model.coef_[v] for part in (x, y))
         parts = (-0.9 * fx[:, np.newaxis] * x, (1 - 0.1 * fy)[:, np.newaxis] * y)
-        scores.append(sum(np.cov(part.T) / len(part) for part in parts) / n_nodes**2)
+        scores.append(sum(np.cov(part.T) / len(part) for part in parts))
     inverse = np.linalg.inv(system).reshape(n_nodes, m, n_nodes, m)[3]
     at = model.features_(LINE[:, np.newaxis])
     expected = sum(
@@ -73,10 +78,8 @@ def test_against_a_dense_solve(scenario, model):
 
 
 def test_simultaneous_is_wider_and_table(scenario, model):
-    single = gr.expected_ratio_interval(model, scenario.samples, LINE, 11)
-    joint = gr.expected_ratio_interval(
-        model, scenario.samples, LINE, 11, simultaneous=True, random_state=0
-    )
+    single = band_of(scenario.samples, model, 11)
+    joint = band_of(scenario.samples, model, 11, simultaneous=True, random_state=0)
     assert (joint.expected_ratio_high > single.expected_ratio_high).any()
     assert (joint.expected_ratio_high >= single.expected_ratio_high).all()
     table = single.to_frame()
@@ -88,7 +91,7 @@ def test_notebook_table_and_picture(scenario, model):
     import matplotlib as mpl
 
     mpl.use("agg")
-    band = gr.expected_ratio_interval(model, scenario.samples, LINE, 11)
+    band = band_of(scenario.samples, model, 11)
     assert "node 11" in repr(band)
     html = band._repr_html_()
     assert "not the true ratio" in html
@@ -100,24 +103,31 @@ def test_notebook_table_and_picture(scenario, model):
 
 def test_without_edges(scenario):
     """Every node has its closed form; the others do not matter."""
-    options = {"bandwidth": 1.0, "node_penalty": 1e-3, "dictionary": LINE[:, np.newaxis]}
+    options = {"bandwidth": 1.0, "ridge": 0.012, "dictionary": LINE[:, np.newaxis]}
     pool = gr.Pool(**options).fit(scenario.samples)
-    empty = gr.GRULSIF(graph_penalty=1.0, **options).fit(scenario.samples)
-    first, second = (
-        gr.expected_ratio_interval(model, scenario.samples, LINE, 2) for model in (pool, empty)
-    )
+    empty = gr.GRULSIF(graph_penalty=12.0, **options).fit(scenario.samples)
+    first, second = (band_of(scenario.samples, model, 2) for model in (pool, empty))
     np.testing.assert_allclose(first.standard_error, second.standard_error)
     assert (first.standard_error > 0).all()
 
 
-def test_needs_a_fitted_model(scenario):
-    with pytest.raises(InputError, match="fitted GRULSIF or Pool"):
-        gr.expected_ratio_interval(gr.GRULSIF(), scenario.samples, LINE, 0)
+def test_an_estimator_that_is_not_fitted_is_fitted_first(scenario, model):
+    new = gr.GRULSIF(**model.get_params())
+    found = gr.expected_ratio_interval(scenario.samples, scenario.graph, new, x=LINE, node=3)
+    expected = band_of(scenario.samples, model, 3)
+    np.testing.assert_array_equal(found.ratio, expected.ratio)
+    np.testing.assert_array_equal(found.standard_error, expected.standard_error)
+    assert not hasattr(new, "coef_")
+
+
+def test_needs_an_estimator(scenario):
+    with pytest.raises(InputError, match="is not an estimator of this library"):
+        band_of(scenario.samples, scenario.graph, 0)
 
 
 def test_needs_points(scenario, model):
     with pytest.raises(InputError, match="no points"):
-        gr.expected_ratio_interval(model, scenario.samples, np.empty((0, 1)), 0)
+        band_of(scenario.samples, model, 0, np.empty((0, 1)))
 
 
 def few_observations(n, rng):
@@ -129,9 +139,9 @@ def chain_model(n, rng):
     graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     atoms = np.linspace(-2, 3, 8)[:, np.newaxis]
     model = gr.GRULSIF(
-        prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1, dictionary=atoms
+        prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.4, ridge=0.04, dictionary=atoms
     )
-    return model.fit(data, graph), data
+    return data, model.fit(data, graph)
 
 
 def test_few_observations_widen_the_interval():
@@ -140,9 +150,7 @@ def test_few_observations_widen_the_interval():
     With quantiles of the normal law it would be 10 % less.
     """
     rng = np.random.default_rng(0)
-    bands = [
-        gr.expected_ratio_interval(*chain_model(3, rng), [0.0, 1.0, 2.0], 1) for _ in range(150)
-    ]
+    bands = [band_of(*chain_model(3, rng), 1, [0.0, 1.0, 2.0]) for _ in range(150)]
     expected = np.mean([band.ratio for band in bands], axis=0)
     apart = np.array([np.abs(band.ratio - expected) for band in bands])
     half = np.array([band.expected_ratio_high - band.ratio for band in bands])
@@ -153,7 +161,7 @@ def test_few_observations_widen_the_interval():
 
 
 def test_one_observation_is_not_certainty():
-    band = gr.expected_ratio_interval(*chain_model(1, np.random.default_rng(0)), [0.0, 2.0], 1)
+    band = band_of(*chain_model(1, np.random.default_rng(0)), 1, [0.0, 2.0])
     assert (band.expected_ratio_high - band.expected_ratio_low > 0.1).all()
 
 
@@ -161,4 +169,4 @@ def test_other_samples_are_refused(scenario, model):
     more = drawn(scenario, 101, np.random.default_rng(0))
     fitted = model.fit(drawn(scenario, 100, np.random.default_rng(0)), scenario.graph)
     with pytest.raises(InputError, match=r"100 \+ 100 observations of node 0.*have 101 \+ 101"):
-        gr.expected_ratio_interval(fitted, more, LINE, 3)
+        band_of(more, fitted, 3)

@@ -17,7 +17,7 @@ import numpy as np
 import graphratio as gr
 
 NODES = ("s0", "s1", "s2")
-ESTIMATORS = ("GRULSIF", "ProfileGRULSIF", "Pool", "RULSIF", "ULSIF", "KLIEP", "detector")
+ESTIMATORS = ("GRULSIF", "GraphRatio", "Pool", "RULSIF", "ULSIF", "KLIEP", "detector")
 # What may stand in a document in place of any value.
 _VALUES: list[Any] = [
     None, True, -1, 0, 1, 2**70, 1e308, -0.0, float("nan"), float("inf"), "", "x", "gaussian", [],

@@ -85,8 +85,8 @@ def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[
     if command == "test" or (command == "report" and rng.random() < 0.1):
         arguments += [] if command == "test" else ["--test"]
         arguments += ["--permutations", rng.choice(["1", "19", "99"]), "--correction", "none"]
-        if rng.random() < 0.2:
-            arguments += ["--index", _name(rows, 2, rng)]
+        if rng.random() < 0.2 and "--time" not in arguments:
+            arguments += ["--time", _name(rows, 2, rng)]
         if rng.random() < 0.2:
             arguments += ["--block-length", rng.choice(["1", "2", "50"])]
         if command == "test" and rng.random() < 0.3:

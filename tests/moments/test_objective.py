@@ -15,24 +15,26 @@ from graphratio.solvers import solve_direct
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_gradient_by_finite_differences(name):
-    problem = objective(name, 0.7, 0.3)
+    problem = objective(name, 4.2, 1.26)
     theta = np.random.default_rng(2).normal(size=(6, 4))
-    numeric = approx_fprime(theta.ravel(), lambda t: problem.value(t.reshape(6, 4))[0], 1e-6)
-    assert_allclose(problem.gradient(theta).ravel(), numeric, atol=2e-5)
+    numeric = approx_fprime(theta.ravel(), lambda t: problem.value(t.reshape(6, 4))[0] / 6, 1e-6)
+    assert_allclose(problem.gradient(theta).ravel() / 6, numeric, atol=2e-5)
 
 
-def test_value_is_the_papers_sum_over_edges():
-    problem = objective("weighted", 0.7, 0.3)
+def test_value_is_n_times_the_papers_sum_over_edges():
+    problem = objective("weighted", 4.2, 1.26)
     theta = np.random.default_rng(3).normal(size=(6, 4))
     data = moment_losses(problem.moments, theta[:, None])[:, 0].mean()
+    lambda_, gamma = 4.2 / 6, 1.26 / 4.2
     weights = GRAPHS["weighted"]
     differences = ((theta[:, None] - theta) ** 2).sum(axis=2)
-    expected = data + 0.7 / 4 * (weights * differences).sum() + 0.7 * 0.3 / 2 * (theta**2).sum()
-    assert problem.value(theta)[0] == pytest.approx(expected, rel=1e-12)
+    expected = data + lambda_ / 4 * (weights * differences).sum()
+    expected += lambda_ * gamma / 2 * (theta**2).sum()
+    assert problem.value(theta)[0] == pytest.approx(6 * expected, rel=1e-12)
 
 
 def test_residual_of_the_solution_is_zero_and_grows_with_the_error():
-    problem = objective("path", 0.7, 0.3)
+    problem = objective("path", 4.2, 1.26)
     theta = solve_direct(problem, 1e-9).theta
     assert problem.residual(theta)[0] < 1e-13
     assert problem.residual(1.1 * theta)[0] == pytest.approx(0.1, rel=1e-9)
@@ -55,9 +57,9 @@ def test_plain_dictionary_form_equals_nystrom_form(strategy, kernel_name):
 
     gram = kernel(atoms, atoms, bandwidth)
     plain_moments = MomentSums.of(kernel(samples.values, atoms, bandwidth), sizes).mixed(alpha)
-    plain = solve_direct(GraphObjective.of(plain_moments, laplacian, 0.05, 0.1, gram), 1e-8).theta
+    plain = solve_direct(GraphObjective.of(plain_moments, laplacian, 0.3, 0.03, gram), 1e-8).theta
     whitened = MomentSums.of(features(samples.values), sizes).mixed(alpha)
-    nystrom = solve_direct(GraphObjective.of(whitened, laplacian, 0.05, 0.1), 1e-8).theta
+    nystrom = solve_direct(GraphObjective.of(whitened, laplacian, 0.3, 0.03), 1e-8).theta
 
     x = rng.normal(size=(50, 2))
     assert_allclose(features(x) @ nystrom.T, kernel(x, atoms, bandwidth) @ plain.T, atol=1e-9)

@@ -20,7 +20,11 @@ from graphratio.selection.fold_fits import Coupling, Split
 from graphratio.selection.grids import Candidates
 from graphratio.solvers import solve, solve_streamed
 
-FIXED = {"bandwidth": 1.0, "graph_penalty": 1e-3, "node_penalty": 1e-2}
+
+def fixed(n_nodes=40, **others):
+    """The paper's lambda 1e-3 and gamma 1e-2."""
+    penalty = 1e-3 * n_nodes
+    return {"bandwidth": 1.0, "graph_penalty": penalty, "ridge": 1e-2 * penalty, **others}
 
 
 def ragged_problem(n_nodes=40, seed=0):
@@ -72,9 +76,9 @@ def test_the_mean_from_a_part_of_the_rows_is_close(monkeypatch):
 
 def test_many_observations_rotate_the_features_and_change_no_estimate(monkeypatch):
     samples, graph, _ = ragged_problem()
-    plain = gr.GRULSIF(**FIXED, max_atoms=10, tol=1e-10).fit(samples, graph)
+    plain = gr.GRULSIF(**fixed(max_atoms=10, tol=1e-10)).fit(samples, graph)
     monkeypatch.setattr("graphratio.estimators.dictionary_based._MANY_OBSERVATIONS", 0)
-    rotated = gr.GRULSIF(**FIXED, max_atoms=10, tol=1e-10).fit(samples, graph)
+    rotated = gr.GRULSIF(**fixed(max_atoms=10, tol=1e-10)).fit(samples, graph)
     assert np.abs(rotated.coef_ - plain.coef_).max() > 1e-3
     x = np.random.default_rng(1).normal(size=(20, 2))
     assert_allclose(rotated.predict(x, clip=False), plain.predict(x, clip=False), atol=1e-7)
@@ -99,7 +103,7 @@ def test_single_precision_moments_still_give_the_answer_in_double():
     exact = node_moments(data.features(samples.values), sizes, 0.2, 1.0)
     rough = data.moments(FitPlan(True, False, True, 0))
     assert rough.second.compact
-    penalties = (1e-6, 1e-3)
+    penalties = (4e-5, 4e-8)
     truth = GraphObjective.of(exact, graph.laplacian, *penalties)
     objective = GraphObjective.of(rough, graph.laplacian, *penalties)
     unchecked = solve(objective, graph, "pcg", 1e-9, 500)
@@ -114,7 +118,7 @@ def test_a_large_fit_agrees_with_the_plain_path(monkeypatch):
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 1200, 15, 2))
     graph = gr.Graph.from_coordinates(rng.random((1200, 2)), k=5)
-    settings = {**FIXED, "max_atoms": 20, "tol": 1e-8}
+    settings = fixed(1200, max_atoms=20, tol=1e-8)
     plain = gr.GRULSIF(**settings).fit((reference, target), graph)
     monkeypatch.setattr("graphratio.moments.memory.KEEP_ALL", 0)
     monkeypatch.setattr("graphratio.moments.memory.KEEP_DOUBLE", 0)
@@ -146,9 +150,8 @@ def test_the_cap_is_checked_before_the_work_starts():
     samples, graph, _ = ragged_problem()
     with pytest.raises(InputError, match="reading the samples is predicted"):
         gr.GRULSIF(max_memory="1MB").fit(samples, graph)
-    model = gr.GRULSIF(**FIXED, max_atoms=5, max_memory="1GB").fit(samples, graph)
+    model = gr.GRULSIF(**fixed(max_atoms=5, max_memory="1GB")).fit(samples, graph)
     assert model.solution_.converged
-    folds = assign_folds(samples, 2, np.random.default_rng(0))
     folds = assign_folds(samples, 2, np.random.default_rng(0))
     with pytest.raises(InputError, match="the selection is predicted to take"):
         select(
@@ -163,7 +166,7 @@ def test_the_cap_is_checked_before_the_work_starts():
                 dtype=np.float32,
             ),
             Coupling(graph),
-            Candidates(np.ones(1), np.ones(1), np.array([0.1, 1.0])),
+            Candidates(np.ones(1), np.full(2, 40.0), np.array([4.0, 40.0])),
             max_memory=10**6,
         )
 
@@ -194,7 +197,7 @@ def test_the_prediction_bounds_what_is_allocated():
     sizes = np.full((n_nodes, 2), 20)
     plans = [plan_fit(sizes, 40, 2, graph.n_edges)]
     cap = plans[0].n_bytes - 1
-    model = gr.GRULSIF(**FIXED, max_atoms=40, max_memory=cap)
+    model = gr.GRULSIF(**fixed(n_nodes, max_atoms=40, max_memory=cap))
     tracemalloc.start()
     model.fit((reference, target), graph)
     _, peak = tracemalloc.get_traced_memory()

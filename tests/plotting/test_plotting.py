@@ -57,7 +57,7 @@ class TestGraph:
 
     def test_noise_does_not_fill_the_scale(self, scenario):
         same = (scenario.samples.reference(0), scenario.samples.reference(0))
-        unchanged = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1).fit(same)
+        unchanged = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, ridge=0.1).fit(same)
         _, _, drawn = points_of(gr.plot_graph(unchanged))
         assert drawn.get_clim() == (0.0, 0.1)
 
@@ -88,7 +88,7 @@ class TestGraph:
         samples = gr.NodeSamples.from_arrays(
             {"a": np.arange(9.0), "b": np.arange(9.0)}, {"a": np.arange(9.0)}
         )
-        borrowed = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+        borrowed = gr.GRULSIF(bandwidth=1.0, graph_penalty=2.0, ridge=0.2)
         ax = gr.plot_graph(borrowed.fit(samples, gr.Graph.from_edges([("a", "b")])))
         assert len(points_of(ax)[0]) == 1
         assert ax.get_legend().get_texts()[0].get_text() == "a sample is missing"
@@ -98,7 +98,7 @@ class TestGraph:
         places = np.column_stack([rng.uniform(-5, 50, 20), rng.uniform(170, 200, 20)])
         places[:, 1] = (places[:, 1] + 180) % 360 - 180
         graph = gr.Graph.from_coordinates(places, k=3, metric="haversine")
-        fixed = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+        fixed = gr.GRULSIF(bandwidth=1.0, graph_penalty=20.0, ridge=2.0)
         ax = gr.plot_graph(fixed.fit(scenario.samples, graph))
         ax.figure.draw_without_rendering()
         across = {text.get_text() for text in ax.get_xticklabels()}
@@ -116,7 +116,7 @@ class TestNode:
     @pytest.mark.parametrize("standardised", [False, True])
     def test_ratio_and_histograms_are_those_of_the_node(self, scenario, standardised):
         scaled = scenario.samples.standardized()
-        fixed = gr.GRULSIF(bandwidth=0.5, graph_penalty=0.01, node_penalty=0.1)
+        fixed = gr.GRULSIF(bandwidth=0.5, graph_penalty=0.2, ridge=0.02)
         fixed.fit(scaled, scenario.graph)
         ax = gr.plot_node(fixed, scaled if standardised else scenario.samples, node=19)
         upper = ax.figure.axes[-1]
@@ -144,7 +144,7 @@ class TestNode:
 
     def test_other_features_are_at_the_medians(self):
         several = gr.datasets.make_scenario("IIa", n_nodes=10, n=30, random_state=0)
-        fixed = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(several.samples, several.graph)
+        fixed = gr.Pool(bandwidth=1.0, ridge=1.0).fit(several.samples, several.graph)
         ax = gr.plot_node(fixed, several.samples, 3, feature="x1")
         both = np.concatenate([several.samples.reference(3), several.samples.target(3)])
         x, ratio = ax.figure.axes[-1].lines[-1].get_data()
@@ -161,7 +161,7 @@ class TestNode:
             rng.lognormal(size=(2, 50, 1)), rng.lognormal(1, size=(2, 50, 1)), feature_names=["pm"]
         )
         scaled = samples.standardized(log=["pm"])
-        fitted = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(scaled)
+        fitted = gr.Pool(bandwidth=1.0, ridge=0.2).fit(scaled)
         for given in (samples, scaled):
             ax = gr.plot_node(fitted, given, 1)
             assert ax.get_xscale() == "log"
@@ -183,7 +183,7 @@ class TestNode:
             {"a": np.arange(9.0), "b": np.arange(9.0), "c": []}, {"a": np.arange(9.0)}
         )
         graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
-        fitted = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1).fit(samples, graph)
+        fitted = gr.GRULSIF(bandwidth=1.0, graph_penalty=3.0, ridge=0.3).fit(samples, graph)
         ax = gr.plot_node(fitted, samples, "b")
         assert len(ax.get_legend().get_texts()) == 1
         assert "undefined" in ax.figure.axes[-1].get_title(loc="left")
@@ -208,18 +208,18 @@ class TestSelection:
         results = model.cv_results_
         here = results["bandwidth"] == model.bandwidth_
         penalties = np.unique(results["graph_penalty"])
-        ridges = np.unique(results["node_penalty"])
+        gammas = np.unique(results["gamma"])
         written = {text.get_position(): text.get_text() for text in ax.texts}
         assert len(written) == here.sum()
         for k in np.flatnonzero(here):
             cell = (
                 int(np.searchsorted(penalties, results["graph_penalty"][k])),
-                int(np.searchsorted(ridges, results["node_penalty"][k])),
+                int(np.searchsorted(gammas, results["gamma"][k])),
             )
             assert written[cell] == f"{results['mean_score'][k]:.4g}"
         chosen = (
             np.searchsorted(penalties, model.graph_penalty_) - 0.5,
-            np.searchsorted(ridges, model.node_penalty_) - 0.5,
+            np.argmin(np.abs(gammas / model.paper_penalties_["gamma"] - 1)) - 0.5,
         )
         assert ax.patches[0].get_xy() == chosen
         assert f"bandwidth {model.bandwidth_:.3g}" in ax.get_title(loc="left")
@@ -227,13 +227,13 @@ class TestSelection:
     def test_two_that_vary(self, scenario):
         pool = gr.Pool(random_state=0).fit(scenario.samples, scenario.graph)
         ax = gr.plot_selection(pool)
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("node penalty", "bandwidth")
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("ridge", "bandwidth")
 
     def test_one_that_varies_is_a_line(self, scenario):
         pool = gr.Pool(random_state=0, bandwidth=1.0).fit(scenario.samples, scenario.graph)
         ax = gr.plot_selection(pool)
         chosen = next(line for line in ax.lines if line.get_label() == "chosen")
-        assert chosen.get_xdata() == [pool.node_penalty_]
+        assert chosen.get_xdata() == [pool.ridge_]
         mean = next(line for line in ax.lines if line.get_label() == "mean")
         np.testing.assert_allclose(mean.get_ydata(), pool.cv_results_["mean_score"])
 
@@ -243,13 +243,13 @@ class TestSelection:
         ax = gr.plot_selection(alone)
         assert sum(int(text.get_text()) for text in ax.texts) == 20
         counts = np.asarray(ax.images[0].get_array())
-        for j, penalty in enumerate(np.unique(alone.cv_results_["node_penalty"])):
-            assert counts[:, j].sum() == (alone.node_penalty_ == penalty).sum()
+        for j, penalty in enumerate(np.unique(alone.cv_results_["ridge"])):
+            assert counts[:, j].sum() == (alone.ridge_ == penalty).sum()
         ticks = [text.get_text() for text in ax.get_yticklabels()]
         assert ticks == (["0.5", "1"] if bandwidth else ["0.6", "0.8", "1", "1.2", "1.4"])
 
     def test_nothing_selected_is_an_error(self, scenario):
-        fixed = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(scenario.samples)
+        fixed = gr.Pool(bandwidth=1.0, ridge=2.0).fit(scenario.samples)
         with pytest.raises(InputError, match="nothing was selected"):
             gr.plot_selection(fixed)
 
@@ -310,7 +310,7 @@ class TestLayout:
 @pytest.fixture(scope="module")
 def kinds():
     scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=50, random_state=1)
-    return scenario, gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    return scenario, gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
 
 
 class TestProfiles:
@@ -333,8 +333,13 @@ class TestProfiles:
 
     def test_two_features_are_a_plane_and_one_can_be_chosen(self):
         scenario = gr.datasets.make_scenario("IIb", n_nodes=20, n=30, random_state=0)
-        model = gr.ProfileGRULSIF(
-            n_profiles=3, bandwidth=3.0, graph_penalty=1.0, node_penalty=1e-3, n_rounds=1
+        model = gr.GraphRatio(
+            n_profiles=3,
+            bandwidth=3.0,
+            graph_penalty=1.0 / scenario.graph.mean_degree,
+            ridge=1e-3,
+            n_rounds=1,
+            adaptive=False,
         ).fit(scenario.samples, scenario.graph)
         axes = gr.plot_profiles(model, scenario.samples, most=1)
         assert axes.shape == (1, 2)
@@ -398,7 +403,7 @@ def test_node_along_a_category():
     samples = gr.NodeSamples.from_frame(
         table, "site", "period", "before", "after", ["pm25"], categorical="sky"
     )
-    model = gr.Pool(bandwidth=1.5, node_penalty=0.1).fit(samples.standardized())
+    model = gr.Pool(bandwidth=1.5, ridge=0.2).fit(samples.standardized())
     ax = gr.plot_node(model, samples, "a", feature="sky")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clear", "rain", "snow"]
     own = next(line for line in ax.figure.axes[-1].lines if line.get_label() == "a")
@@ -422,8 +427,14 @@ def test_profiles_along_a_category():
         table, "site", "period", "b", "a", ["pm25"], categorical="sky"
     ).standardized()
     graph = gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)])
-    model = gr.ProfileGRULSIF(
-        n_profiles=1, bandwidth=1.5, graph_penalty=0.1, node_penalty=0.1, n_rounds=2, random_state=0
+    model = gr.GraphRatio(
+        n_profiles=1,
+        bandwidth=1.5,
+        graph_penalty=0.1 / graph.mean_degree,
+        ridge=0.1,
+        n_rounds=2,
+        adaptive=False,
+        random_state=0,
     ).fit(samples, graph)
     axes = gr.plot_profiles(model, samples, feature="sky")
     assert [tick.get_text() for tick in axes[0, 0].get_xticklabels()] == ["clear", "rain"]

@@ -51,7 +51,7 @@ def test_exponent_of_a_power(monkeypatch):
 def test_what_grew_much_is_measured_again():
     from scale import jobs_again, tables
 
-    case = {"graph": "grid", "law": "alike", "node_penalty": 1.0, "residual": 1e-7, "n_iter": 6}
+    case = {"graph": "grid", "law": "alike", "gamma": 1.0, "residual": 1e-7, "n_iter": 6}
     case |= {"processor_seconds": 1.0, "gibibytes": 1.0, "method": "pcg"}
     rows = [
         case | {"coupling": coupling, "n_nodes": size, "seconds": seconds}
@@ -92,9 +92,9 @@ def test_by_hand_is_the_same_estimate():
     from graphratio.datasets import make_scenario
 
     scenario = make_scenario("IIb", n_nodes=12, n=20, random_state=0)
-    model = gr.GRULSIF(0.1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1, tol=1e-9)
+    model = gr.GRULSIF(0.1, bandwidth=1.0, graph_penalty=0.12, ridge=0.012, tol=1e-9)
     model.fit(scenario.samples, scenario.graph)
-    hand = ByHand(model.dictionary_, [1.0], [0.01], [0.1])
+    hand = ByHand(model.dictionary_, [1.0], [(0.12, 0.012)])
     hand.fit(*stacked(scenario), scenario.graph.laplacian)
     x = scenario.samples.values[:50]
     for position, node in enumerate(scenario.samples.nodes):
@@ -211,7 +211,7 @@ def test_a_table_goes_between_its_marks(tmp_path):
 def test_growth_is_relative_to_the_smallest_graph_of_a_kind():
     from scale import tables
 
-    fit = {"graph": "grid", "law": "alike", "coupling": 1.0, "node_penalty": 1.0, "n_iter": 5}
+    fit = {"graph": "grid", "law": "alike", "coupling": 1.0, "gamma": 1.0, "n_iter": 5}
     fit |= {"processor_seconds": 1.0, "gibibytes": 1.0}
     rows = [fit | {"n_nodes": n, "seconds": s} for n, s in ((100, 2.0), (800, 17.0))]
     selection = {"graph": "grid", "n_nodes": 9, "selection_nodes": "all", "seconds": 3.0}

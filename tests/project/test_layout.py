@@ -53,3 +53,9 @@ def test_the_page_shows_the_walk_of_today():
     )
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert run.stdout.strip() in page, "run: python tools/walk.py --write"
+    headings = re.findall(r"visits (\d+) files\. Calls back up: (.*)\.$", run.stdout, re.M)
+    assert len(headings) == 2
+    assert all(int(count) <= most for (count, _), most in zip(headings, (30, 35), strict=True))
+    for _, back in headings:
+        # Work that is handed to threads, and nothing else.
+        assert {call.split(" to ")[0] for call in back.split(", ")} == {"_utils/threads.py"}

@@ -76,9 +76,7 @@ def network(
 
 
 def fitted(samples: gr.NodeSamples, graph: gr.Graph) -> gr.GRULSIF:
-    model = gr.GRULSIF(
-        bandwidth=[1.0, 1.5], graph_penalty=[1e-4, 1e-2], node_penalty=[0.01, 0.1], cv=2
-    )
+    model = gr.GRULSIF(bandwidth=[1.0, 1.5], graph_penalty=[3e-3, 0.3], ridge=[3e-3, 0.03], cv=2)
     return model.set_params(random_state=0).fit(samples.standardized(), graph)
 
 

@@ -19,7 +19,7 @@ def scenario():
 
 @pytest.fixture(scope="module")
 def model(scenario):
-    fitted = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1e-3, node_penalty=0.01)
+    fitted = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.04, ridge=4e-4)
     return fitted.fit(scenario.samples, scenario.graph)
 
 
@@ -40,7 +40,7 @@ def test_section_and_panel_data(tmp_path, scenario, model):
 
 
 def test_offer_without_edges(scenario):
-    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, node_penalty=0.01).fit(scenario.samples)
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, ridge=0.4).fit(scenario.samples)
     section = graph_help(model, scenario.samples, [str(v) for v in model.nodes_])
     assert section.heading == "Would a graph help?"
     assert "Neighbours clearly" not in section.verdict
@@ -49,7 +49,7 @@ def test_offer_without_edges(scenario):
 
 
 def test_nothing_to_compare(scenario):
-    model = gr.RULSIF(bandwidth=1.0, node_penalty=0.1).fit(scenario.samples)
+    model = gr.RULSIF(bandwidth=1.0, ridge=0.1).fit(scenario.samples)
     assert graph_help(model, scenario.samples, []) is None
     assert contributions(model) is None
 
@@ -58,7 +58,7 @@ def test_contributors_need_not_be_neighbours():
     """A node of many observations two steps away is what the estimate rests on."""
     rng = np.random.default_rng(0)
     data = tuple([rng.normal(size=n) for n in (5, 5, 500)] for _ in range(2))
-    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=3.0, ridge=0.3)
     model.fit(data, gr.Graph.from_edges([(0, 1), (1, 2)]))
     first = contributions(model)["largest"][0]
     table = model.borrowed(0).set_index("node")

@@ -30,7 +30,7 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     ring = zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True)
     graph = gr.Graph.from_edges(list(ring), nodes=NAMES)
-    model = gr.Pool(bandwidth=2.0, node_penalty=0.1).fit(samples, graph)
+    model = gr.Pool(bandwidth=2.0, ridge=0.1).fit(samples, graph)
     test = gr.two_sample_test(
         samples, graph, n_permutations=19, correction=None, level=0.2, random_state=0
     )

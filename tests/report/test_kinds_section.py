@@ -19,7 +19,7 @@ from graphratio.report.node_table import FeatureMoments
 @pytest.fixture(scope="module")
 def fitted() -> Any:
     scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=50, random_state=1)
-    return scenario, gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    return scenario, gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
 
 
 def section(scenario: Any, model: Any) -> Kinds | None:
@@ -64,7 +64,7 @@ def test_cut_links_are_those_of_the_model(fitted: Any) -> None:
 
 def test_models_without_kinds_have_no_section(tmp_path: Path, fitted: Any) -> None:
     scenario, _ = fitted
-    plain = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    plain = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06)
     plain.fit(scenario.samples, scenario.graph)
     assert section(scenario, plain) is None
     page = write_report(tmp_path / "report.html", plain, scenario.samples).read_text()
@@ -74,7 +74,7 @@ def test_models_without_kinds_have_no_section(tmp_path: Path, fitted: Any) -> No
 
 def test_adaptive_grulsif_has_links_but_no_kinds(fitted: Any) -> None:
     scenario, _ = fitted
-    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1, adaptive=True)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06, adaptive=True)
     kinds = section(scenario, model.fit(scenario.samples, scenario.graph))
     assert kinds is not None
     assert (kinds.found, kinds.kinds) == ("", [])
@@ -101,7 +101,7 @@ def test_nothing_changed_is_said_so(tmp_path: Path) -> None:
         list(rng.normal(size=(8, 30))), list(rng.normal(size=(8, 30)))
     )
     graph = gr.Graph.from_edges([(i, i + 1) for i in range(7)])
-    model = gr.recommended(random_state=0).fit(samples, graph)
+    model = gr.GraphRatio(random_state=0).fit(samples, graph)
     assert set(model.kinds_) == {"unchanged"}
     kinds = Kinds.of(model, samples, FeatureMoments.of(samples), [str(i) for i in range(8)])
     assert kinds is not None

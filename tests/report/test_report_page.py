@@ -55,7 +55,7 @@ def test_a_missing_sample_is_none_and_not_estimated(tmp_path: Path) -> None:
     reference[4] = np.empty((0, 1))
     samples = gr.NodeSamples.from_arrays(reference, target)
     graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)], nodes=range(6))
-    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1).fit(samples, graph)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.06, ridge=0.006).fit(samples, graph)
     table = node_summary(model, samples)
     assert table["divergence"][2] is None
     assert table["x0_mean_change"][2] is None
@@ -130,7 +130,7 @@ def _decode(text: str) -> bytes:
 @pytest.mark.parametrize("given", [False, True])
 def test_every_estimator_has_a_report(estimator: Any, given: bool, tmp_path: Path) -> None:
     samples = gr.NodeSamples.from_arrays(*two_samples())
-    fixed = {"bandwidth": 1.0, "node_penalty": 0.1} if given else {}
+    fixed = {"bandwidth": 1.0, "ridge": 0.1} if given else {}
     model = estimator(random_state=0, **fixed).fit(samples)
     charts = embedded(write_report(tmp_path / "r.html", model, samples))["selection"]
     assert bool(charts) is not given
@@ -160,7 +160,7 @@ def test_many_features_are_cut_to_the_most_moved(tmp_path: Path) -> None:
     for part in target:
         part[:, 14] += 3
     samples = gr.NodeSamples.from_arrays(reference, target)
-    model = gr.Pool(bandwidth=4.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=4.0, ridge=0.4).fit(samples)
     shown = [
         f["name"]
         for f in embedded(write_report(tmp_path / "r", model, samples))["panels"]["features"]
@@ -173,7 +173,7 @@ def test_few_observations_are_said(tmp_path: Path) -> None:
     reference, target = two_samples()
     reference[3] = reference[3][:7]
     samples = gr.NodeSamples.from_arrays(reference, target, nodes=["a", "b", "c", "dd", "e", "f"])
-    model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(samples)
+    model = gr.Pool(bandwidth=1.0, ridge=0.6).fit(samples)
     page = write_report(tmp_path / "r.html", model, samples).read_text(encoding="utf-8")
     assert "1 node with fewer than 20 observations" in page
     assert "dd (7)" in page
@@ -181,7 +181,7 @@ def test_few_observations_are_said(tmp_path: Path) -> None:
 
 def test_too_strong_penalties_are_said(tmp_path: Path) -> None:
     samples = gr.NodeSamples.from_arrays(*two_samples())
-    model = gr.Pool(bandwidth=1.0, node_penalty=50.0).fit(samples)
+    model = gr.Pool(bandwidth=1.0, ridge=300.0).fit(samples)
     page = write_report(tmp_path / "r.html", model, samples).read_text(encoding="utf-8")
     assert "Read with care: most divergences" in page
 
@@ -265,7 +265,7 @@ def test_size_at_500_nodes(tmp_path: Path) -> None:
     graph = gr.Graph.from_coordinates(rng.uniform(size=(500, 2)), k=5)
     samples = gr.NodeSamples.from_arrays(*two_samples(500, 100, 3))
     model = gr.GRULSIF(
-        bandwidth=2.0, graph_penalty=1e-4, node_penalty=0.1, max_atoms=30, dictionary="uniform"
+        bandwidth=2.0, graph_penalty=0.05, ridge=5e-3, max_atoms=30, dictionary="uniform"
     )
     model.set_params(random_state=0).fit(samples, graph)
     path = write_report(tmp_path / "r.html", model, samples)

@@ -19,7 +19,7 @@ from .conftest import network
 @pytest.fixture(scope="module")
 def tested() -> tuple[gr.NodeSamples, gr.Graph, Any, Any]:
     samples, graph, _ = network()
-    model = gr.GRULSIF(bandwidth=1.5, graph_penalty=1e-3, node_penalty=0.1, prior_ratio=1)
+    model = gr.GRULSIF(bandwidth=1.5, graph_penalty=0.03, ridge=3e-3, prior_ratio=1)
     scaled = samples.standardized()
     test = gr.two_sample_test(scaled, graph, correction="fdr", random_state=0)
     return samples, graph, model.fit(scaled, graph), test

@@ -13,7 +13,7 @@ from graphratio.moments.folds import assign_folds
 from graphratio.selection import fold_fits
 from graphratio.selection.cross_validation import best_candidate, select
 from graphratio.selection.fold_fits import Coupling, Split, precision_for
-from graphratio.selection.grids import GRAPH_PENALTIES, NODE_PENALTIES, Candidates
+from graphratio.selection.grids import GAMMAS, LAMBDAS, Candidates, penalty_pairs
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def small_problem(sizes=((9, 12), (7, 7), (10, 6), (8, 11)), seed=0):
     return samples, Graph.from_edges(edges, nodes=range(len(sizes)))
 
 
-def brute_force(samples, graph, atoms, candidates, folds, n_folds, alpha, rho):
+def brute_force(samples, graph, atoms, candidates, folds, n_folds, alpha, prior):
     """The paper's model selection procedure, written down: refit and evaluate, one by one."""
     n_nodes = samples.n_nodes
     laplacian = graph.laplacian.toarray()
@@ -58,51 +58,51 @@ def brute_force(samples, graph, atoms, candidates, folds, n_folds, alpha, rho):
                     second[v] = (1 - alpha) * ref.T @ ref / len(ref)
                     second[v] += alpha * tgt.T @ tgt / len(tgt)
                     mixture = (1 - alpha) * ref.mean(axis=0) + alpha * tgt.mean(axis=0)
-                    first[v] = tgt.mean(axis=0) - rho * mixture
+                    first[v] = tgt.mean(axis=0) - prior * mixture
             return second, first, np.array(both)
 
-        for lam in candidates.graph_penalty:
-            for gam in candidates.node_penalty:
-                row = []
-                for r in range(n_folds):
-                    second, first, _ = moments(folds != r)
-                    matrix = np.kron(lam * (laplacian + gam * np.eye(n_nodes)), np.eye(m))
-                    for v in range(n_nodes):
-                        matrix[v * m : (v + 1) * m, v * m : (v + 1) * m] += second[v] / n_nodes
-                    theta = np.linalg.solve(matrix, first.ravel() / n_nodes).reshape(n_nodes, m)
-                    second, first, both = moments(folds == r)
-                    losses = 0.5 * np.einsum("vi,vij,vj->v", theta, second, theta)
-                    losses += rho**2 / 2 - rho - (theta * first).sum(axis=1)
-                    row.append(-losses[both].mean() if both.any() else np.nan)
-                scores.append(row)
+        for lam, rho in zip(*candidates.pairs, strict=True):
+            row = []
+            for r in range(n_folds):
+                second, first, _ = moments(folds != r)
+                matrix = np.kron(lam * laplacian + rho * np.eye(n_nodes), np.eye(m))
+                for v in range(n_nodes):
+                    matrix[v * m : (v + 1) * m, v * m : (v + 1) * m] += second[v]
+                theta = np.linalg.solve(matrix, first.ravel()).reshape(n_nodes, m)
+                second, first, both = moments(folds == r)
+                losses = 0.5 * np.einsum("vi,vij,vj->v", theta, second, theta)
+                losses += prior**2 / 2 - prior - (theta * first).sum(axis=1)
+                row.append(-losses[both].mean() if both.any() else np.nan)
+            scores.append(row)
     return np.array(scores)
 
 
-@pytest.mark.parametrize("rho", [0.0, 1.0])
+@pytest.mark.parametrize("prior", [0.0, 1.0])
 @pytest.mark.parametrize("edges", [True, False])
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.usefixtures("exact")
-def test_scores_equal_brute_force(rho, edges, few):
+def test_scores_equal_brute_force(prior, edges, few):
     samples, graph = small_problem(((2, 9), (1, 7), (10, 3), (8, 11))) if few else small_problem()
     if not edges:
         graph = Graph.empty(4)
     sigma = median_bandwidths(samples, KERNEL)
     atoms = DictionaryRecipe(node_coherence=0.6).build(samples, KERNEL, sigma)
-    candidates = Candidates(np.array([0.7, 1.5]), np.array([0.01, 1.0]), np.array([1e-3, 0.3]))
+    lam = np.array([0.04, 0.04, 4.0, 4.0])
+    candidates = Candidates(np.array([0.7, 1.5]), lam, lam * [1e-3, 0.3, 1e-3, 0.3])
     folds = assign_folds(samples, 5, np.random.default_rng(3))
-    found = selected(samples, graph, atoms, candidates, np.float64, rho=rho, seed=3)
-    expected = brute_force(samples, graph, atoms, candidates, folds, 5, 0.1, rho)
+    found = selected(samples, graph, atoms, candidates, np.float64, prior=prior, seed=3)
+    expected = brute_force(samples, graph, atoms, candidates, folds, 5, 0.1, prior)
     per_fold = np.column_stack([found.results[f"fold_{r}_score"] for r in range(5)])
     assert_allclose(per_fold, expected, atol=1e-8)
     usable = ~np.isnan(expected).any(axis=0)
     assert usable.sum() >= 3
     assert_allclose(found.results["mean_score"], expected[:, usable].mean(axis=1), atol=1e-8)
     best = expected[:, usable].mean(axis=1).argmax()
-    chosen = (found.bandwidth, found.graph_penalty, found.node_penalty)
+    chosen = (found.bandwidth, found.graph_penalty, found.ridge)
     assert chosen == tuple(found.results[k][best] for k in list(found.results)[:3])
 
 
-def selected(samples, graph, atoms, candidates, dtype, rho=0.0, seed=0):
+def selected(samples, graph, atoms, candidates, dtype, prior=0.0, seed=0):
     """A selection with five folds, in the given precision."""
     split = Split(
         samples=samples,
@@ -111,7 +111,7 @@ def selected(samples, graph, atoms, candidates, dtype, rho=0.0, seed=0):
         kernel=KERNEL,
         dictionary=atoms,
         alpha=0.1,
-        prior_ratio=rho,
+        prior_ratio=prior,
         dtype=dtype,
     )
     return select(split, Coupling(graph), candidates)
@@ -125,11 +125,7 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     samples, graph = scenario.samples, scenario.graph
     sigma = median_bandwidths(samples, KERNEL)
     atoms = DictionaryRecipe().build(samples, KERNEL, sigma)
-    candidates = Candidates(
-        bandwidth_grid(sigma),
-        np.array(GRAPH_PENALTIES) / graph.mean_degree,
-        np.array(NODE_PENALTIES),
-    )
+    candidates = Candidates(bandwidth_grid(sigma), *penalty_pairs(graph))
 
     def run(dtype):
         return selected(samples, graph, atoms, candidates, dtype)
@@ -141,7 +137,7 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     full = run(np.float64)
 
     def choice(found):
-        return found.bandwidth, found.graph_penalty, found.node_penalty
+        return found.bandwidth, found.graph_penalty, found.ridge
 
     assert choice(single) == choice(double) == choice(full)
     best = full.results["mean_score"].argmax()
@@ -156,53 +152,60 @@ def test_defaults_are_the_papers_grids():
     low, middle, high = sigma.min(), np.median(sigma), sigma.max()
     widths = [low, (low + middle) / 2, middle, (middle + high) / 2, high]
     assert_allclose(np.unique(results["bandwidth"]), widths)
-    assert_allclose(np.unique(results["node_penalty"]), [1e-5, 1e-3, 0.1, 1])
-    expected = np.array([1e-3, 1e-2, 0.1, 1, 10]) / graph.mean_degree
+    assert_allclose(np.unique(results["gamma"]), [1e-5, 1e-3, 0.1, 1])
+    expected = 4 * np.array([1e-3, 1e-2, 0.1, 1, 10]) / graph.mean_degree
     assert_allclose(np.unique(results["graph_penalty"]), expected)
+    assert_allclose(results["ridge"], results["gamma"] * results["graph_penalty"])
     assert len(results["mean_score"]) == 100
     best = results["mean_score"].argmax()
     assert results["rank"][best] == 1
     assert model.bandwidth_ == results["bandwidth"][best]
+    lambda_, gamma = results["graph_penalty"][best] / 4, results["gamma"][best]
+    assert model.paper_penalties_ == pytest.approx({"lambda": lambda_, "gamma": gamma})
 
 
-def test_pool_selects_with_unit_graph_penalty():
+def test_pool_selects_without_a_graph_penalty():
     samples, graph = small_problem()
     model = gr.Pool(random_state=0).fit(samples, graph)
-    assert set(model.cv_results_["graph_penalty"]) == {1.0}
+    assert set(model.cv_results_["graph_penalty"]) == {0.0}
+    assert_allclose(np.unique(model.cv_results_["ridge"]), 4 * np.array(GAMMAS))
+    assert_allclose(np.unique(model.cv_results_["gamma"]), GAMMAS)
     assert len(model.cv_results_["mean_score"]) == 20
+    assert model.paper_penalties_["lambda"] == 1
 
 
 def test_given_values_are_fixed_and_given_sequences_are_tried():
     samples, graph = small_problem()
-    model = gr.GRULSIF(
-        bandwidth=1.2, graph_penalty=[0.5, 0.01], node_penalty=(0.1,), random_state=0
-    ).fit(samples, graph)
+    model = gr.GRULSIF(bandwidth=1.2, graph_penalty=[2.0, 0.04], ridge=(0.2,), random_state=0).fit(
+        samples, graph
+    )
     assert model.bandwidth_ == 1.2
-    assert model.node_penalty_ == 0.1
-    assert model.graph_penalty_ in (0.01, 0.5)
-    assert model.cv_results_["graph_penalty"].tolist() == [0.01, 0.5]
-    fixed = gr.GRULSIF(bandwidth=1.2, graph_penalty=0.5, node_penalty=0.1).fit(samples, graph)
+    assert model.ridge_ == 0.2
+    assert model.graph_penalty_ in (0.04, 2.0)
+    assert model.cv_results_["graph_penalty"].tolist() == [0.04, 2.0]
+    fixed = gr.GRULSIF(bandwidth=1.2, graph_penalty=2.0, ridge=0.2).fit(samples, graph)
     assert fixed.cv_results_ is None
 
 
 def test_ties_go_to_more_regularisation():
-    candidates = Candidates(np.array([1.0, 2.0]), np.array([0.1, 1.0]), np.array([0.01, 0.1]))
+    lam, rho = np.array([0.1, 0.1, 1.0, 1.0]), np.array([1e-3, 0.01, 0.01, 0.1])
+    candidates = Candidates(np.array([1.0, 2.0]), lam, rho)
     scores = np.zeros((2, 4, 3))
-    chosen = best_candidate(candidates, scores)
-    assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (2.0, 1.0, 0.1)
+    chosen = best_candidate(candidates, scores, n_nodes=1)
+    assert (chosen.bandwidth, chosen.graph_penalty, chosen.ridge) == (2.0, 1.0, 0.1)
     scores[0, 0] = 1.0
-    chosen = best_candidate(candidates, scores)
-    assert (chosen.bandwidth, chosen.graph_penalty, chosen.node_penalty) == (1.0, 0.1, 0.01)
+    chosen = best_candidate(candidates, scores, n_nodes=1)
+    assert (chosen.bandwidth, chosen.graph_penalty, chosen.ridge) == (1.0, 0.1, 1e-3)
 
 
 def test_a_choice_on_the_edge_is_noted():
     samples, graph = small_problem()
-    model = gr.GRULSIF(
-        bandwidth=1.0, graph_penalty=0.1, node_penalty=[1e4, 1e5], random_state=0
-    ).fit(samples, graph)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.4, ridge=[4e3, 4e4], random_state=0).fit(
+        samples, graph
+    )
     edges = [(edge.name, edge.side) for edge in grid_edges(model.cv_results_)]
-    assert edges == [("node_penalty", "lower")]
-    assert any("node penalty 1e+04 is at the lower edge" in note for note in model.notes_)
+    assert edges == [("ridge", "lower")]
+    assert any("ridge 4e+03 is at the lower edge" in note for note in model.notes_)
     assert "lower edge" in repr(model)
 
 
@@ -242,18 +245,18 @@ def test_iteration_counts_stay_low_over_the_whole_grid(name, n, mean, largest):
     scenario = gr.datasets.make_scenario(name, n=n, random_state=0)
     sigma = median_bandwidths(scenario.samples, KERNEL)
     counts = []
-    for lam in np.array(GRAPH_PENALTIES) / scenario.graph.mean_degree:
-        for gam in NODE_PENALTIES:
-            model = gr.GRULSIF(
-                bandwidth=float(np.median(sigma)),
-                graph_penalty=lam,
-                node_penalty=gam,
-                solver="pcg",
-                tol=1e-5,
-            )
-            model.fit(scenario.samples, scenario.graph)
-            assert model.solution_.residual <= 1e-5
-            counts.append(model.solution_.n_iter)
+    for penalty, ridge in zip(*penalty_pairs(scenario.graph), strict=True):
+        model = gr.GRULSIF(
+            bandwidth=float(np.median(sigma)),
+            graph_penalty=penalty,
+            ridge=ridge,
+            solver="pcg",
+            tol=1e-5,
+        )
+        model.fit(scenario.samples, scenario.graph)
+        assert model.solution_.residual <= 1e-5
+        counts.append(model.solution_.n_iter)
+    assert len(counts) == len(LAMBDAS) * len(GAMMAS)
     assert np.mean(counts) <= mean
     assert max(counts) <= largest
 
@@ -290,7 +293,8 @@ def test_uneven_weights_are_solved_in_double_precision():
     edges = [(v, v + 1, 10 ** rng.uniform(-6, 6)) for v in range(n_nodes - 1) if v % 20]
     graph = gr.Graph.from_edges(edges, nodes=range(n_nodes))
     data = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, n_nodes, 6))))
-    candidates = Candidates(np.ones(1), np.array([1e-6, 1e-3, 1.0]), np.array([0.1]))
+    lam = n_nodes * np.array([1e-6, 1e-3, 1.0])
+    candidates = Candidates(np.ones(1), lam, 0.1 * lam)
     atoms = np.linspace(-2, 2, 8)[:, np.newaxis]
     assert precision_for([graph]) is np.float64
     single, double = (

@@ -42,24 +42,25 @@ def fitted(n_nodes=300, **params):
     return model.fit((reference, target), plane(n_nodes))
 
 
-def test_penalties_are_translated_to_the_size_of_the_part(monkeypatch):
-    """What the selection solves is the problem with lambda N as in the whole graph."""
+def test_penalties_are_the_same_on_a_part(monkeypatch):
+    """They act on a node in the same way whatever the number of nodes."""
     seen = []
     from graphratio.moments.objective import GraphObjective
 
     plain = GraphObjective.of
 
-    def of(moments, laplacian, lam, gam):
-        seen.append((moments.second.shape[0], np.unique(lam)))
-        return plain(moments, laplacian, lam, gam)
+    def of(moments, laplacian, lam, rho):
+        seen.append((moments.second.shape[0], np.unique(lam), np.unique(rho)))
+        return plain(moments, laplacian, lam, rho)
 
     monkeypatch.setattr(GraphObjective, "of", of)
-    model = fitted(selection_nodes=60, graph_penalty=[1e-3, 1e-2])
-    n_nodes, lam = seen[0]
+    model = fitted(selection_nodes=60, graph_penalty=[0.3, 3.0], ridge=[0.03, 0.3])
+    n_nodes, lam, rho = seen[0]
     assert n_nodes == 60
-    assert_allclose(lam * 60, np.array([1e-3, 1e-2]) * 300)
-    assert_allclose(np.unique(model.cv_results_["graph_penalty"]), [1e-3, 1e-2])
-    assert model.graph_penalty_ in (1e-3, 1e-2)
+    assert_allclose(lam, [0.3, 3.0])
+    assert_allclose(rho, [0.03, 0.3])
+    assert_allclose(np.unique(model.cv_results_["graph_penalty"]), [0.3, 3.0])
+    assert model.graph_penalty_ in (0.3, 3.0)
     assert model.n_selected_on_ == 60
     assert any("selected on 60 of 300 nodes" in note for note in model.notes_)
 
@@ -69,8 +70,8 @@ def test_all_nodes_are_the_default_up_to_the_limit(monkeypatch):
     monkeypatch.setattr("graphratio.selection.grids.SELECTION_NODES", 100)
     large = fitted()
     assert large.n_selected_on_ == 100
-    # The paper's grid at 100 nodes, brought to 300.
-    expected = np.array([1e-3, 1e-2, 0.1, 1, 10]) / 3 / large.graph_.mean_degree
+    # The paper's grid at 100 nodes.
+    expected = 100 * np.array([1e-3, 1e-2, 0.1, 1, 10]) / large.graph_.mean_degree
     assert_allclose(np.unique(large.cv_results_["graph_penalty"]), expected)
     everything = fitted(selection_nodes="all")
     assert everything.n_selected_on_ == 300

@@ -35,19 +35,19 @@ def build(n_nodes=24, n=30, name="Ib", seed=0, n_atoms=9):
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-@pytest.mark.parametrize("graph_penalty", [0.0, 0.3, 4.0])
-def test_objective_never_rises(adaptive, graph_penalty):
+@pytest.mark.parametrize("strength", [0.0, 0.3, 4.0])
+def test_objective_never_rises(adaptive, strength):
     _, problem, _, _ = build()
     path = rounds(
         problem,
         first_profiles(problem, 2, smooth=True),
-        graph_penalty,
+        strength,
         1e-3,
         8,
         adaptive=adaptive,
     )
     # The adaptive penalty takes over from the quadratic one in the first round.
-    values = [objective_value(problem, fit, graph_penalty, 1e-3) for fit in path[adaptive:]]
+    values = [objective_value(problem, fit, strength, 1e-3) for fit in path[adaptive:]]
     assert np.all(np.diff(values) <= 1e-9 * abs(values[0]))
     assert values[-1] < values[0]
 
@@ -134,6 +134,9 @@ def test_adaptive_penalty_is_bounded_by_its_quadratic():
         weights = edges.reweighted(now, 0.7)
         bound = edges.penalty(now, 0.7) + 0.5 * weights @ (then**2 - now**2)
         assert edges.penalty(then, 0.7) <= bound + 1e-12
+    path = Edges.of(Graph.from_edges([(0, 1), (1, 2)]))
+    alike_and_different = path.reweighted(np.array([0.0, 7.0]), 1.0)
+    assert alike_and_different.round(3).tolist() == [3.75, 0.015]
 
 
 def test_laplacians_and_quadratic_form_agree():
@@ -150,14 +153,14 @@ def test_laplacians_and_quadratic_form_agree():
 def test_adaptive_rounds_of_the_plain_problem_never_raise_its_objective():
     scenario, problem, _, _ = build()
     graph, edges = scenario.graph, problem.edges
-    lam, gam = 0.5 / (24 * graph.mean_degree), 1e-3
-    path = adaptive_rounds(problem.moments, graph, lam, gam, 5, 1e-8, 1000)
+    lam, rho = 0.5 / graph.mean_degree, 5e-4 / graph.mean_degree
+    path = adaptive_rounds(problem.moments, graph, lam, rho, 5, 1e-8, 1000)
 
     def value(fit):
-        data = GraphObjective.of(problem.moments, Graph.empty(24).laplacian, lam, gam)
+        data = GraphObjective.of(problem.moments, Graph.empty(24).laplacian, lam, rho)
         distances = edges.distances(fit.theta)
         adaptive = edges.penalty(distances, path[-1].scale) * graph.mean_degree
-        return float(data.value(fit.theta)[0]) + lam * adaptive
+        return (float(data.value(fit.theta)[0]) + lam * adaptive) / 24
 
     values = [value(fit) for fit in path]
     assert np.all(np.diff(values) <= 1e-9)
@@ -167,6 +170,6 @@ def test_adaptive_rounds_of_the_plain_problem_never_raise_its_objective():
 def test_reweighted_graph_keeps_nodes_and_edges():
     graph = make_scenario("Ia", n_nodes=12, n=1, random_state=0).graph
     edges = Edges.of(graph)
-    doubled = with_weights(graph, edges, 2 * edges.weights * graph.mean_degree)
+    doubled = with_weights(graph, edges, 2 * edges.weights)
     np.testing.assert_allclose(doubled.adjacency.toarray(), 2 * graph.adjacency.toarray())
     assert doubled.nodes == graph.nodes

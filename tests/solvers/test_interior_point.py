@@ -155,6 +155,7 @@ def test_low_rank_newton_matrix_leads_to_the_same_solution(ridge):
     basis = low_rank_basis(rows[None])
     assert basis is not None
     assert basis.shape[2] < 20
+    assert low_rank_basis(np.eye(3)[None]) is None
     exact = solve_one(rows, mean, ridge)
     fast = solve_one(rows, mean, ridge, basis=basis, tol=1e-3)
     assert fast.converged

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from tests.problems import dense_solution
+from tests.problems import dense_solution, paper_objective
 from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments, MomentSums
-from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
@@ -39,15 +38,14 @@ def as_matrix(operator, basis, n_nodes, m):
 def test_means_over_components_are_solved_exactly(where):
     graph = ragged_graph()
     m = 3
-    objective = GraphObjective.of(
-        plane_moments(graph.n_nodes, alike=False, m=m), graph.laplacian, 0.01, 1e-2
-    )
+    moments = plane_moments(graph.n_nodes, alike=False, m=m)
+    objective = paper_objective(moments, graph, 0.01, 1e-2)
     basis = BASES[where](graph)
     matrix = as_matrix(corrected_mean_field(objective, basis), basis, graph.n_nodes, m)
     largest = np.abs(matrix).max()
     assert_allclose(matrix, matrix.T, atol=1e-5 * largest)
     assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
-    blocks, ridge = objective.moments.second.dense(), graph.n_nodes * 0.01 * 1e-2
+    blocks, ridge = objective.moments.second.dense(), objective.rho[0]
     rng = np.random.default_rng(0)
     for component in np.unique(graph.components)[1:]:
         inside = graph.components == component
@@ -58,11 +56,11 @@ def test_means_over_components_are_solved_exactly(where):
 
 
 @pytest.mark.parametrize("where", BASES)
-@pytest.mark.parametrize("lam", [1e-5, 1e-2])
-def test_solutions_are_the_dense_ones(where, lam):
+@pytest.mark.parametrize("lambda_", [1e-5, 1e-2])
+def test_solutions_are_the_dense_ones(where, lambda_):
     graph = ragged_graph()
     moments = plane_moments(graph.n_nodes, alike=False, m=4)
-    objective = GraphObjective.of(moments, graph.laplacian, lam, 1e-3)
+    objective = paper_objective(moments, graph, lambda_, 1e-3)
     solution = solve_pcg(objective, BASES[where](graph), 1e-9, 400)
     truth = dense_solution(objective)
     assert np.linalg.norm(solution.theta - truth) <= 1e-5 * np.linalg.norm(truth)
@@ -76,7 +74,7 @@ def test_a_few_stray_nodes_cost_no_iterations(where):
     counts = {}
     for name, graph in {"whole": whole, "apart": apart}.items():
         moments = plane_moments(graph.n_nodes, alike=False)
-        objective = GraphObjective.of(moments, graph.laplacian, 1.0, 1e-5)
+        objective = paper_objective(moments, graph, 1.0, 1e-5)
         counts[name] = solve_pcg(objective, BASES[where](graph), 1e-6, 300, "kronecker").n_iter
     assert counts["apart"] <= counts["whole"] + 3
 
@@ -85,7 +83,7 @@ def test_connected_graphs_and_large_components_are_left_alone():
     single, most = grid_graph(12), sparse.block_diag([grid_graph(12).adjacency, rings(1)])
     for graph, n_corrected in ((single, 0), (Graph.from_adjacency(most), 1)):
         moments = plane_moments(graph.n_nodes, alike=True, m=3)
-        objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
+        objective = paper_objective(moments, graph, 1e-3, 1e-2)
         operator = corrected_mean_field(objective, NodeBasis.of(graph))
         count = operator.functions.shape[1] if isinstance(operator, Corrected) else 0
         assert count == n_corrected
@@ -94,14 +92,12 @@ def test_connected_graphs_and_large_components_are_left_alone():
 def test_many_candidates_at_once_equal_one_by_one():
     graph = ragged_graph()
     moments = plane_moments(graph.n_nodes, alike=False, m=3)
-    lam = np.geomspace(1e-4, 1, 5)
+    lambdas = np.geomspace(1e-4, 1, 5)
     basis = basis_of(graph)
     x = np.random.default_rng(0).normal(size=(graph.n_nodes, 5, 3))
-    together = corrected_mean_field(GraphObjective.of(moments, graph.laplacian, lam, 1e-2), basis)
-    for i, value in enumerate(lam):
-        alone = corrected_mean_field(
-            GraphObjective.of(moments, graph.laplacian, value, 1e-2), basis
-        )
+    together = corrected_mean_field(paper_objective(moments, graph, lambdas, 1e-2), basis)
+    for i, value in enumerate(lambdas):
+        alone = corrected_mean_field(paper_objective(moments, graph, value, 1e-2), basis)
         expected = alone.apply(x[:, [i]])
         tolerance = {"rtol": 1e-4, "atol": 1e-5 * np.abs(expected).max()}
         assert_allclose(together.apply(x)[:, [i]], expected, **tolerance)
@@ -126,7 +122,7 @@ def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch)
     found = []
     for second in forms:
         moments = Moments(second, np.zeros((20, m)), np.ones(20, bool))
-        objective = GraphObjective.of(moments, graph.laplacian, 0.1, 0.1)
+        objective = paper_objective(moments, graph, 0.1, 0.1)
         found.append(corrected_mean_field(objective, NodeBasis.of(graph)).apply(x))
         nodes = np.array([7, 3, int(np.setdiff1d(np.arange(20), order)[0])])
         assert_allclose(second.take(nodes).dense(), factored.dense()[nodes], rtol=1e-6, atol=1e-6)
@@ -145,8 +141,8 @@ def clustered_problem(n_candidates=1):
         rng.normal(size=(320, 30, 4)) * (1 + 3 * (cluster[:, np.newaxis] == np.arange(4)))[:, None]
     )
     moments = MomentSums.of(psi.reshape(-1, 4), np.full((320, 2), 15)).mixed(0.1)
-    lam = np.geomspace(1e-3, 1.0, n_candidates)
-    return graph, GraphObjective.of(moments, graph.laplacian, lam, 1e-4)
+    lambdas = np.geomspace(1e-3, 1.0, n_candidates)
+    return graph, paper_objective(moments, graph, lambdas, 1e-4)
 
 
 def test_clusters_of_crowded_graphs_are_solved_with_their_own_data():
@@ -160,9 +156,8 @@ def test_clusters_of_crowded_graphs_are_solved_with_their_own_data():
     assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
     # On the span of P it is the inverse of the whole system restricted to that span.
     P = np.kron(operator.functions, np.eye(4))
-    system = (
-        320 * objective.lam[0] * np.kron(graph.laplacian.toarray() + 1e-4 * np.eye(320), np.eye(4))
-    )
+    coupling = objective.lam[0] * graph.laplacian.toarray() + objective.rho[0] * np.eye(320)
+    system = np.kron(coupling, np.eye(4))
     for v, block in enumerate(objective.moments.second.dense()):
         rows = slice(4 * v, 4 * v + 4)
         system[rows, rows] += block

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from tests.problems import dense_solution
+from tests.problems import dense_solution, paper_objective
 
 from graphratio.data.graph import Graph
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums
-from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_pcg
 from graphratio.solvers.bases import NodeBasis
 from graphratio.solvers.preconditioners.aggregation import build_hierarchy, groups, heavy_edges
@@ -53,7 +52,11 @@ def plane_moments(n_nodes, *, alike, n=20, m=12, seed=0):
 @pytest.mark.parametrize("build", [lambda: grid_graph(40), ragged_graph])
 def test_interpolation_keeps_constants_and_leaves_out_isolated_nodes(build):
     graph = build()
-    level = build_hierarchy(graph.laplacian, np.float64).levels[0]
+    hierarchy = build_hierarchy(graph.laplacian, np.float64)
+    sizes = [level.laplacian.shape[0] for level in hierarchy.levels]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(hierarchy.laplacian) <= 8
+    level = hierarchy.levels[0]
     rows = np.asarray(level.interpolation.sum(axis=1)).ravel()
     assert_allclose(rows, ~graph.isolated_mask, atol=1e-12)
     coarse = level.restriction @ level.laplacian @ level.interpolation
@@ -66,6 +69,8 @@ def test_groups_are_connected_and_within_two_steps_of_a_root():
     heavy = heavy_edges(graph.laplacian, np.random.default_rng(0))
     group = groups(heavy, np.random.default_rng(1))
     assert group.min() == 0
+    pair = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    assert groups(pair, np.random.default_rng(0)).tolist() == [0, 0, -1]
     for members in (np.flatnonzero(group == k) for k in range(group.max() + 1)):
         inside = graph.adjacency[members][:, members]
         count, _ = sparse.csgraph.connected_components(inside)
@@ -85,11 +90,10 @@ def test_dense_graphs_and_hubs_still_shrink_gently():
 def test_groups_of_columns_do_not_change_a_product_or_a_cycle(entries, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = plane_graph(150)
-    objective = GraphObjective.of(
-        plane_moments(150, alike=True, m=5), graph.laplacian, np.array([1e-3, 1.0]), 1e-2
-    )
+    moments = plane_moments(150, alike=True, m=5)
+    objective = paper_objective(moments, graph, np.array([1e-3, 1.0]), 1e-2)
     basis = NodeBasis.of(graph)
-    operators = [mean_field(objective, basis), basis.penalty(objective.lam, objective.gam)]
+    operators = [mean_field(objective, basis), basis.penalty(objective.lam, objective.rho)]
     x = np.random.default_rng(0).normal(size=(150, 2, 5))
     whole = [operator.apply(x) for operator in operators]
     monkeypatch.setattr("graphratio.solvers.stacks.GROUP_ENTRIES", entries)
@@ -101,7 +105,7 @@ def test_small_levels_are_solved_exactly():
     """On a graph below the size of a dense level the cycle is the mean field itself."""
     graph = plane_graph(150)
     moments = plane_moments(150, alike=True, m=5)
-    objective = GraphObjective.of(moments, graph.laplacian, 1e-3, 1e-2)
+    objective = paper_objective(moments, graph, 1e-3, 1e-2)
     x = np.random.default_rng(0).normal(size=(150, 1, 5))
     spectral = basis_of(graph)
     inverse = mean_field(objective, spectral)
@@ -111,14 +115,13 @@ def test_small_levels_are_solved_exactly():
 
 
 @pytest.mark.parametrize("kind", ["mean field", "multigrid"])
-@pytest.mark.parametrize("lam", [1e-4, 1.0])
-def test_cycles_are_symmetric_and_positive(kind, lam, monkeypatch):
+@pytest.mark.parametrize("lambda_", [1e-4, 1.0])
+def test_cycles_are_symmetric_and_positive(kind, lambda_, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
     n_nodes, m = graph.n_nodes, 3
-    objective = GraphObjective.of(
-        plane_moments(n_nodes, alike=False, m=m), graph.laplacian, lam, 1e-2
-    )
+    moments = plane_moments(n_nodes, alike=False, m=m)
+    objective = paper_objective(moments, graph, lambda_, 1e-2)
     basis = NodeBasis.of(graph)
     if kind == "mean field":
         cycle = mean_field(objective, basis)
@@ -131,13 +134,12 @@ def test_cycles_are_symmetric_and_positive(kind, lam, monkeypatch):
     assert np.linalg.eigvalsh(matrix + matrix.T).min() > 0
 
 
-@pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0])
-def test_small_and_isolated_components_get_the_dense_answer(lam, monkeypatch):
+@pytest.mark.parametrize("lambda_", [1e-6, 1e-3, 1.0])
+def test_small_and_isolated_components_get_the_dense_answer(lambda_, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.DENSE_LEVEL", 8)
     graph = ragged_graph()
-    objective = GraphObjective.of(
-        plane_moments(graph.n_nodes, alike=False, m=4), graph.laplacian, lam, 1e-3
-    )
+    moments = plane_moments(graph.n_nodes, alike=False, m=4)
+    objective = paper_objective(moments, graph, lambda_, 1e-3)
     solution = solve_pcg(objective, NodeBasis.of(graph), 1e-9, 300)
     truth = dense_solution(objective)
     assert np.linalg.norm(solution.theta - truth) <= 1e-5 * np.linalg.norm(truth)
@@ -153,12 +155,12 @@ def test_iterations_do_not_grow_with_the_graph(build):
         scale = 1 / graph.mean_degree
         for alike in (True, False):
             moments = plane_moments(graph.n_nodes, alike=alike)
-            for gam in (1e-5, 1.0):
+            for gamma in (1e-5, 1.0):
                 corners = [(1e-3 * scale, 40), (10 * scale, 40)]
                 if not alike:
                     corners.append((0.01 * scale / graph.n_nodes, 60))
-                for lam, limit in corners:
-                    objective = GraphObjective.of(moments, graph.laplacian, lam, gam)
+                for lambda_, limit in corners:
+                    objective = paper_objective(moments, graph, lambda_, gamma)
                     solution = solve_pcg(objective, basis, 1e-6, 300)
                     assert solution.residual <= 1e-6
                     assert solution.n_iter < limit
@@ -174,7 +176,7 @@ def test_nodes_that_hardly_overlap_are_no_obstacle():
     points = (centre + 0.1 * rng.normal(size=(300, 40, 1))).reshape(-1, 1)
     features = NystromMap.build(get_kernel("gaussian"), points[::200], 0.1)
     moments = MomentSums.of(features(points), np.full((300, 2), 20)).mixed(0.1)
-    objective = GraphObjective.of(moments, graph.laplacian, 1e-3 / graph.mean_degree, 1e-5)
+    objective = paper_objective(moments, graph, 1e-3 / graph.mean_degree, 1e-5)
     basis = basis_of(graph)
     few = solve_pcg(objective, basis, 1e-6, 2000, "multigrid").n_iter
     assert few < 40

@@ -23,14 +23,14 @@ from graphratio.solvers.direct import system_matrix
 from graphratio.solvers.path import PRECONDITIONERS
 
 # For every penalty: one where the data dominate, one where the graph does.
-PENALTIES = [(0.01, 1.0), (1.0, 0.1)]
+PENALTIES = [(0.06, 0.06), (6.0, 0.6)]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("method", SOLVERS)
-@pytest.mark.parametrize(("lam", "gam"), PENALTIES)
-def test_agrees_with_the_dense_solve(name, method, lam, gam):
-    problem = objective(name, lam, gam)
+@pytest.mark.parametrize(("lam", "rho"), PENALTIES)
+def test_agrees_with_the_dense_solve(name, method, lam, rho):
+    problem = objective(name, lam, rho)
     tol = 1e-13 if method == "cbcgd" else 1e-11
     with pytest.MonkeyPatch.context() as patch:
         # Let "auto" take the iterative way too.
@@ -43,7 +43,7 @@ def test_agrees_with_the_dense_solve(name, method, lam, gam):
 @pytest.mark.parametrize("name", ["path", "isolated both ends", "edgeless"])
 @pytest.mark.parametrize("method", SOLVERS)
 def test_reported_residual_is_the_true_one(name, method):
-    problem = objective(name, 0.1, 0.5)
+    problem = objective(name, 0.6, 0.3)
     solution = solve(problem, graph(name), method, 1e-9, 100_000)
     matrix_free = problem.operator(solution.theta[:, None])[:, 0] - problem.rhs
     truth = np.linalg.norm(matrix_free) / np.linalg.norm(problem.rhs)
@@ -53,20 +53,20 @@ def test_reported_residual_is_the_true_one(name, method):
 
 
 def test_auto_says_what_it_chose_and_why():
-    problem = objective("path", 0.1, 0.5)
+    problem = objective("path", 0.6, 0.3)
     chosen = solve(problem, graph("path"), "auto", 1e-6, 10)
     assert (chosen.method, chosen.reason) == ("direct", "only 24 unknowns")
     assert chosen.describe() == "direct, chosen automatically: only 24 unknowns"
-    alone = objective("edgeless", 0.1, 0.5)
+    alone = objective("edgeless", 0.6, 0.3)
     assert "no edges" in solve(alone, graph("edgeless"), "auto", 1e-6, 10).reason
 
 
 @pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
 @pytest.mark.parametrize("name", ["star", "disconnected", "weighted"])
 def test_all_candidates_at_once_equal_one_at_a_time(preconditioner, name):
-    lam = np.array([1e-3, 1e-3, 0.1, 1.0, 10.0])
-    gam = np.array([1e-3, 1.0, 1e-4, 1.0, 1e-3])
-    problem = objective(name, lam, gam)
+    lam = 6 * np.array([1e-3, 1e-3, 0.1, 1.0, 10.0])
+    rho = lam * np.array([1e-3, 1.0, 1e-4, 1.0, 1e-3])
+    problem = objective(name, lam, rho)
     path = solve_path(problem, basis_of(graph(name)), 1e-11, 500, preconditioner)
     for c in range(len(lam)):
         truth = dense_solution(problem, c)
@@ -78,13 +78,13 @@ def test_without_rotation_the_kronecker_preconditioner_is_still_exact_for_equal_
     """With all A_v equal the mean field is the truth, and no iteration is needed."""
     second = random_moments().second.dense()[:1].repeat(6, axis=0)
     data = Moments(DenseSecond(second), random_moments().first, np.ones(6, dtype=bool))
-    problem = GraphObjective.of(data, graph("path").laplacian, 0.5, 0.1)
+    problem = GraphObjective.of(data, graph("path").laplacian, 3.0, 0.3)
     solution = solve_pcg(problem, basis_of(graph("path")), 1e-10, 50, "kronecker")
     assert solution.n_iter == 0
 
 
 def test_stopping_early_warns_with_residual_and_remedy():
-    problem = objective("path", 1.0, 1e-4)
+    problem = objective("path", 6.0, 6e-4)
     with pytest.warns(ConvergenceWarning, match=r"relative residual of .*Raise max_iter"):
         solution = solve_pcg(problem, basis_of(graph("path")), 1e-12, 1)
     assert not solution.converged
@@ -93,7 +93,7 @@ def test_stopping_early_warns_with_residual_and_remedy():
 
 
 def test_cbcgd_does_not_call_a_small_step_a_solution():
-    problem = objective("complete", 100.0, 1e-6)
+    problem = objective("complete", 600.0, 6e-4)
     with pytest.warns(ConvergenceWarning, match=r'solver="pcg"'):
         solution = solve_cbcgd(problem, 1e-3, 10_000)
     assert solution.history[-1] <= 1e-3
@@ -104,7 +104,7 @@ def test_cbcgd_does_not_call_a_small_step_a_solution():
 def literal_cycles(problem: GraphObjective, n_cycles: int) -> np.ndarray:
     """The paper's update written down node by node."""
     n_nodes, _, m = problem.shape
-    lam, gam = problem.lam[0], problem.gam[0]
+    lam, rho = problem.lam[0], problem.rho[0]
     gram = np.eye(m) if problem.gram is None else problem.gram
     second, first = problem.moments.second.dense(), problem.moments.first
     weights = np.diag(problem.laplacian.diagonal()) - problem.laplacian.toarray()
@@ -112,10 +112,10 @@ def literal_cycles(problem: GraphObjective, n_cycles: int) -> np.ndarray:
     for _ in range(n_cycles):
         for v in range(n_nodes):
             degree = weights[v].sum()
-            eta = np.linalg.eigvalsh(second[v] / n_nodes + lam * degree * gram)[-1]
-            step = eta * theta[v] - (second[v] @ theta[v] - first[v]) / n_nodes
+            eta = np.linalg.eigvalsh(second[v] + lam * degree * gram)[-1]
+            step = eta * theta[v] - (second[v] @ theta[v] - first[v])
             step -= lam * gram @ (degree * theta[v] - weights[v] @ theta)
-            theta[v] = np.linalg.solve(lam * gam * gram + eta * np.eye(m), step)
+            theta[v] = np.linalg.solve(rho * gram + eta * np.eye(m), step)
     return theta
 
 
@@ -123,11 +123,11 @@ def literal_cycles(problem: GraphObjective, n_cycles: int) -> np.ndarray:
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.filterwarnings("ignore::graphratio.exceptions.ConvergenceWarning")
 def test_cbcgd_follows_the_paper_to_the_letter(name, plain):
-    problem = objective(name, 0.3, 0.2)
+    problem = objective(name, 1.8, 0.36)
     if plain:
         root = np.random.default_rng(1).normal(size=(4, 4))
         gram = root @ root.T + np.eye(4)
-        problem = GraphObjective.of(problem.moments, problem.laplacian, 0.3, 0.2, gram)
+        problem = GraphObjective.of(problem.moments, problem.laplacian, 1.8, 0.36, gram)
     for n_cycles in (1, 4):
         solution = solve_cbcgd(problem, 1e-300, n_cycles)
         assert_allclose(solution.theta, literal_cycles(problem, n_cycles), rtol=1e-11, atol=1e-14)
@@ -135,7 +135,7 @@ def test_cbcgd_follows_the_paper_to_the_letter(name, plain):
 
 @pytest.mark.filterwarnings("ignore::graphratio.exceptions.ConvergenceWarning")
 def test_cbcgd_stops_at_the_first_small_relative_change():
-    problem = objective("star", 0.3, 0.2)
+    problem = objective("star", 1.8, 0.36)
     solution = solve_cbcgd(problem, 1e-4, 10_000)
     changes = []
     for n in range(2, solution.n_iter + 1):
@@ -146,10 +146,10 @@ def test_cbcgd_stops_at_the_first_small_relative_change():
 
 
 def test_curvature_is_the_largest_eigenvalue():
-    problem = objective("star", 0.3, 0.2)
+    problem = objective("star", 1.8, 0.36)
     degrees = graph("star").degrees
     for v, eta in enumerate(curvatures(problem)):
-        block = problem.moments.second.dense()[v] / 6 + 0.3 * degrees[v] * np.eye(4)
+        block = problem.moments.second.dense()[v] + 1.8 * degrees[v] * np.eye(4)
         assert eta == pytest.approx(np.linalg.eigvalsh(block).max(), rel=1e-12)
 
 
@@ -179,8 +179,8 @@ def test_zero_right_hand_side_gives_zero():
     problem = GraphObjective.of(
         Moments(data.second, np.zeros_like(data.first), data.complete),
         graph("path").laplacian,
-        0.1,
-        0.1,
+        0.6,
+        0.06,
     )
     for method in SOLVERS:
         solution = solve(problem, graph("path"), method, 1e-6, 100)
@@ -189,11 +189,11 @@ def test_zero_right_hand_side_gives_zero():
 
 
 @pytest.mark.parametrize("name", [name for name in GRAPHS if name != "edgeless"])
-@pytest.mark.parametrize(("lam", "gam"), [(0.01, 1.0), (1.0, 0.1), (1e3, 1e-6)])
-def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, gam, monkeypatch):
+@pytest.mark.parametrize(("lam", "rho"), [*PENALTIES, (6e3, 6e-3)])
+def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, rho, monkeypatch):
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
     monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.COARSEST", 2)
-    problem = objective(name, lam, gam)
+    problem = objective(name, lam, rho)
     solution = solve_pcg(problem, basis_of(graph(name)), 1e-10, 500)
     truth = dense_solution(problem)
     assert np.linalg.norm(solution.theta - truth) <= 1e-6 * np.linalg.norm(truth)
@@ -201,8 +201,8 @@ def test_large_graphs_stay_at_the_nodes_and_get_the_same_answer(name, lam, gam, 
 
 def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
     """Without care the Laplacian's rounding, times the penalty, would drown the data."""
-    lam, gam = 1e4, 1e-7
-    problem = objective("complete", lam, gam)
+    lam, rho = 6e4, 6e-3
+    problem = objective("complete", lam, rho)
     small = Moments(
         problem.moments.second.astype(np.float32),
         problem.moments.first.astype(np.float32),
@@ -210,7 +210,7 @@ def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
     )
     monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", 0)
     monkeypatch.setattr("graphratio.solvers.preconditioners.aggregation.COARSEST", 2)
-    single = GraphObjective.of(small, problem.laplacian, lam, gam)
+    single = GraphObjective.of(small, problem.laplacian, lam, rho)
     path = solve_path(single, basis_of(graph("complete"), np.float32), 1e-4, 100)
     truth = dense_solution(problem)
     assert np.linalg.norm(path.theta[:, 0] - truth) <= 1e-3 * np.linalg.norm(truth)
@@ -228,7 +228,7 @@ def test_very_different_nodes_make_auto_switch(largest_spectrum, expected, monke
         second[v] = directions @ directions.T
     data = Moments(DenseSecond(second), rng.normal(size=(n_nodes, m)), np.ones(n_nodes, dtype=bool))
     ring = Graph.from_edges([(v, (v + 1) % n_nodes) for v in range(n_nodes)])
-    problem = GraphObjective.of(data, ring.laplacian, 0.01, 1e-3)
+    problem = GraphObjective.of(data, ring.laplacian, 0.3, 3e-4)
     basis = basis_of(ring)
     auto = solve_path(problem, basis, 1e-8, 2000)
     alone = solve_path(problem, basis, 1e-8, 2000, "kronecker")
@@ -247,10 +247,94 @@ def test_many_first_moments_at_once(edges):
     moments = Moments(
         DenseSecond(root @ root.transpose(0, 2, 1)), np.zeros((6, 4)), np.ones(6, dtype=bool)
     )
-    problem = GraphObjective.of(moments, nodes.laplacian, 0.3, 0.2)
+    problem = GraphObjective.of(moments, nodes.laplacian, 1.8, 0.36)
     first = rng.normal(size=(6, 7, 4))
     basis = basis_of(nodes) if edges else None
     found = solve_many(problem, basis, first, 1e-10, 500)
-    rhs = first.transpose(0, 2, 1).reshape(24, 7) / 6
+    rhs = first.transpose(0, 2, 1).reshape(24, 7)
     expected = np.linalg.solve(system_matrix(problem), rhs).reshape(6, 4, 7).transpose(0, 2, 1)
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def closed_form(problem: GraphObjective, candidate: int = 0) -> np.ndarray:
+    """Every node by itself, written down."""
+    gram = np.eye(problem.shape[2]) if problem.gram is None else problem.gram
+    blocks = problem.moments.second.dense() + problem.rho[candidate] * gram
+    return np.linalg.solve(blocks, problem.moments.first[:, :, None])[:, :, 0]
+
+
+@pytest.mark.parametrize("name", ["path", "weighted", "isolated both ends", "edgeless"])
+@pytest.mark.parametrize("method", SOLVERS)
+def test_without_a_graph_penalty_every_node_has_its_closed_form(name, method):
+    problem = objective(name, 0.0, 0.3)
+    solution = solve(problem, graph(name), method, 1e-12, 200_000)
+    assert_allclose(solution.theta, closed_form(problem), rtol=1e-9, atol=1e-11)
+    assert solution.converged
+    if method == "auto":
+        assert solution.method == "per-node closed form"
+        reason = "the graph has no edges" if name == "edgeless" else "the graph penalty is 0"
+        assert solution.reason == reason
+
+
+def test_the_closed_form_of_the_plain_dictionary_has_its_gram_matrix():
+    root = np.random.default_rng(1).normal(size=(4, 4))
+    plain = GraphObjective.of(
+        random_moments(), graph("path").laplacian, 0.0, 0.3, root @ root.T + np.eye(4)
+    )
+    for method in ("auto", "direct"):
+        found = solve(plain, graph("path"), method, 1e-12, 100).theta
+        assert_allclose(found, closed_form(plain), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("preconditioner", PRECONDITIONERS)
+@pytest.mark.parametrize("largest_spectrum", [800, 0], ids=["modes", "nodes"])
+@pytest.mark.parametrize("name", ["star", "disconnected", "isolated first"])
+def test_uncoupled_candidates_of_a_batch(name, largest_spectrum, preconditioner, monkeypatch):
+    """Beside coupled ones, in any order, and with nothing else."""
+    monkeypatch.setattr("graphratio.solvers.bases.LARGEST_SPECTRUM", largest_spectrum)
+    lam = np.array([0.0, 0.6, 0.0, 60.0])
+    rho = np.array([0.3, 0.06, 1e-3, 0.6])
+    problem = objective(name, lam, rho)
+    basis = basis_of(graph(name))
+    path = solve_path(problem, basis, 1e-11, 500, preconditioner)
+    for c in (0, 2):
+        assert_allclose(path.theta[:, c], closed_form(problem, c), rtol=1e-9, atol=1e-11)
+        assert path.progress.n_iter[c] == 0
+    for c in (1, 3):
+        truth = dense_solution(problem, c)
+        assert np.linalg.norm(path.theta[:, c] - truth) <= 1e-7 * np.linalg.norm(truth)
+    assert_allclose(path.progress.residual, problem.residual(path.theta), rtol=1e-3, atol=1e-14)
+    alone = solve_path(problem.restrict(lam == 0), basis, 1e-11, 500, preconditioner)
+    assert_allclose(alone.theta, path.theta[:, lam == 0], rtol=1e-12)
+    single = solve_pcg(problem.restrict(np.array([2])), basis, 1e-11, 500, preconditioner)
+    assert single.converged
+    assert_allclose(single.theta, closed_form(problem, 2), rtol=1e-9, atol=1e-11)
+
+
+def test_uncoupled_candidates_in_single_precision():
+    problem = objective("path", np.array([0.0, 0.6]), np.array([0.3, 0.06]))
+    small = Moments(
+        problem.moments.second.astype(np.float32),
+        problem.moments.first.astype(np.float32),
+        problem.moments.complete,
+    )
+    single = GraphObjective.of(small, problem.laplacian, problem.lam, problem.rho)
+    path = solve_path(single, basis_of(graph("path"), np.float32), 1e-5, 100)
+    assert path.theta.dtype == np.float32
+    assert_allclose(path.theta[:, 0], closed_form(problem), rtol=1e-4, atol=1e-5)
+
+
+def test_many_first_moments_without_a_graph_penalty():
+    problem = objective("path", 0.0, 0.3)
+    first = np.random.default_rng(0).normal(size=(6, 7, 4))
+    blocks = problem.moments.second.dense() + 0.3 * np.eye(4)
+    expected = np.linalg.solve(blocks, first.transpose(0, 2, 1)).transpose(0, 2, 1)
+    for basis in (basis_of(graph("path")), None):
+        assert_allclose(solve_many(problem, basis, first, 1e-10, 500), expected, rtol=1e-10)
+
+
+def test_a_small_graph_penalty_tends_to_none():
+    """From a penalty to none there is no jump."""
+    problem = objective("weighted", np.array([1e-9, 0.0]), 0.3)
+    path = solve_path(problem, basis_of(graph("weighted")), 1e-12, 500)
+    assert_allclose(path.theta[:, 0], path.theta[:, 1], atol=1e-7)

@@ -26,7 +26,7 @@ def test_rows_are_what_the_estimator_gives(method):
     }[method]()
     model.fit(scenario.samples, scenario.graph)
     np.testing.assert_array_equal(found["divergence_estimated"], model.divergence_)
-    np.testing.assert_array_equal(found["node_penalty"], model.node_penalty_)
+    np.testing.assert_array_equal(found["ridge"], model.ridge_)
     assert found["group"] == scenario.groups.tolist()
     assert found["changed"] == scenario.changed.tolist()
     assert found["alpha"] == alpha

@@ -13,7 +13,7 @@ from studies.paper.tables import (
     run_errors,
 )
 from studies.paper.theory_curve import (
-    NODE_PENALTIES,
+    GAMMAS,
     GroupRatios,
     bound_on,
     group_ratios,
@@ -141,7 +141,7 @@ class TestTheory:
         variance = 2 * scenario.behaviours["C(u)"].divergence(0.1)
         assert dict(zip(ratios.groups, ratios.unexplained, strict=True))["C(u)"] < 0.01 * variance
 
-    def test_bound_is_the_smallest_over_the_penalties(self):
+    def test_bound_is_the_smallest_over_gamma(self):
         scenario = make_scenario("Ib", n_nodes=20, n=1, random_state=0)
         ratios = group_ratios(scenario, bandwidth=1.0, alpha=0.1)
         bounds = [
@@ -150,14 +150,14 @@ class TestTheory:
                 20,
                 decay=ratios.decay,
                 capacity=ratios.capacity,
-                smoothness=smoothness(scenario, ratios, penalty),
+                smoothness=smoothness(scenario, ratios, gamma),
                 bound=10.0,
                 alpha=0.1,
-                graph_factor=graph_factor(scenario.graph, penalty),
+                graph_factor=graph_factor(scenario.graph, gamma),
             ).squared_error
-            for penalty in NODE_PENALTIES
+            for gamma in GAMMAS
         ]
         found = bound_on(scenario, ratios, n=50)
         assert found["bound"] == min(bounds)
-        assert found["node_penalty"] == NODE_PENALTIES[int(np.argmin(bounds))]
-        assert found["graph_factor"] == graph_factor(scenario.graph, found["node_penalty"])
+        assert found["gamma"] == GAMMAS[int(np.argmin(bounds))]
+        assert found["graph_factor"] == graph_factor(scenario.graph, found["gamma"])

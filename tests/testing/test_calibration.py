@@ -1,6 +1,7 @@
 """A small version of the calibration study."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,7 @@ def study():
 def rejections(study, name, null, n_sets, level, n_permutations=199):
     """Number of rejections at one node of each data set, or of the whole graph."""
     (cell,) = (c for c in study.CELLS if (c.name, c.null) == (name, null))
-    small = study.Cell(
-        name, cell.draw, null, nodes=cell.nodes, n_permutations=n_permutations, options=cell.options
-    )
+    small = replace(cell, n_permutations=n_permutations)
     p_values = [study.one_set(small, i) for i in range(n_sets)]
     # One node of each data set, another one each time: independent trials.
     return sum(p[i % len(p)] <= level for i, p in enumerate(p_values))
@@ -41,7 +40,7 @@ def rejections(study, name, null, n_sets, level, n_permutations=199):
         ("four nodes among changed ones", "node", 50),
         ("three nodes only", "node", 80),
         ("nothing changed", "global", 80),
-        ("correlation 0.6, with index", "global", 80),
+        ("correlation 0.6, with times", "global", 80),
     ],
 )
 def test_false_alarms_stay_below_the_level(study, name, null, n_sets):
@@ -49,9 +48,9 @@ def test_false_alarms_stay_below_the_level(study, name, null, n_sets):
     assert rejections(study, name, null, n_sets, 0.1) <= binom.isf(0.001, n_sets, 0.1)
 
 
-def test_correlated_nodes_without_index_are_a_false_alarm(study):
+def test_correlated_nodes_without_times_are_a_false_alarm(study):
     """The counterpart: the check above is able to fail."""
-    found = rejections(study, "correlation 0.6, without index", "global", 40, 0.1)
+    found = rejections(study, "correlation 0.6, without times", "global", 40, 0.1)
     assert found > binom.isf(0.001, 40, 0.1)
 
 

@@ -158,14 +158,21 @@ def test_other_corrections(graph, correction):
 
 
 def test_settings_come_from_the_estimator(graph):
-    model = gr.GRULSIF(bandwidth=0.8, graph_penalty=0.01, node_penalty=0.1)
+    model = gr.GRULSIF(bandwidth=0.8, graph_penalty=0.1, ridge=0.01)
     found = gr.two_sample_test(draw(), graph, model, random_state=0)
-    assert set(found.penalties) == {(0.8, 0.01, 0.1)}
+    assert set(found.penalties) == {(0.8, 0.1, 0.01)}
     assert found.rejected[7:].all()
     chosen = gr.two_sample_test(
-        draw(), graph, gr.GRULSIF(bandwidth=[0.5, 1.0], graph_penalty=0.01), random_state=0
+        draw(), graph, gr.GRULSIF(bandwidth=[0.5, 1.0], graph_penalty=0.1), random_state=0
     )
     assert {p[0] for p in chosen.penalties} <= {0.5, 1.0}
+
+
+def test_pool_tests_every_node_by_itself(graph):
+    found = gr.two_sample_test(draw(), graph, gr.Pool(bandwidth=0.8), random_state=0)
+    assert {p[:2] for p in found.penalties} == {(0.8, 0.0)}
+    assert not found.halves
+    assert found.rejected.tolist() == [False] * 7 + [True] * 3
 
 
 def test_repr_and_html(result):
@@ -218,12 +225,12 @@ def test_polars_in_polars_out():
         ({"block_length": 0}, "block_length=0"),
         ({"block_length": 31}, "block_length=31 leaves no complete block"),
         ({"n_permutations": 0}, "n_permutations=0"),
-        ({"estimator": gr.Pool()}, "cannot configure"),
-        ({"index": [1, 2]}, "index of type list"),
-        ({"index": (range(29), range(30))}, "29 reference time stamps for node 0"),
-        ({"index": ([range(30)] * 3, range(30))}, "3 entries for 10 nodes"),
-        ({"index": ([range(30)] * 10, [["x"] * 30] * 10)}, "several kinds"),
-        ({"index": (range(30), range(30)), "null": "global"}, "30 time stamps are in the"),
+        ({"estimator": "pool"}, "estimator='pool' is not an estimator of this library"),
+        ({"time": [1, 2]}, "time of type list"),
+        ({"time": (range(29), range(30))}, "29 reference time stamps for node 0"),
+        ({"time": ([range(30)] * 3, range(30))}, "3 entries for 10 nodes"),
+        ({"time": ([range(30)] * 10, [["x"] * 30] * 10)}, "several kinds"),
+        ({"time": (range(30), range(30)), "null": "global"}, "30 time stamps are in the"),
     ],
 )
 def test_bad_input(graph, options, message):
@@ -247,13 +254,13 @@ def test_correlated_nodes_raise_a_warning(graph):
     assert any("move together" in note for note in found.notes)
     times = (range(30), range(30, 60))
     with pytest.warns(DataWarning, match="move together"):
-        gr.two_sample_test(correlated(0.6), graph, n_permutations=199, index=times)
+        gr.two_sample_test(correlated(0.6), graph, n_permutations=199, time=times)
     # Stamps that do not match: what looked correlated by position is not.
     apart = (
         [np.arange(30) + 100 * v for v in range(10)],
         [np.arange(50, 80) + 100 * v for v in range(10)],
     )
-    found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, index=apart)
+    found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, time=apart)
     assert found.correlation is None
     assert any("could not be checked" in note for note in found.notes)
 
@@ -262,11 +269,11 @@ def test_independent_nodes_raise_none(graph):
     assert isinstance(gr.two_sample_test(draw(), graph, n_permutations=199), TwoSampleResult)
 
 
-def test_index_is_read_by_label(graph):
+def test_time_is_read_by_label(graph):
     reference, target = draw()
     times = {v: np.arange(30) for v in range(10)}, {v: np.arange(30, 60) for v in range(10)}
     found = gr.two_sample_test(
-        (reference, target), graph, null="global", index=times, random_state=0, block_length=3
+        (reference, target), graph, null="global", time=times, random_state=0, block_length=3
     )
     assert found.global_p_value < 0.01
     assert (found.joint, found.block_length) == (True, 3)

@@ -162,10 +162,12 @@ def test_default_candidates_act_the_same_on_any_graph(weight):
     samples = samples_of(rng.normal(size=(10, 30)), 10)
     found = read_settings(None, PooledSamples.of(samples, rng), graph)
     assert found.candidates.bandwidth == pytest.approx([0.7 * np.median(found.sigma)])
-    pull = found.candidates.graph_penalty * 10 * graph.mean_degree
-    np.testing.assert_allclose(pull, [0.1, 0.3, 1, 3])
-    ridge = found.candidates.node_penalty / graph.mean_degree
-    np.testing.assert_allclose(ridge, [0.001, 0.01])
+    pull = found.candidates.graph_penalty * graph.mean_degree
+    np.testing.assert_allclose(pull, np.repeat([0.1, 0.3, 1, 3], 2))
+    np.testing.assert_allclose(found.candidates.ridge, pull * np.tile([0.001, 0.01], 4))
     # Without data to choose on: the middle of each list.
-    assert found.middle[1] * 10 * graph.mean_degree == pytest.approx(1)
-    assert found.middle[2] / graph.mean_degree == pytest.approx(0.01)
+    assert found.middle[1] * graph.mean_degree == pytest.approx(1)
+    assert found.middle[2] == pytest.approx(0.01)
+    alone = read_settings(None, PooledSamples.of(samples, rng), gr.Graph.empty(10))
+    np.testing.assert_allclose(alone.candidates.graph_penalty, [0, 0])
+    np.testing.assert_allclose(alone.candidates.ridge, [0.001, 0.01])

@@ -94,7 +94,7 @@ def test_p_value_is_right_over_all_splits_of_a_node():
     graph = gr.Graph.from_edges([(0, v) for v in range(1, 4)])
     reference = [pool[:4], *rng.normal(size=(3, 20))]
     target = [pool[4:], *(rng.normal(size=(3, 20)) + 2)]
-    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.05, node_penalty=0.01)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.2, ridge=0.002)
     p_values = []
     for seed, chosen in product(range(4), combinations(range(8), 4)):
         inside = np.isin(np.arange(8), chosen)
@@ -125,23 +125,23 @@ def test_conductances_on_a_star_equal_the_elimination():
     rng = np.random.default_rng(0)
     data = rng.uniform(0.1, 1, size=(5, 3))
     second = data[:, :, np.newaxis] * np.eye(3)
-    lam, gam = 0.02, 0.3
+    lam, rho = 0.1, 0.03
     moments = Moments(DenseSecond(second), np.zeros((5, 3)), np.ones(5, dtype=bool))
-    matrix = system_matrix(GraphObjective.of(moments, star.laplacian, lam, gam))
-    block = np.linalg.inv(np.linalg.inv(matrix)[:3, :3]) - second[0] / 5
+    matrix = system_matrix(GraphObjective.of(moments, star.laplacian, lam, rho))
+    block = np.linalg.inv(np.linalg.inv(matrix)[:3, :3]) - second[0]
     # One sweep: every leaf is held by its own data and ridge.
-    once = swept_conductances(second, star, lam, gam, 1)
+    once = swept_conductances(second, star, lam, rho, 1)
     np.testing.assert_allclose(np.diag(block), once[0], rtol=1e-10)
     # Further sweeps count the way back over the same edge: firmer, never softer.
-    assert (conductances(second, star, lam, gam)[0] >= once[0]).all()
+    assert (conductances(second, star, lam, rho)[0] >= once[0]).all()
 
 
-def swept_conductances(second, graph, lam, gam, sweeps):
+def swept_conductances(second, graph, lam, rho, sweeps):
     from graphratio.testing import node_null
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_null, "_SWEEPS", sweeps)
-        return node_null.conductances(second, graph, lam, gam)
+        return node_null.conductances(second, graph, lam, rho)
 
 
 def test_early_looks_agree_with_all_permutations(monkeypatch):

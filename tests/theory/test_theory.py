@@ -31,18 +31,18 @@ def random_gram(m, seed=1):
     return random_moments(1, m, seed)[0] + 0.1 * np.eye(m)
 
 
-def dense_hessian(second, graph, lam, kernel):
-    coupling = lam * np.kron(graph.laplacian.toarray(), kernel)
+def dense_hessian(second, graph, lambda_, kernel):
+    coupling = lambda_ * np.kron(graph.laplacian.toarray(), kernel)
     return linalg.block_diag(*(second / len(second))) + coupling
 
 
-def cycles_of_cbcgd(second, first, graph, lam, gam, kernel, tolerance, at_most):
+def cycles_of_cbcgd(second, first, graph, lambda_, gamma, kernel, tolerance, at_most):
     """Cycles of the paper's update, written as printed, until the objective is accurate."""
     n_nodes, m = first.shape
     weights = graph.adjacency.toarray()
     degrees = weights.sum(axis=1)
-    ridge = lam * gam * np.kron(np.eye(n_nodes), kernel)
-    hessian = dense_hessian(second, graph, lam, kernel) + ridge
+    ridge = lambda_ * gamma * np.kron(np.eye(n_nodes), kernel)
+    hessian = dense_hessian(second, graph, lambda_, kernel) + ridge
     linear = first.ravel() / n_nodes
 
     def objective(theta):
@@ -50,7 +50,7 @@ def cycles_of_cbcgd(second, first, graph, lam, gam, kernel, tolerance, at_most):
 
     minimum = objective(np.linalg.solve(hessian, linear))
     rates = [
-        np.linalg.eigvalsh(a / n_nodes + lam * d * kernel)[-1]
+        np.linalg.eigvalsh(a / n_nodes + lambda_ * d * kernel)[-1]
         for a, d in zip(second, degrees, strict=True)
     ]
     theta = np.zeros((n_nodes, m))
@@ -59,9 +59,9 @@ def cycles_of_cbcgd(second, first, graph, lam, gam, kernel, tolerance, at_most):
             return cycle, -minimum
         for v in range(n_nodes):
             local = second[v] @ theta[v] / n_nodes - first[v] / n_nodes
-            near = lam * kernel @ (degrees[v] * theta[v] - weights[v] @ theta)
+            near = lambda_ * kernel @ (degrees[v] * theta[v] - weights[v] @ theta)
             step = rates[v] * theta[v] - local - near
-            theta[v] = np.linalg.solve(lam * gam * kernel + rates[v] * np.eye(m), step)
+            theta[v] = np.linalg.solve(lambda_ * gamma * kernel + rates[v] * np.eye(m), step)
     raise AssertionError("not accurate within the bound")
 
 
@@ -72,14 +72,14 @@ class TestCycleBound:
         second = random_moments(4, 3)
         first = np.random.default_rng(2).standard_normal((4, 3))
         kernel = random_gram(3) if plain else np.eye(3)
-        lam, gam, tolerance = 0.1, 1.0, 1e-8
+        lambda_, gamma, tolerance = 0.1, 1.0, 1e-8
 
         def bound(gap):
             gram = kernel if plain else None
-            return cbcgd_cycle_bound(second, graph, lam, gam, gap, tolerance, gram).cycles
+            return cbcgd_cycle_bound(second, graph, lambda_, gamma, gap, tolerance, gram).cycles
 
         needed, gap = cycles_of_cbcgd(
-            second, first, graph, lam, gam, kernel, tolerance, at_most=bound(1.0)
+            second, first, graph, lambda_, gamma, kernel, tolerance, at_most=bound(1.0)
         )
         assert 0 < needed <= bound(gap)
 
@@ -89,15 +89,17 @@ class TestCycleBound:
         if not dense:
             monkeypatch.setattr(theory, "LARGEST_DENSE", 10)
         graph = make_scenario("IIa", n_nodes=20, n=1, random_state=0).graph
-        second, lam, gam = random_moments(20, 4), 0.3, 0.01
+        second, lambda_, gamma = random_moments(20, 4), 0.3, 0.01
         kernel = random_gram(4) if plain else np.eye(4)
-        found = cbcgd_cycle_bound(second, graph, lam, gam, 2.0, 1e-3, kernel if plain else None)
+        found = cbcgd_cycle_bound(
+            second, graph, lambda_, gamma, 2.0, 1e-3, kernel if plain else None
+        )
 
-        hessian = dense_hessian(second, graph, lam, kernel)
+        hessian = dense_hessian(second, graph, lambda_, kernel)
         blocks = hessian.reshape(20, 4, 20, 4)
         node_curvature = [np.linalg.eigvalsh(blocks[v, :, v, :])[-1] for v in range(20)]
         smallest = np.linalg.eigvalsh(kernel)[0]
-        mu = lam * gam * smallest
+        mu = lambda_ * gamma * smallest
         curvature = np.linalg.eigvalsh(hessian)[-1]
         assert found.curvature == pytest.approx(curvature, rel=1e-9)
         np.testing.assert_allclose(found.node_curvature, node_curvature, rtol=1e-9)
@@ -246,19 +248,17 @@ class TestConvergenceBound:
 class TestGraphFactor:
     @pytest.mark.parametrize("name", ["Ia", "IIa"])
     @pytest.mark.parametrize("dense", [False, True])
-    @pytest.mark.parametrize("node_penalty", [1e-5, 1.0])
-    def test_matches_the_inverse(self, monkeypatch, name, dense, node_penalty):
+    @pytest.mark.parametrize("gamma", [1e-5, 1.0])
+    def test_matches_the_inverse(self, monkeypatch, name, dense, gamma):
         if not dense:
             monkeypatch.setattr(theory, "LARGEST_DENSE", 10)
             monkeypatch.setattr(theory, "COLUMN_BLOCK", 7)
         graph = make_scenario(name, n_nodes=40, n=1, random_state=0).graph
-        inverse = np.linalg.inv(graph.laplacian.toarray() + node_penalty * np.eye(40))
-        assert graph_factor(graph, node_penalty) == pytest.approx(
-            inverse.diagonal().max(), rel=1e-6
-        )
+        inverse = np.linalg.inv(graph.laplacian.toarray() + gamma * np.eye(40))
+        assert graph_factor(graph, gamma) == pytest.approx(inverse.diagonal().max(), rel=1e-6)
 
     def test_complete_graph(self):
-        # Eigenvalues: node_penalty once, node_penalty + n_nodes otherwise.
+        # Eigenvalues: gamma once, gamma + n_nodes otherwise.
         graph = Graph.from_adjacency(np.ones((10, 10)) - np.eye(10))
         assert graph_factor(graph, 0.5) == pytest.approx(0.1 / 0.5 + 0.9 / 10.5)
 
@@ -267,7 +267,7 @@ class TestGraphFactor:
         assert graph_factor(graph, 0.01) == pytest.approx(100.0)
 
     def test_refuses_no_penalty(self):
-        with pytest.raises(InputError, match="node_penalty=0"):
+        with pytest.raises(InputError, match="gamma=0"):
             graph_factor(path(3), 0.0)
 
 

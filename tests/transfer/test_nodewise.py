@@ -18,7 +18,7 @@ from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.weight_powers import USUAL
 
 NODES = [f"n{i}" for i in range(12)]
-QUICK = {"bandwidth": 1.0, "graph_penalty": 0.01, "node_penalty": 0.1}
+QUICK = {"bandwidth": 1.0, "graph_penalty": 0.12, "ridge": 0.012}
 
 
 def ratio():
@@ -38,11 +38,11 @@ def problem(seed=0, shift=1.2, n=50):
     return reference, target, y, truth, graph
 
 
-def fitted(estimator=None, seed=0, **params):
+def fitted(predictor=None, seed=0, **params):
     reference, target, y, _, graph = problem(seed)
-    params = {"ratio": ratio(), "random_state": 0, **params}
+    params = {"estimator": ratio(), "random_state": 0, **params}
     return gr.NodewiseTransfer(
-        LinearRegression() if estimator is None else estimator, **params
+        LinearRegression() if predictor is None else predictor, **params
     ).fit((reference, target), y, graph)
 
 
@@ -66,7 +66,7 @@ class TestFit:
             assert model.weights_[node].mean() == pytest.approx(1)
         kept = np.array(NODES)[~model.is_reweighted_]
         assert all(np.all(model.weights_[node] == 1) for node in kept)
-        weights = model.ratio_.importance_weights((reference, target))["n11"]
+        weights = model.estimator_.importance_weights((reference, target))["n11"]
         power = np.maximum(weights, 1e-3) ** model.sharpness_
         assert_allclose(model.weights_["n11"], power / power.mean())
 
@@ -91,14 +91,14 @@ class TestFit:
         assert model.fit((reference, target), y, graph).sharpness_ <= USUAL
 
     def test_all_nodes_and_a_given_sharpness(self):
-        model = fitted(false_discovery=1, sharpness=1, own_share=0)
+        model = fitted(level=1, sharpness=1, own_share=0)
         assert model.is_reweighted_.all()
         reference, target, *_ = problem()
-        raw = model.ratio_.importance_weights((reference, target))
+        raw = model.estimator_.importance_weights((reference, target))
         assert_allclose(model.weights_["n0"], raw["n0"], rtol=2e-3, atol=2e-3)
 
     def test_a_ratio_of_single_nodes_is_not_blended(self):
-        params = {"ratio": gr.RULSIF(n_centers=10, random_state=0), "sharpness": 1}
+        params = {"estimator": gr.RULSIF(n_centers=10, random_state=0), "sharpness": 1}
         one, other = (fitted(own_share=share, **params) for share in (0, 0.5))
         assert_array_equal(one.weights_.sample_weight, other.weights_.sample_weight)
 
@@ -106,7 +106,7 @@ class TestFit:
         reference, target, y, _, graph = problem()
         order = NODES[::-1]
         samples = gr.NodeSamples.from_arrays(reference, target, nodes=order)
-        params = {"ratio": ratio(), "false_discovery": 1, "sharpness": 1, "random_state": 0}
+        params = {"estimator": ratio(), "level": 1, "sharpness": 1, "random_state": 0}
         by_label = gr.NodewiseTransfer(LinearRegression(), **params).fit(samples, y, graph)
         listed = [y[v] for v in order]
         by_place = gr.NodewiseTransfer(LinearRegression(), **params).fit(samples, listed, graph)
@@ -128,8 +128,14 @@ class TestFit:
         assert_allclose(model.predict(target["n9"], node="n9"), model.models_["n9"].predict(scaled))
 
     def test_other_ratio_estimators(self):
-        model = fitted(ratio=gr.RULSIF(n_centers=10, random_state=0))
+        model = fitted(estimator=gr.RULSIF(n_centers=10, random_state=0))
         assert model.is_reweighted_[6:].mean() > 0.5
+
+    def test_the_default_estimator(self):
+        model = fitted(estimator=None)
+        assert type(model.estimator_) is gr.GraphRatio
+        assert_array_equal(model.is_reweighted_[6:], True)
+        assert model.is_reweighted_[:6].sum() <= 1
 
 
 class TestMissingSamples:
@@ -155,21 +161,21 @@ class TestMissingSamples:
 
 class TestModels:
     @pytest.mark.parametrize(
-        "estimator",
+        "predictor",
         [
             make_pipeline(PolynomialFeatures(2), Ridge()),
             GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2),
         ],
     )
-    def test_wrapped_estimators_get_the_weights(self, estimator):
-        one, other = (fitted(estimator, false_discovery=1, sharpness=s) for s in (0.0, 1.5))
+    def test_wrapped_predictors_get_the_weights(self, predictor):
+        one, other = (fitted(predictor, level=1, sharpness=s) for s in (0.0, 1.5))
         x = [[2.0]]
         assert one.predict(x, node="n9") != pytest.approx(other.predict(x, node="n9"), rel=1e-6)
 
-    def test_estimators_without_weights_are_refused(self):
-        for estimator in (KNeighborsRegressor(), make_pipeline(KNeighborsRegressor())):
+    def test_predictors_without_weights_are_refused(self):
+        for predictor in (KNeighborsRegressor(), make_pipeline(KNeighborsRegressor())):
             with pytest.raises(InputError, match="takes no sample_weight"):
-                fitted(estimator)
+                fitted(predictor)
 
     def test_classes(self):
         reference, target, y, _, graph = problem()
@@ -188,10 +194,10 @@ class TestModels:
 
     def test_parameters(self):
         model = gr.NodewiseTransfer(Ridge(alpha=2.0), gr.GRULSIF())
-        model.set_params(estimator__alpha=3.0, ratio__alpha=0.2)
+        model.set_params(predictor__alpha=3.0, estimator__alpha=0.2)
         copy = clone(model)
-        assert copy.get_params()["estimator__alpha"] == 3.0
-        assert copy.ratio.alpha == 0.2
+        assert copy.get_params()["predictor__alpha"] == 3.0
+        assert copy.estimator.alpha == 0.2
 
 
 class TestUse:
@@ -228,8 +234,8 @@ class TestUse:
             model.fit((reference, target), [[1.0]] * 3, graph)
         with pytest.raises(InputError, match="not numeric"):
             model.fit((reference, target), {v: ["a"] * 50 for v in NODES}, graph)
-        with pytest.raises(InputError, match="ratio of type"):
-            clone(model).set_params(ratio=Ridge()).fit((reference, target), y, graph)
+        with pytest.raises(InputError, match=r"estimator=Ridge.*not an estimator of this library"):
+            clone(model).set_params(estimator=Ridge()).fit((reference, target), y, graph)
         with pytest.raises(InputError, match="which node"):
             fitted().predict(target["n0"])
 

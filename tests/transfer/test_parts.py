@@ -34,7 +34,7 @@ def samples():
 
 
 def joint_ratio():
-    return gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1)
+    return gr.GRULSIF(bandwidth=1.0, graph_penalty=0.3, ridge=0.03)
 
 
 def with_mean_one(weights):
@@ -57,7 +57,7 @@ def test_blended_weights_are_the_geometric_mean_with_those_of_the_node_alone(sam
 
 def test_the_models_are_fitted_with_blended_weights(samples):
     y = [np.zeros(n) for n, _ in SIZES]
-    settings = {"own_share": 1, "false_discovery": 1, "sharpness": 1}
+    settings = {"own_share": 1, "level": 1, "sharpness": 1}
     model = gr.NodewiseTransfer(LinearRegression(), joint_ratio(), **settings)
     model.fit(samples, y, PATH)
     alone = gr.RULSIF(alpha=0.1).fit(samples).importance_weights(samples)

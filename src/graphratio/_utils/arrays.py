@@ -1,13 +1,14 @@
-"""Arrays: read-only ones, and segments of unequal length as padded rectangles."""
+"""Arrays: read-only ones, columns that form a grid, segments of unequal length in rectangles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import BoolArray, IntArray
 
 Array = TypeVar("Array", bound=np.ndarray)
@@ -15,6 +16,24 @@ Array = TypeVar("Array", bound=np.ndarray)
 # Widths within a rectangle differ by at most this factor. This bounds the padding, and the number
 # of rectangles grows with the logarithm of the largest segment.
 WIDTH_RATIO = 1.25
+
+
+class NotAnArray:
+    """Refuses to become an array or to be indexed, as scikit-learn's searches would have it."""
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise self._refusal()
+
+    def __getitem__(self, _: Any) -> Any:
+        raise self._refusal()
+
+    def _refusal(self) -> InputError:
+        return InputError(
+            f"{type(self).__name__} is no array, so scikit-learn's searches, cross-validation and "
+            "pipelines cannot use it",
+            "Pass the candidates to the estimator, as in GRULSIF(bandwidth=[0.5, 1.0]): fit "
+            "selects among them on folds of the observations of every node",
+        )
 
 
 def read_only(array: Array) -> Array:
@@ -72,3 +91,22 @@ def node_ranges(sizes: IntArray, max_rows: int) -> list[slice]:
     part = (end - 1) // max_rows
     first = np.flatnonzero(np.diff(part, prepend=-1))
     return [slice(int(a), int(b)) for a, b in zip(first, [*first[1:], len(sizes)], strict=True)]
+
+
+def grid_partner(table: Mapping[str, Any], column: str, partners: Sequence[str]) -> str:
+    """The first of the partners whose values form a full grid with a column; else the last.
+
+    Partners that the table lacks are passed over.
+
+    Examples
+    --------
+    >>> table = {"a": np.array([1, 1, 2, 2]), "b": np.array([1, 2, 2, 4])}
+    >>> grid_partner({**table, "c": table["b"] / table["a"]}, "a", ("b", "c"))
+    'c'
+    """
+    known = [name for name in partners if name in table]
+    for name in known:
+        distinct = np.unique(table[column]).size * np.unique(table[name]).size
+        if distinct == len(np.unique(np.column_stack([table[column], table[name]]), axis=0)):
+            return name
+    return known[-1]

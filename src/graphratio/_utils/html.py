@@ -67,7 +67,7 @@ def _count(number: int, noun: str) -> str:
 
 def _hyperparameters(model: Any) -> str:
     parts = []
-    for name in ("bandwidth", "graph_penalty", "node_penalty"):
+    for name in ("bandwidth", "graph_penalty", "ridge"):
         values = np.unique(getattr(model, f"{name}_", ()))
         if values.size:
             span = f"{values[0]:.3g}" + (f" to {values[-1]:.3g}" if values.size > 1 else "")

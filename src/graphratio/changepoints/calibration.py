@@ -242,9 +242,9 @@ class Calibrator:
         distance = np.abs(self.times[:, np.newaxis] - cuts).min(axis=1)
         return np.asarray(distance >= self.window)
 
-    def result(self, false_alarm: float) -> Calibration:
+    def result(self, level: float) -> Calibration:
         """Thresholds from the surrogates so far."""
-        levels, largest = _levels(np.stack(self.maxima, axis=1).astype(np.float64), false_alarm)
+        levels, largest = _levels(np.stack(self.maxima, axis=1).astype(np.float64), level)
         return Calibration(
             self.scan,
             self.spread,
@@ -266,12 +266,12 @@ def _block_sums(psi: FloatArray, block: int) -> FloatArray:
     return np.asarray(parts.sum(axis=2, dtype=np.float64))
 
 
-def _levels(maxima: FloatArray, false_alarm: float) -> tuple[FloatArray, FloatArray]:
+def _levels(maxima: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Levels of the curves: the given share of panels without change exceeds any of them."""
     n = maxima.shape[1]
-    each = np.quantile(maxima, 1 - false_alarm / N_CURVES, axis=1)
+    each = np.quantile(maxima, 1 - level / N_CURVES, axis=1)
     largest = np.sort((maxima / each[:, np.newaxis]).max(axis=0))
     # The real panel counts too. Rounded, since 0.58 * 100 is not 58 in floating point.
-    rank = math.ceil(round((1 - false_alarm) * (n + 1), 6))
+    rank = math.ceil(round((1 - level) * (n + 1), 6))
     threshold = largest[rank - 1]
     return each * threshold, largest / threshold

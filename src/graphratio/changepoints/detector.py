@@ -24,8 +24,8 @@ from graphratio.changepoints.stream import calibrated_stream
 from graphratio.changepoints.windows import scan_times
 from graphratio.data import frames
 from graphratio.data.graph import Graph
-from graphratio.estimators import GRULSIF, Pool
-from graphratio.estimators.base import all_or_nothing
+from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
+from graphratio.estimators.contract import check_estimator
 
 # Fewest windows of a panel: fewer do not show how windows vary.
 FEWEST_WINDOWS = 4
@@ -37,7 +37,7 @@ class GraphChangePointDetector(BaseEstimator):
     Two windows of equal length slide over the panel, a reference window and right after it a
     target window. At every time the ratio of the two is estimated at all nodes together, as in
     GRULSIF, and its size is compared with a threshold. A panel of the same length in which
-    nothing changes exceeds the threshold with probability `false_alarm`. The threshold comes
+    nothing changes exceeds the threshold with probability `level`. The threshold comes
     from surrogate panels: blocks of time, of all nodes together, in random order.
 
     The detector finds any change of the distributions, not only of the mean. Remove trends and
@@ -51,13 +51,14 @@ class GraphChangePointDetector(BaseEstimator):
         ends of the panel are not found.
     step : int, default 1
         Evaluate every `step` time points.
-    estimator : GRULSIF or Pool, optional
-        Gives kernel, dictionary, bandwidth and penalties. Those that are None come from rules
-        that use the first two windows and ignore the order of time: the bandwidth is the median
-        distance, the ridge 1 % and the pull along the edges 10 % of the variance of the
-        features. With `Pool` nodes do not borrow from each other. The estimator's alpha is not
-        used: alpha is 1/2, so that the mixture is the pool of the two windows.
-    false_alarm : float in (0, 1), default 0.05
+    estimator : estimator, optional
+        Any estimator of the library gives kernel, dictionary, bandwidth and penalties. Those
+        that are None come from rules that use the first two windows and ignore the order of
+        time: the bandwidth is the median distance, the ridge 1 % and the pull along the edges
+        10 % of the variance of the features. With estimators that do not couple nodes there is
+        no pull; RULSIF, ULSIF and KLIEP give only kernel and bandwidth. Nothing else is used:
+        alpha is 1/2, so that the mixture is the pool of the two windows.
+    level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
     n_surrogates : int, default 99
@@ -83,7 +84,7 @@ class GraphChangePointDetector(BaseEstimator):
         Probability of a scan as high as that of `fit` if nothing changes.
     nodes_, graph_, n_times_, n_features_in_, feature_names_in_ :
         Of the panel.
-    bandwidth_, graph_penalty_, node_penalty_, dictionary_, n_components_, block_ :
+    bandwidth_, graph_penalty_, ridge_, dictionary_, n_components_, block_ :
         Fixed by `fit`.
 
     Examples
@@ -105,8 +106,8 @@ class GraphChangePointDetector(BaseEstimator):
         self,
         window: int,
         step: int = 1,
-        estimator: GRULSIF | Pool | None = None,
-        false_alarm: float = 0.05,
+        estimator: NodeRatioEstimator | None = None,
+        level: float = 0.05,
         *,
         n_surrogates: int = 99,
         block: int | None = None,
@@ -118,7 +119,7 @@ class GraphChangePointDetector(BaseEstimator):
         self.window = window
         self.step = step
         self.estimator = estimator
-        self.false_alarm = false_alarm
+        self.level = level
         self.n_surrogates = n_surrogates
         self.block = block
         self.standardize = standardize
@@ -187,7 +188,7 @@ class GraphChangePointDetector(BaseEstimator):
                 window=self.window,
                 step=self.step,
                 block=self.block,
-                false_alarm=self.false_alarm,
+                level=self.level,
                 n_surrogates=self.n_surrogates,
                 random_state=rng,
                 progress=self.progress,
@@ -204,7 +205,7 @@ class GraphChangePointDetector(BaseEstimator):
         """Take in the observations of one more time.
 
         The threshold is that of `fit`: a stretch as long as the panel of `fit` has a false
-        alarm with probability `false_alarm`.
+        alarm with probability `level`.
 
         Parameters
         ----------
@@ -324,38 +325,33 @@ class GraphChangePointDetector(BaseEstimator):
     def _check_parameters(self) -> None:
         check_integer(self.window, "window", low=4)
         check_integer(self.step, "step", low=1, high=self.window)
-        check_real(self.false_alarm, "false_alarm", low=0, high=1)
+        check_real(self.level, "level", low=0, high=1)
         check_integer(self.max_directions, "max_directions", low=1)
-        least = math.ceil(1 / self.false_alarm) - 1
+        least = math.ceil(1 / self.level) - 1
         if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
             raise InputError(
                 (
                     Argument("n_surrogates", self.n_surrogates),
-                    f" is too small for a false alarm probability of {self.false_alarm}",
+                    f" is too small for the level {self.level}",
                 ),
                 f"Use at least {least}",
             )
         if self.block is not None:
             check_integer(self.block, "block", low=1, high=self.window)
-        if self.estimator is not None and not isinstance(self.estimator, GRULSIF | Pool):
-            raise InputError(
-                f"an estimator of type {type(self.estimator).__name__} cannot be used: the "
-                "windows need features that all nodes share",
-                "Pass GRULSIF, Pool or None",
-            )
+        if self.estimator is not None:
+            check_estimator(self.estimator)
 
     def _watch(self, features: PanelFeatures) -> None:
         """Keep the features, with their parameters under the names of GRULSIF."""
         self.features_ = features
         self.bandwidth_ = features.features.bandwidth
-        self.graph_penalty_, self.node_penalty_ = features.graph_penalty, features.node_penalty
+        self.graph_penalty_, self.ridge_ = features.graph_penalty, features.ridge
         self.dictionary_ = features.dictionary
         self.n_components_ = len(features.second)
 
     def _smoother(self) -> Smoother:
-        # POOL has a ridge, but no coupling along the edges.
-        coupling = 0.0 if isinstance(self.estimator, Pool) else self.features_.coupling
-        return Smoother(self.graph_, self.features_.second + self.features_.ridge, coupling)
+        diagonal = self.features_.second + self.features_.ridge
+        return Smoother(self.graph_, diagonal, self.features_.coupling)
 
     def _event(self, found: Found) -> ChangeEvent:
         p_value = self._stream.calibration.p_value(found.statistic)

@@ -23,7 +23,7 @@ class ChangeEvent:
         changed earlier or later than the rest.
     nodes : tuple of labels
         The nodes that changed, in the order of the graph. The expected share of unchanged
-        nodes among them is at most the detector's `false_alarm`.
+        nodes among them is at most the detector's `level`.
     onsets : mapping of label to label
         When each of them changed, in the order of onset.
     step : int

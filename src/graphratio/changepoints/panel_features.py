@@ -4,8 +4,7 @@ Symbols
 -------
 psi         features of the observations, shape (m, n_times, n_nodes)
 w           eigenvalues of the pooled covariance of the features, largest first, shape (m,)
-kappa       ridge of the problem, N * graph_penalty * node_penalty
-rho         coupling along edges, N * graph_penalty
+lam, rho    graph penalty and ridge, as in `moments.objective`
 
 All of it comes from the first two windows, without the order of time. The features are principal
 directions of the kernel space, so the pooled second moment, the same at every node (the mean
@@ -27,7 +26,7 @@ from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators import GRULSIF, Pool
+from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
@@ -48,6 +47,8 @@ class PanelFeatures:
     - `features`: with m principal directions.
     - `centre`, shape (m,): mean features in the first two windows; they are subtracted.
     - `second`, shape (m,): the eigenvalues w.
+    - `coupling`, shape (m,): factor of the Laplacian in every direction, the graph penalty, times
+      w if the estimator measures differences over the data.
     """
 
     shift: FloatArray
@@ -57,17 +58,8 @@ class PanelFeatures:
     second: FloatArray
     dictionary: FloatArray
     graph_penalty: float
-    node_penalty: float
-
-    @property
-    def coupling(self) -> float:
-        """The factor rho of the Laplacian."""
-        return self.graph_penalty * len(self.shift)
-
-    @property
-    def ridge(self) -> float:
-        """The ridge kappa."""
-        return self.coupling * self.node_penalty
+    ridge: float
+    coupling: FloatArray
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Features of observations (n_times, n_nodes, n_features), shape (m, n_times, n_nodes)."""
@@ -80,7 +72,7 @@ class PanelFeatures:
 def look(
     values: FloatArray,
     graph: Graph,
-    estimator: GRULSIF | Pool | None,
+    estimator: NodeRatioEstimator | None,
     *,
     standardize: bool,
     max_directions: int,
@@ -97,20 +89,32 @@ def look(
     )
     sigma = median_bandwidths(samples, kernel)
     bandwidth = _fixed(given, "bandwidth") or float(np.median(sigma))
-    recipe = DictionaryRecipe() if estimator is None else DictionaryRecipe.of(estimator)
+    shared = "dictionary" in given
+    recipe = DictionaryRecipe.of(estimator) if shared else DictionaryRecipe()
     recipe = replace(recipe, max_atoms=recipe.max_atoms or DEFAULT_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
-    lam, gam = _fixed(given, "graph_penalty"), _fixed(given, "node_penalty")
-    if isinstance(estimator, Pool) and gam is not None:
-        # POOL has no graph penalty: the factor is 1.
-        lam = 1.0
+    lam = _fixed(given, "graph_penalty")
+    # Centres of every node by itself have a ridge of another kind.
+    rho = _fixed(given, "ridge") if shared else None
+    if not graph.n_edges or (estimator is not None and not estimator._couples):
+        lam = 0.0
     features, centre, second, total = _principal(
         kernel, dictionary, bandwidth, samples.values, max_directions
     )
-    coupling = COUPLING_SHARE * total / graph.mean_degree if graph.n_edges else total
-    lam = coupling / graph.n_nodes if lam is None else lam
-    gam = RIDGE_SHARE * total / (lam * graph.n_nodes) if gam is None else gam
-    return PanelFeatures(shift, scale, features, centre, second, dictionary, lam, gam)
+    over_data = "n_profiles" in given and lam is not None
+    lam = COUPLING_SHARE * total / graph.mean_degree if lam is None else lam
+    rho = RIDGE_SHARE * total if rho is None else rho
+    return PanelFeatures(
+        shift=shift,
+        scale=scale,
+        features=features,
+        centre=centre,
+        second=second,
+        dictionary=dictionary,
+        graph_penalty=lam,
+        ridge=rho,
+        coupling=lam * (second if over_data else np.ones_like(second)),
+    )
 
 
 def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, FloatArray]:
@@ -125,7 +129,7 @@ def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, 
 
 
 def _fixed(given: dict[str, Any], name: str) -> float | None:
-    """A positive number that the estimator fixes, or None."""
+    """A number that the estimator fixes, or None; only a graph penalty may be 0."""
     value = given.get(name)
     if value is None:
         return None
@@ -134,7 +138,7 @@ def _fixed(given: dict[str, Any], name: str) -> float | None:
             f"the estimator has several candidates for {name}: {value!r}",
             "Pass one number, or None for the rule of the detector",
         )
-    return check_real(value, name, low=0)
+    return check_real(value, name, low=0, include_low=name == "graph_penalty")
 
 
 def _principal(

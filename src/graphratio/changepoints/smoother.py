@@ -1,6 +1,6 @@
 """Solves the mean-field problem: every direction is one shifted Laplacian.
 
-theta_j = (w_j + kappa + rho Lap)^{-1} delta_j. Small graphs use dense inverses, so that all times
+theta_j = (w_j + rho + lam Lap)^{-1} delta_j. Small graphs use dense inverses, so that all times
 are one matrix product; large graphs use sparse factorisations.
 """
 
@@ -22,7 +22,8 @@ _CHUNK = 256
 class Smoother:
     """Applies the inverse of the system along the nodes, one direction at a time.
 
-    - `diagonal`, shape (m,): w_j + kappa; `coupling` is rho.
+    - `diagonal`, shape (m,): w_j + rho; `coupling`, shape (m,) or a number: the factor
+      of the Laplacian.
     - `own`, shape (m, n_nodes): diagonals of the inverses, the weight of a node in its own
       estimate.
     - `modes`, shape (n_nodes, n_modes): eigenvectors of the Laplacian, smoothest first; None for
@@ -30,10 +31,11 @@ class Smoother:
     - `shifted`, shape (m, n_modes) or None: the diagonal of the system in these modes.
     """
 
-    def __init__(self, graph: Graph, diagonal: FloatArray, coupling: float) -> None:
+    def __init__(self, graph: Graph, diagonal: FloatArray, coupling: FloatArray | float) -> None:
         self.n_nodes = graph.n_nodes
         self.diagonal = diagonal
-        self.coupled = graph.n_edges > 0 and coupling > 0
+        strength = np.broadcast_to(coupling, diagonal.shape)
+        self.coupled = graph.n_edges > 0 and bool(strength.any())
         self.modes: FloatArray | None = None
         self.shifted: FloatArray | None = None
         self._dense: dict[np.dtype[np.floating], FloatArray] = {}
@@ -43,14 +45,17 @@ class Smoother:
         elif self.n_nodes <= DENSE_NODES:
             values, vectors = graph.spectrum
             self.modes = vectors
-            self.shifted = diagonal[:, np.newaxis] + coupling * values
+            self.shifted = diagonal[:, np.newaxis] + strength[:, np.newaxis] * values
             inverse = (vectors / self.shifted[:, np.newaxis, :]) @ vectors.T
             self._dense[np.dtype(np.float64)] = inverse
             self.own = np.ascontiguousarray(np.einsum("jvv->jv", inverse))
         else:
             identity = sparse.eye_array(self.n_nodes, format="csc")
-            lap = sparse.csc_array(graph.laplacian) * coupling
-            self._factors = [splu(sparse.csc_matrix(lap + d * identity)) for d in diagonal]
+            lap = sparse.csc_array(graph.laplacian)
+            self._factors = [
+                splu(sparse.csc_matrix(s * lap + d * identity))
+                for s, d in zip(strength, diagonal, strict=True)
+            ]
             self.own = np.array([self._factor_diagonal(factor) for factor in self._factors])
 
     def apply(self, direction: int, delta: FloatArray) -> FloatArray:

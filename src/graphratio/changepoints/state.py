@@ -15,15 +15,15 @@ from graphratio.changepoints.scan import N_CURVES, GraphScan
 from graphratio.changepoints.stream import ChangeStream, PeakTracker
 from graphratio.changepoints.windows import KEPT_WINDOWS, scan_times
 from graphratio.data.graph import Graph
-from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators.archive import Format, lasting
+from graphratio.estimators.persistence import estimators_by_name
 
 if TYPE_CHECKING:
     from graphratio.changepoints.detector import GraphChangePointDetector
 
 DETECTOR = Format(
     "graphratio-detector",
-    1,
+    2,
     "graphratio change-point detector",
     "Save the detector again with detector.save(path)",
 )
@@ -73,7 +73,7 @@ def _build(
     given = document["estimator"]
     estimator = None
     if given:
-        estimator = {"GRULSIF": GRULSIF, "Pool": Pool}[given.pop("kind")](**given)
+        estimator = estimators_by_name()[given.pop("kind")](**given)
     detector = kind(**document["parameters"], estimator=estimator)
     detector._check_parameters()
     fitted = document["fitted"]
@@ -96,7 +96,7 @@ def _stream(document: dict[str, Any], detector: GraphChangePointDetector) -> Cha
         stored[name] = TailTable(**stored[name])
     calibration = Calibration(scan=GraphScan(smoother=smoother, **document["scan"]), **stored)
     shape = (detector.n_components_, len(detector.nodes_))
-    stream = ChangeStream(calibration, detector.window, detector.step, detector.false_alarm, shape)
+    stream = ChangeStream(calibration, detector.window, detector.step, detector.level, shape)
     for name in _WINDOWS:
         # A copy, since these arrays are updated in place.
         value = document["windows"][name]

@@ -136,7 +136,7 @@ def calibrated_stream(
     window: int,
     step: int,
     block: int | None,
-    false_alarm: float,
+    level: float,
     n_surrogates: int,
     random_state: np.random.Generator,
     progress: bool,
@@ -149,11 +149,11 @@ def calibrated_stream(
 
     def scanned(calibrator: Calibrator) -> ChangeStream:
         shape = (psi.shape[0], psi.shape[2])
-        stream = ChangeStream(calibrator.result(false_alarm), window, step, false_alarm, shape)
+        stream = ChangeStream(calibrator.result(level), window, step, level, shape)
         stream.replay(psi)
         return stream
 
-    pilot = min(n_surrogates, max(PILOT_SURROGATES, math.ceil(2 / false_alarm) - 1))
+    pilot = min(n_surrogates, max(PILOT_SURROGATES, math.ceil(2 / level) - 1))
     cuts = [_strongest(psi, smoother, window, step)]
     for _ in range(MOST_REVISIONS):
         calibrator = Calibrator(psi, cuts, smoother, window=window, step=step, block=block)

@@ -45,7 +45,7 @@ def changes(
     detector = GraphChangePointDetector(
         time.window,
         step=time.step,
-        false_alarm=time.false_alarm,
+        level=time.level,
         n_surrogates=time.surrogates,
         random_state=time.seed,
         progress=screen.live,
@@ -120,10 +120,10 @@ def _summary(
         "settings": {
             "window": detector.window,
             "step": detector.step,
-            "false_alarm": detector.false_alarm,
+            "level": detector.level,
             "bandwidth": detector.bandwidth_,
             "graph_penalty": detector.graph_penalty_,
-            "node_penalty": detector.node_penalty_,
+            "ridge": detector.ridge_,
             "block": detector.block_,
         },
         "p_value": detector.p_value_,

@@ -89,7 +89,7 @@ _CONTROLS = {
 # Arguments of the library that are options here.
 _OPTIONS = {
     "block_length": "--block-length",
-    "index": "--index",
+    "time": "--time",
     "missing": "--missing",
     "n_permutations": "--permutations",
     "n_surrogates": "--surrogates",

@@ -43,11 +43,11 @@ def read_problem(
     samples: SampleOptions,
     graph: GraphOptions,
     seed: int,
-    index: str | None = None,
+    time: str | None = None,
 ) -> Problem:
     """Read the table and the edges, and match them.
 
-    `index` names the column with time stamps, if a test needs them.
+    `time` names the column with time stamps, if a test needs them.
     """
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
@@ -58,10 +58,10 @@ def read_problem(
     roles = [(name, "--categorical") for name in categorical]
     roles += [(name, "--features") for name in features]
     _check_columns(file, data, samples, places, roles)
-    timed = [index] if index is not None else []
+    timed = [] if samples.time is None else [samples.time]
     for name in timed:
-        file.check(name, "--index")
-    special = [data.node, side, *places, *timed]
+        file.check(name, "--time")
+    special = list(dict.fromkeys([data.node, side, *places, *timed]))
     raw = file.read(needed(file, [*special, *categorical], features))
     labels = as_text(raw[data.node])
     if not features:
@@ -99,7 +99,7 @@ def read_problem(
         )
     if data.max_observations is not None:
         read = _capped(read, data.max_observations, seed, notes)
-    stamps = None if index is None else _stamps(TimeAxis(chosen[index], index), table, names)
+    stamps = None if time is None else _stamps(TimeAxis(chosen[time], time), table, names)
     return Problem(read, built, names[0], names[1], tuple(notes), stamps)
 
 
@@ -113,7 +113,7 @@ def _stamps(
         blank = int((~axis.known[complete]).sum())
         raise InputError(
             f"column {axis.name!r} is empty in {blank} of {int(complete.sum())} rows",
-            "Fill it, or leave --index out",
+            "Fill it, or leave --time out",
         )
     found: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for part, name in zip(found, names, strict=True):

@@ -13,11 +13,11 @@ from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
-from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, Pool, recommended
+from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool
 from graphratio.estimators.base import NodeRatioEstimator
 
 _ESTIMATORS: dict[Estimator, Callable[[], NodeRatioEstimator]] = {
-    Estimator.recommended: recommended,
+    Estimator.graphratio: GraphRatio,
     Estimator.grulsif: GRULSIF,
     Estimator.pool: Pool,
     Estimator.rulsif: RULSIF,
@@ -67,14 +67,14 @@ def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
     """Refuse nodes with one sample only if they have no neighbours to borrow from."""
     incomplete = np.flatnonzero(~problem.samples.complete)
     if incomplete.size and (
-        options.estimator not in (Estimator.recommended, Estimator.grulsif)
+        options.estimator not in (Estimator.graphratio, Estimator.grulsif)
         or not problem.graph.n_edges
     ):
         raise InputError(
             f"{incomplete.size} nodes have observations in one of the two samples only: "
             f"{listing([problem.samples.nodes[i] for i in incomplete])}",
             "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
-            "--estimator recommended",
+            "--estimator graphratio",
         )
 
 
@@ -109,7 +109,7 @@ def settings_of(model: NodeRatioEstimator) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if hasattr(model, "alpha"):
         settings["alpha"] = model.alpha
-    for name in ("bandwidth", "graph_penalty", "node_penalty"):
+    for name in ("bandwidth", "graph_penalty", "ridge"):
         value = getattr(model, f"{name}_", None)
         if value is not None:
             settings[name] = float(np.nanmedian(value))

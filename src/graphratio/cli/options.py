@@ -29,7 +29,7 @@ class Metric(StrEnum):
 class Estimator(StrEnum):
     """Estimators by their names on the command line."""
 
-    recommended = "recommended"
+    graphratio = "graphratio"
     grulsif = "grulsif"
     pool = "pool"
     rulsif = "rulsif"
@@ -125,7 +125,9 @@ class SampleOptions:
     target: str | None = option(_SAMPLES, "Value of that column for the target (the state after).")
     time: str | None = option(
         _SAMPLES,
-        "Instead of --sample: column with dates (2020-03-01), times (2020-03-01T14:30) or numbers.",
+        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers. Instead of --sample "
+        "it divides the rows, with --split or ranges; beside --sample it says when a row was "
+        "observed, for --test and `graphratio test`.",
     )
     split: str | None = option(
         _SAMPLES, "With --time: earlier rows are the reference, rows from here on the target."
@@ -140,7 +142,7 @@ class SampleOptions:
     )
 
     def __post_init__(self) -> None:
-        if (self.sample is None) == (self.time is None):
+        if self.sample is None and self.time is None:
             raise typer.BadParameter(
                 "say how the rows divide into two samples: either --sample COLUMN --reference "
                 "VALUE --target VALUE, or --time COLUMN --split DATE"
@@ -151,7 +153,10 @@ class SampleOptions:
             if None in values:
                 raise typer.BadParameter("--sample needs both --reference and --target")
             if self.split is not None or ranges != (None, None):
-                raise typer.BadParameter("--split and ranges go with --time, not with --sample")
+                raise typer.BadParameter(
+                    "--split and ranges divide the rows by --time, and --sample divides them too: "
+                    "leave out one of the two"
+                )
             return
         if values != (None, None):
             raise typer.BadParameter("--reference and --target go with --sample, not with --time")
@@ -226,10 +231,10 @@ class FitOptions(PrepareOptions):
 
     estimator: Estimator = option(
         _FIT,
-        "recommended finds kinds of change and learns which edges to trust; grulsif is the "
+        "graphratio finds kinds of change and learns which edges to trust; grulsif is the "
         "paper's joint estimate of all nodes; pool shares only the settings; rulsif, ulsif and "
         "kliep take every node by itself.",
-        default=Estimator.recommended,
+        default=Estimator.graphratio,
     )
     alpha: float = option(
         _FIT,
@@ -261,7 +266,7 @@ class TimeOptions:
         min=4,
     )
     step: int = option(_TIME, "Evaluate every `step` time points.", default=1, min=1)
-    false_alarm: float = option(
+    level: float = option(
         _TIME, "Chance of any false alarm if nothing changes; between 0 and 1.", default=0.05
     )
     surrogates: int = option(
@@ -273,8 +278,8 @@ class TimeOptions:
     seed: int = option(_TIME, _SEED, default=0, min=0)
 
     def __post_init__(self) -> None:
-        if not 0 < self.false_alarm < 1:
-            raise typer.BadParameter("--false-alarm must be between 0 and 1")
+        if not 0 < self.level < 1:
+            raise typer.BadParameter("--level must be between 0 and 1")
         if self.step > self.window:
             raise typer.BadParameter("--step must not be larger than --window")
 

@@ -66,12 +66,6 @@ class TestOptions:
     permutations: int | None = option(
         _TEST, "Number of permutations. Default: enough for the correction.", min=1
     )
-    index: str | None = option(
-        _TEST,
-        "Column with the time of an observation, where nodes were observed at the same times: "
-        "shows whether they move together, orders the blocks, and with --null global permutes "
-        "all nodes together.",
-    )
     block_length: int | None = option(
         _TEST,
         "Permute blocks of this many consecutive observations, for data that depend on their past.",
@@ -104,7 +98,7 @@ def run_test(
             correction=None if options.correction is Correction.none else options.correction.value,
             level=options.level,
             n_permutations=options.permutations,
-            index=problem.stamps,
+            time=problem.stamps,
             block_length=options.block_length,
             random_state=seed,
             progress=screen.live,
@@ -150,7 +144,7 @@ def node_tests(
 
         graphratio test air.csv --node station \
           --time hour --split 2020-03-01 --edges roads.csv \
-          --index hour --block-length 24 --null global
+          --block-length 24 --null global
     """
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=overwrite)
@@ -182,11 +176,14 @@ def read_tested_problem(
     seed: int,
     tests: TestOptions | None,
 ) -> Problem:
-    """Read the problem, with time stamps if a test needs them."""
-    index = None if tests is None else tests.index
-    if index is not None and data.max_observations is not None:
-        raise typer.BadParameter("--index needs all observations: leave --max-observations out")
-    return read_problem(data, samples, graph, seed, index)
+    """Read the problem, with the times of all observations if a test needs them."""
+    timed = tests is not None and samples.time is not None
+    if timed and samples.sample is not None and data.max_observations is not None:
+        raise typer.BadParameter(
+            "--time with --sample needs all observations: leave --max-observations out"
+        )
+    timed = timed and data.max_observations is None
+    return read_problem(data, samples, graph, seed, samples.time if timed else None)
 
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:

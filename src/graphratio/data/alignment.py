@@ -20,12 +20,13 @@ def as_graph(graph: Any, samples: NodeSamples) -> Graph:
     return check_graph(graph)
 
 
-def check_graph(graph: Any) -> Graph:
+def check_graph(graph: Any, name: str = "graph") -> Graph:
     """Refuse anything but a Graph."""
     if not isinstance(graph, Graph):
+        kind = type(graph)
         raise InputError(
-            f"graph of type {type(graph).__name__} cannot be used",
-            "Build one with gr.Graph.from_edges, from_adjacency, from_networkx, ...",
+            f"{name} of type {kind.__module__}.{kind.__qualname__} is not a gr.Graph",
+            "Build one with gr.Graph.from_edges, gr.Graph.from_adjacency or gr.Graph.from_networkx",
         )
     return graph
 

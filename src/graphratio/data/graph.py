@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from graphratio._utils.arrays import read_only
+from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
@@ -21,7 +21,7 @@ from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(NotAnArray):
     """An undirected graph with non-negative weights and labelled nodes.
 
     Build one with `from_adjacency`, `from_edges`, `from_networkx`, `from_coordinates` or
@@ -246,8 +246,13 @@ class Graph:
 
     @property
     def mean_degree(self) -> float:
-        """Average of the degrees, the scale of the paper's grid for the graph penalty."""
+        """Average of the degrees over all nodes: the unit of the graph penalty."""
         return float(np.mean(self.degrees))
+
+    @property
+    def mean_neighbors(self) -> float:
+        """Average number of edges at a node."""
+        return 2 * self.n_edges / self.n_nodes
 
     @cached_property
     def n_neighbors(self) -> IntArray:

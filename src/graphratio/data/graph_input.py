@@ -25,6 +25,13 @@ from graphratio.data.validation import (
 Ends: TypeAlias = np.ndarray | Sequence[Any]
 """One end of every edge: integers in an array, or labels in a list."""
 
+# Weights beyond this, or below its inverse, leave the range of single precision in products.
+LARGEST_WEIGHT = 1e30
+_TOO_EXTREME = (
+    f"not between {1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
+    "Use another unit: only ratios of weights matter",
+)
+
 # A matrix is directed if the weights of the two directions differ by more than this, relative
 # to the largest weight. This allows for rounding.
 SYMMETRY_TOLERANCE = 1e-10
@@ -84,7 +91,8 @@ def undirected(
     _refuse(
         entries, loops, labels, "on self-loops", "Remove them (set the diagonal of a matrix to 0)"
     )
-    check_magnitude(entries.data, "the edge weights")
+    extreme = (entries.data > LARGEST_WEIGHT) | (entries.data < 1 / LARGEST_WEIGHT)
+    _refuse(entries, extreme & (entries.data > 0), labels, *_TOO_EXTREME)
     matrix.eliminate_zeros()
     transpose = sparse.csr_array(matrix.T)
     if check_flag(symmetrize, "symmetrize"):

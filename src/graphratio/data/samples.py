@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.arrays import read_only
+from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
@@ -20,7 +20,7 @@ from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeSamples:
+class NodeSamples(NotAnArray):
     """A reference and a target sample at every node.
 
     Build one with `from_arrays` or `from_frame`. Sizes may differ between nodes and between
@@ -385,8 +385,7 @@ class NodeSamples:
             f"n_reference={_span(self.n_reference)}",
             f"n_target={_span(self.n_target)}",
         ]
-        lacking = [self.nodes[i] for i in np.flatnonzero(~self.complete)]
-        if lacking:
+        if lacking := [self.nodes[i] for i in np.flatnonzero(~self.complete)]:
             parts.append(f"without one of the samples: {listing(lacking)}")
         if self.encoding is not None:
             parts.append(f"categorical: {listing(self.encoding.levels)}")

@@ -4,7 +4,7 @@ Symbols
 -------
 lap         Laplacian at own nodes, its diagonal has the full degrees d
 w           eigenvalues of the mean second moment of the partition, shape (m,)
-T           w + lam (lap + gam I), for every candidate and every direction
+T           w + lam lap + rho I, for every candidate and every direction
 D           diagonal of T
 rho         bound on the spectral radius of I - D^{-1} T
 
@@ -25,7 +25,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
 from graphratio.solvers.preconditioners.mean_field import mean_field
-from graphratio.solvers.stacks import Linear, Selection, pick
+from graphratio.solvers.stacks import Chosen, Linear, pick
 
 # Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
 SPREAD = 150.0
@@ -42,16 +42,16 @@ class LocalBasis:
     laplacian: sparse.csr_array
     dtype: Any
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Chebyshev:
-        """Approximate inverse of w + lam (lap + gam I)."""
-        return Chebyshev.of(self.laplacian.astype(self.dtype), w, lam, gam)
+    def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Chebyshev:
+        """Approximate inverse of w + lam lap + rho I."""
+        return Chebyshev.of(self.laplacian.astype(self.dtype), w, lam, rho)
 
 
 @dataclass(frozen=True, eq=False)
 class Chebyshev:
     """A polynomial in D^{-1} T.
 
-    - `constant`, shape (1, n_candidates, m): w + lam gam; `lam` has shape (n_candidates, 1).
+    - `constant`, shape (1, n_candidates, m): w + rho; `lam` has shape (n_candidates, 1).
     - `inverse`, shape (n_own, n_candidates, m): 1 / D.
     - `centre`, `radius`, shape (1, n_candidates, m): of the interval of eigenvalues.
     """
@@ -66,12 +66,12 @@ class Chebyshev:
 
     @classmethod
     def of(
-        cls, laplacian: sparse.csr_array, w: FloatArray, lam: FloatArray, gam: FloatArray
+        cls, laplacian: sparse.csr_array, w: FloatArray, lam: FloatArray, rho: FloatArray
     ) -> Chebyshev:
         """Set up for all candidates and directions."""
         dtype = laplacian.dtype
         degrees = laplacian.diagonal().astype(np.float64)
-        constant = (lam * gam)[:, np.newaxis] + w
+        constant = rho[:, np.newaxis] + w
         largest = lam[:, np.newaxis] * degrees.max(initial=0.0)
         coupling = np.clip(largest / (constant + largest), SMALLEST_RADIUS, 1.0)
         high = 1.0 + coupling
@@ -108,7 +108,7 @@ class Chebyshev:
             result += step
         return result
 
-    def restrict(self, candidates: Selection) -> Chebyshev:
+    def restrict(self, candidates: Chosen) -> Chebyshev:
         """Keep some of the candidates."""
         return replace(
             self,

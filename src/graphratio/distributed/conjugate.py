@@ -6,7 +6,7 @@ preconditioned residual arrive, and `advance`. These rows travel, and per candid
 and its residual in the low modes of the graph. The preconditioner is the sum of an approximate
 inverse within every partition (`chebyshev`) and of the coarse space: low modes of the graph,
 which exchanges between neighbours smooth too slowly. Coupling between different modes is left
-out, so the coarse problem is one (m, m) problem per mode, B_k + N lam (mu_k + gam), and one
+out, so the coarse problem is one (m, m) problem per mode, B_k + lam mu_k + rho, and one
 eigendecomposition of B_k serves all candidates.
 
 Symbols
@@ -51,13 +51,12 @@ SMALL_GRAPH = 300
 class PartitionedSystem:
     """The driver's description of the linear system on the partitions.
 
-    `lam` and `gam` have one value per candidate; `modes` are the lowest eigenvalues of the
+    `lam` and `rho` have one value per candidate; `modes` are the lowest eigenvalues of the
     Laplacian.
     """
 
     lam: FloatArray
-    gam: FloatArray
-    n_nodes: int
+    rho: FloatArray
     modes: FloatArray
     mean_degree: float
 
@@ -92,7 +91,7 @@ def solve_conjugate(
     """
     progress = Progress.start(len(system.lam))
     fleet.begin(start)
-    coupling = float(system.lam.min() * system.mean_degree * system.n_nodes)
+    coupling = float(system.lam.min() * system.mean_degree)
     # Without edges the nodes' own blocks are the whole system.
     blocks = "mixed" if system.mean_degree else "blocks"
     iterates, used = None, ""
@@ -109,9 +108,9 @@ def _set_up(
     fleet: Fleet, system: PartitionedSystem, name: str, progress: Progress, every: int | None
 ) -> PartitionIterates:
     """Let the partitions set up their rows of the system."""
-    parts = fleet.setup("set_problem", lam=system.lam, gam=system.gam, preconditioner=name)
+    parts = fleet.setup("set_problem", lam=system.lam, rho=system.rho, preconditioner=name)
     square, blocks = ordered_sum(parts)
-    penalty = system.n_nodes * system.lam * (system.modes[:, np.newaxis] + system.gam)
+    penalty = system.lam * system.modes[:, np.newaxis] + system.rho
     coarse = NodeInverses.of(blocks, penalty, dtype=np.float64)
     return PartitionIterates(fleet, coarse, float(np.sqrt(square)) or 1.0, progress, every)
 

@@ -68,7 +68,7 @@ class LocalEngine(EngineSettings):
     >>> rng = np.random.default_rng(0)
     >>> data = list(rng.normal(size=(6, 40))), list(rng.normal(size=(6, 40)) + 1)
     >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
-    >>> settings = dict(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> settings = dict(bandwidth=1.0, graph_penalty=0.04, ridge=0.004)
     >>> parted = gr.GRULSIF(**settings, engine=LocalEngine(2)).fit(data, graph)
     >>> whole = gr.GRULSIF(**settings).fit(data, graph)
     >>> bool(np.allclose(parted.coef_, whole.coef_, atol=1e-5))

@@ -1,6 +1,6 @@
 """A partition's rows of the linear system, and its rows of conjugate gradients.
 
-Symbols as in `moments.objective`; N counts all nodes of the graph. X, R, Z, P, Q are the
+Symbols as in `moments.objective`. X, R, Z, P, Q are the
 iterates of conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
 preconditioned residual, direction, and the system times the direction.
 V           low modes of the graph at own nodes, shape (n_own, k)
@@ -27,22 +27,20 @@ BLOCKS_AT_ONCE = 256
 
 
 class SystemRows:
-    """N times the Hessian and the right-hand side, at own nodes with the given moments."""
+    """The Hessian and the right-hand side, at own nodes with the given moments."""
 
     def __init__(
-        self, plan: PartitionPlan, moments: Moments, lam: FloatArray, gam: FloatArray
+        self, plan: PartitionPlan, moments: Moments, lam: FloatArray, rho: FloatArray
     ) -> None:
         dtype = moments.second.dtype
         self.plan = plan
-        # The local problem divides by the number of own nodes, not of all nodes.
-        scale = plan.n_nodes / len(plan.nodes)
-        self.objective = GraphObjective.of(moments, plan.inner, scale * lam, gam)
+        self.objective = GraphObjective.of(moments, plan.inner, lam, rho)
         self.second = moments.second
         self.rhs = moments.first.astype(dtype, copy=False)
         self.inner, self.outer = plan.inner.astype(dtype), plan.outer.astype(dtype)
         self.modes, self.halo_modes = plan.modes.astype(dtype), plan.halo_modes.astype(dtype)
-        self.lam = (plan.n_nodes * lam)[:, np.newaxis].astype(dtype)
-        self.gam = gam[:, np.newaxis].astype(dtype)
+        self.lam = lam[:, np.newaxis].astype(dtype)
+        self.rho = rho[:, np.newaxis].astype(dtype)
 
     def apply(self, x: FloatArray, halo: FloatArray) -> FloatArray:
         """Multiply; `halo` has the rows of the neighbours outside.
@@ -52,15 +50,15 @@ class SystemRows:
         """
         common = x.mean(axis=0, keepdims=True)
         graph = times(self.inner, x - common) - times(self.outer, halo - common)
-        graph += self.gam * x
         graph *= self.lam
+        graph += self.rho * x
         graph += self.second.apply(x)
         return graph
 
     def restrict(self, keep: BoolArray) -> SystemRows:
         """The same for some of the candidates only."""
         smaller = copy(self)
-        smaller.lam, smaller.gam = self.lam[keep], self.gam[keep]
+        smaller.lam, smaller.rho = self.lam[keep], self.rho[keep]
         return smaller
 
     def coarse_blocks(self) -> FloatArray:

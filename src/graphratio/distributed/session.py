@@ -39,10 +39,10 @@ class Session:
     scaling: Scaling | None
     backend: Backend
 
-    def system(self, lam: FloatArray, gam: FloatArray) -> PartitionedSystem:
+    def system(self, lam: FloatArray, rho: FloatArray) -> PartitionedSystem:
         """The linear system for pairs of penalties."""
         graph = self.graph
-        return PartitionedSystem(lam, gam, graph.n_nodes, self.modes, graph.mean_degree)
+        return PartitionedSystem(lam, rho, self.modes, graph.mean_degree)
 
 
 @contextmanager

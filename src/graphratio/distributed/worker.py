@@ -164,10 +164,10 @@ class Partition:
         return Reply()
 
     def set_problem(
-        self, inbox: Mail, lam: FloatArray, gam: FloatArray, preconditioner: str
+        self, inbox: Mail, lam: FloatArray, rho: FloatArray, preconditioner: str
     ) -> Reply:
         """Own rows of the system; returns the square of b and the blocks of the coarse space."""
-        system = SystemRows(self.plan, self.moments, lam, gam)
+        system = SystemRows(self.plan, self.moments, lam, rho)
         self.conjugate = ConjugateRows(system, preconditioner)
         norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
         return Reply((norm, system.coarse_blocks()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
@@ -93,6 +93,29 @@ class NodeRatioEstimator(BaseEstimator):
     @abstractmethod
     def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
         """Unclipped ratio of the given node at each scaled point, shape (n_points,)."""
+
+    @property
+    def _couples(self) -> bool:
+        """Whether neighbours in the graph enter the fit of a node."""
+        return False
+
+    @property
+    def _is_quadratic(self) -> bool:
+        """Whether the fit is one quadratic problem in features that all nodes share."""
+        return False
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        """Parameters by which a copy repeats what the fit chose for all nodes."""
+        return {}
+
+    def _again(self, *, fixed: bool) -> Self:
+        """An unfitted copy for this process; with `fixed` at what the fit chose."""
+        copy: Self = clone(self)
+        names = copy.get_params(deep=False)
+        wanted = {"engine": None, "progress": False, **(self._chosen if fixed else {})}
+        copy.set_params(**{name: wanted[name] for name in wanted if name in names})
+        return copy
 
     @property
     def _relative(self) -> float:
@@ -202,13 +225,16 @@ class NodeRatioEstimator(BaseEstimator):
         weights : ImportanceWeights
             A mapping of label to ndarray of shape (n_reference,), with diagnostics.
         """
-        aligned = self._align(samples)
-        ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
-        weights = weights_from_ratios(
-            ratios, aligned, self._relative, check_flag(relative, "relative")
-        )
+        weights = self._weights(samples, relative=relative)
         weights.warn()
         return weights
+
+    def _weights(self, samples: Any, *, relative: bool = True) -> ImportanceWeights:
+        """The same without a warning."""
+        aligned = self._align(samples)
+        ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
+        kind = check_flag(relative, "relative")
+        return weights_from_ratios(ratios, aligned, self._relative, kind)
 
     def to_frame(self) -> Any:
         """One row per node: sizes, divergence, degree, neighbours and component.

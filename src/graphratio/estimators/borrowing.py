@@ -1,7 +1,7 @@
 """How many observations an estimate rests on: a node's own, and those it borrows.
 
 Along one direction of the features the fit solves a system S = K + lam Lap over all nodes, with
-K = diag(a_v / N + lam gam): a resistor network in which every node is earthed by its own data.
+K = diag(a_v + rho): a resistor network in which every node is earthed by its own data.
 Its inverse G measures how far data reach: an observation at u moves the estimate at v by
 G_vu / G_vv times as much as an observation at v. This ratio is the probability that a walk from
 u, which stops where it meets data, reaches v first. It lies in [0, 1], is 0 between components,
@@ -35,7 +35,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.moments.directions import Directions
 from graphratio.solvers.bases import Diagonal
 from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
-from graphratio.solvers.stacks import Selection, times
+from graphratio.solvers.stacks import Chosen, times
 
 # Up to this many nodes G is formed; beyond it random projections give its diagonal.
 LARGEST_DENSE = 800
@@ -56,19 +56,18 @@ class Borrowing:
         directions: Directions,
         graph: Graph,
         graph_penalty: float,
-        node_penalty: float,
+        ridge: float,
         sizes: IntArray,
     ) -> None:
         self.directions, self.graph = directions, graph
-        self.lam, self.gam = graph_penalty, node_penalty
+        self.lam, self.rho = graph_penalty, ridge
         complete = (sizes > 0).all(axis=1, keepdims=True)
         self.sizes = np.where(complete, sizes, 0).astype(np.float64)
         self.component_totals = _sums_by_component(self.sizes, graph.components)
 
     def _earth(self, direction: int) -> FloatArray:
         """Diagonal K of a direction."""
-        data = self.directions.moments[:, direction] / self.graph.n_nodes
-        return np.asarray(data + self.lam * self.gam)
+        return np.asarray(self.directions.moments[:, direction] + self.rho)
 
     def all_nodes(self) -> tuple[FloatArray, sparse.csr_array]:
         """Effective sizes, shape (n_nodes, 2), and the worth of other nodes (sparse).
@@ -154,7 +153,7 @@ class BorrowingMixin(NodeRatioEstimator):
     """How far the data of each node reach over the graph of a fitted model."""
 
     graph_penalty_: float
-    node_penalty_: float
+    ridge_: float
     direction_weights_: FloatArray
     direction_moments_: FloatArray
 
@@ -164,16 +163,12 @@ class BorrowingMixin(NodeRatioEstimator):
         return self.graph_
 
     @property
-    def _penalties(self) -> tuple[float, float]:
-        """Graph and node penalty in the units of GRULSIF."""
-        return self.graph_penalty_, self.node_penalty_
-
-    @property
     def _borrowing(self) -> Borrowing:
         return Borrowing(
             Directions(self.direction_weights_, self.direction_moments_),
             self._coupling,
-            *self._penalties,
+            self.graph_penalty_,
+            self.ridge_,
             self.sizes_,
         )
 
@@ -181,7 +176,7 @@ class BorrowingMixin(NodeRatioEstimator):
     def _reach(self) -> tuple[FloatArray, sparse.csr_array]:
         return self._borrowing.all_nodes()
 
-    def effective_sizes(self) -> FloatArray:
+    def sizes_with_borrowed(self) -> FloatArray:
         """Number of observations behind the estimate of every node, own and borrowed.
 
         An observation at another node counts by how much it moves the estimate here, relative to
@@ -202,8 +197,8 @@ class BorrowingMixin(NodeRatioEstimator):
         >>> rng = np.random.default_rng(0)
         >>> samples = (list(rng.normal(size=(3, 40))), list(rng.normal(size=(3, 30))))
         >>> graph = gr.Graph.from_edges([(0, 1)], nodes=[0, 1, 2])
-        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
-        >>> model.fit(samples, graph).effective_sizes().round()
+        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=3.0, ridge=0.3)
+        >>> model.fit(samples, graph).sizes_with_borrowed().round()
         array([[74., 56.],
                [75., 56.],
                [40., 30.]])
@@ -232,7 +227,7 @@ class BorrowingMixin(NodeRatioEstimator):
         >>> rng = np.random.default_rng(0)
         >>> samples = (list(rng.normal(size=(3, 40))), list(rng.normal(size=(3, 40))))
         >>> graph = gr.Graph.from_edges([(0, 1)], nodes=[0, 1, 2])
-        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, node_penalty=0.1)
+        >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=3.0, ridge=0.3)
         >>> model.fit(samples, graph).borrowed(0)[["node", "worth", "share"]].round(2)
            node  worth  share
         0     0   1.00   0.54
@@ -260,8 +255,8 @@ class BorrowingMixin(NodeRatioEstimator):
         # Own observations that enter the estimate.
         own = np.where((self.sizes_ > 0).all(axis=1), self.sizes_.sum(axis=1), 0)
         return super()._table() | {
-            "effective_n_reference": sizes[:, 0],
-            "effective_n_target": sizes[:, 1],
+            "n_reference_with_borrowed": sizes[:, 0],
+            "n_target_with_borrowed": sizes[:, 1],
             "borrowed_share": 1.0 - own / sizes.sum(axis=1),
         }
 
@@ -277,7 +272,7 @@ class _Network:
     def apply(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.earth * x + self.lam * times(self.laplacian, x))
 
-    def restrict(self, candidates: Selection) -> _Network:
+    def restrict(self, candidates: Chosen) -> _Network:
         return self
 
 

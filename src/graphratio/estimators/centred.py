@@ -31,12 +31,12 @@ from graphratio.features.node_blocks import (
     node_blocks,
 )
 from graphratio.selection.fold_fits import defined_means
-from graphratio.selection.grids import positive_candidates
+from graphratio.selection.grids import candidates_of
 from graphratio.solvers.solution import Solution
 
 # The grids of the paper's appendix; bandwidths are multiples of the median heuristic.
 BANDWIDTH_FACTORS = (0.6, 0.8, 1.0, 1.2, 1.4)
-NODE_PENALTIES = (1e-5, 1e-3, 0.1, 10.0)
+RIDGES = (1e-5, 1e-3, 0.1, 10.0)
 
 
 class CentredEstimator(NodeRatioEstimator):
@@ -44,7 +44,7 @@ class CentredEstimator(NodeRatioEstimator):
 
     kernel: str
     bandwidth: float | Sequence[float] | None
-    node_penalty: float | Sequence[float] | None
+    ridge: float | Sequence[float] | None
     n_centers: int | None
     random_state: RandomState
 
@@ -52,7 +52,7 @@ class CentredEstimator(NodeRatioEstimator):
     n_centers_: IntArray
     coef_: FloatArray
     bandwidth_: FloatArray
-    node_penalty_: FloatArray
+    ridge_: FloatArray
     solution_: Solution
     cv_results_: dict[str, Any] | None
 
@@ -62,7 +62,7 @@ class CentredEstimator(NodeRatioEstimator):
         "n_centers_",
         "coef_",
         "bandwidth_",
-        "node_penalty_",
+        "ridge_",
         "solution_",
         "cv_results_",
     )
@@ -109,15 +109,15 @@ class CentredEstimator(NodeRatioEstimator):
         medians = median_bandwidths(target_first(aligned), kernel)
         widths = np.outer(medians, BANDWIDTH_FACTORS)
         if self.bandwidth is not None:
-            given = positive_candidates(self.bandwidth, "bandwidth", np.empty(0))
+            given = candidates_of(self.bandwidth, "bandwidth", np.empty(0))
             widths = np.tile(given, (aligned.n_nodes, 1))
-        penalties = positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
+        penalties = candidates_of(self.ridge, "ridge", np.array(RIDGES))
         self.centers_, self.n_centers_ = draw_centres(aligned, self.n_centers, rng)
         selecting = widths.shape[1] * penalties.size > 1
         folds = self._folds(aligned, rng) if selecting else None
 
         self.bandwidth_ = widths[:, 0].copy()
-        self.node_penalty_ = np.full(aligned.n_nodes, penalties[0])
+        self.ridge_ = np.full(aligned.n_nodes, penalties[0])
         self.coef_ = np.zeros(self.centers_.shape[:2])
         solutions, tables = [], []
         for block in node_blocks(aligned, self.centers_, self.n_centers_, kernel):
@@ -126,8 +126,8 @@ class CentredEstimator(NodeRatioEstimator):
                 scores, width, penalty = self._compare(block, widths[nodes], penalties, folds)
                 tables.append((nodes, scores))
                 self.bandwidth_[nodes] = widths[nodes, width]
-                self.node_penalty_[nodes] = penalties[penalty]
-            solution = self._solve(block, self.bandwidth_[nodes], self.node_penalty_[nodes])
+                self.ridge_[nodes] = penalties[penalty]
+            solution = self._solve(block, self.bandwidth_[nodes], self.ridge_[nodes])
             self.coef_[nodes, : block.present.shape[1]] = solution.theta
             solutions.append(solution)
         self.solution_ = combined(solutions, self.coef_)
@@ -157,7 +157,7 @@ class CentredEstimator(NodeRatioEstimator):
         results: dict[str, Any] = {
             "node": np.repeat(labels, flat.shape[1]),
             "bandwidth": np.repeat(widths.ravel(), penalties.size),
-            "node_penalty": np.tile(penalties, widths.size),
+            "ridge": np.tile(penalties, widths.size),
             "mean_score": flat.ravel(),
         }
         if n_folds > 1:
@@ -202,7 +202,7 @@ class CentredEstimator(NodeRatioEstimator):
         return np.asarray((phi @ self.coef_[nodes, :, np.newaxis])[:, :, 0])
 
     def _table(self) -> dict[str, Any]:
-        chosen = {"bandwidth": self.bandwidth_, "node_penalty": self.node_penalty_}
+        chosen = {"bandwidth": self.bandwidth_, "ridge": self.ridge_}
         return super()._table() | chosen
 
     def _summary(self) -> str:
@@ -213,7 +213,7 @@ class CentredEstimator(NodeRatioEstimator):
             else f"{name} {values[0]:.3g}"
             for name, values in (
                 ("bandwidth", self.bandwidth_),
-                ("node_penalty", self.node_penalty_),
+                ("ridge", self.ridge_),
             )
         ]
         return (

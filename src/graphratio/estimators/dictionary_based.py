@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
@@ -28,7 +30,7 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Selection, select
 from graphratio.selection.fold_fits import Coupling, Split, precision_for
-from graphratio.selection.grids import Candidates, positive_candidates, selection_size
+from graphratio.selection.grids import Candidates, candidates_of, paper_gammas, selection_size
 from graphratio.selection.patches import choose_patches
 from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
 
@@ -45,7 +47,7 @@ class NystromEstimator(BorrowingMixin):
     alpha: float
     kernel: str
     bandwidth: float | Sequence[float] | None
-    node_penalty: float | Sequence[float] | None
+    ridge: float | Sequence[float] | None
     dictionary: Any
     node_coherence: float
     graph_coherence: float
@@ -55,9 +57,13 @@ class NystromEstimator(BorrowingMixin):
     tol: float
     random_state: RandomState
     progress: bool
-    # Pool has closed forms for every node and neither of these parameters.
+    # Not every estimator of this kind has these parameters.
+    graph_penalty: float | Sequence[float] | None = 0.0
     max_memory: int | str | None = None
     selection_nodes: int | str | None = None
+    solver: str = "auto"
+    max_iter: int = 1
+    engine: Any = None
 
     dictionary_: FloatArray
     coef_: FloatArray
@@ -74,7 +80,7 @@ class NystromEstimator(BorrowingMixin):
         "features_",
         "bandwidth_",
         "graph_penalty_",
-        "node_penalty_",
+        "ridge_",
         "solution_",
         "cv_results_",
         "prior_ratio_",
@@ -86,6 +92,36 @@ class NystromEstimator(BorrowingMixin):
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
         return [*part, *edge_notes(self.cv_results_)]
+
+    @property
+    def _couples(self) -> bool:
+        return not (np.isscalar(self.graph_penalty) and self.graph_penalty == 0)
+
+    @abstractmethod
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        """Candidates for a graph: pairs of graph penalty and ridge, shape (n_pairs,) each."""
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        return {
+            "bandwidth": self.bandwidth_,
+            "graph_penalty": self.graph_penalty_,
+            "ridge": self.ridge_,
+            "dictionary": self.dictionary_,
+        }
+
+    @property
+    def paper_penalties_(self) -> dict[str, float]:
+        """The penalties in the paper's letters, "lambda" and "gamma".
+
+        lambda = graph_penalty / N and gamma = ridge / graph_penalty. Without coupling lambda is 1
+        and gamma = ridge / N, as in POOL.
+        """
+        check_is_fitted(self, "ridge_")
+        n_nodes, penalty, ridge = len(self.nodes_), self.graph_penalty_, self.ridge_
+        if not penalty:
+            return {"lambda": 1.0, "gamma": ridge / n_nodes}
+        return {"lambda": penalty / n_nodes, "gamma": ridge / penalty}
 
     @property
     def n_atoms_(self) -> int:
@@ -101,20 +137,16 @@ class NystromEstimator(BorrowingMixin):
         self,
         samples: NodeSamples,
         graph: Graph,
-        graph_penalties: tuple[float, ...] | FloatArray,
-        node_penalties: FloatArray,
-        solver: str,
-        max_iter: int,
     ) -> Self:
         """Fit on aligned samples, with a selection if there is more than one candidate."""
-        check_choice(solver, "solver", SOLVERS)
-        check_integer(max_iter, "max_iter", low=1)
+        check_choice(self.solver, "solver", SOLVERS)
+        check_integer(self.max_iter, "max_iter", low=1)
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(samples, rng)
-        candidates = Candidates(widths, np.asarray(graph_penalties), node_penalties)
+        candidates = Candidates(widths, *self._pairs_for(graph))
         with suitable_threads(samples.n_observations, self.n_atoms_):
             self._select(samples, graph, candidates, rng)
-            return self._solve_at(samples, graph, solver, max_iter)
+            return self._solve_at(samples, graph)
 
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
@@ -129,7 +161,7 @@ class NystromEstimator(BorrowingMixin):
             plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
         sigma = median_bandwidths(samples, kernel)
         self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
-        return positive_candidates(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
+        return candidates_of(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
     def _select(
         self,
@@ -143,12 +175,8 @@ class NystromEstimator(BorrowingMixin):
             self._settle(candidates)
             return
         n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
-        # The data term has the factor 1 / N, so the same balance on fewer nodes needs a larger
-        # penalty.
-        scale = 1.0
         if n_nodes < graph.n_nodes:
             positions = choose_patches(graph, n_nodes, samples.complete, rng)
-            scale = graph.n_nodes / len(positions)
             self.n_selected_on_ = len(positions)
             labels = [graph.nodes[i] for i in positions]
             samples, graph = samples.subset(labels), graph.subset(labels)
@@ -158,7 +186,6 @@ class NystromEstimator(BorrowingMixin):
             candidates,
             progress=self.progress,
             max_memory=parse_memory(self.max_memory),
-            penalty_scale=scale,
         )
         self._take(chosen)
 
@@ -179,21 +206,23 @@ class NystromEstimator(BorrowingMixin):
         """Take the only candidate."""
         self.bandwidth_ = float(candidates.bandwidth[0])
         self.graph_penalty_ = float(candidates.graph_penalty[0])
-        self.node_penalty_ = float(candidates.node_penalty[0])
+        self.ridge_ = float(candidates.ridge[0])
         self.cv_results_ = None
 
     def _take(self, chosen: Selection) -> None:
         """Take the result of a selection."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
-        self.node_penalty_ = chosen.node_penalty
-        self.cv_results_ = chosen.results
+        self.ridge_ = chosen.ridge
+        # The nodes of a part of the graph are not all that count.
+        gammas = paper_gammas(*chosen.pairs, len(self.nodes_))
+        self.cv_results_ = {**chosen.results, "gamma": gammas}
 
-    def _solve_at(self, samples: NodeSamples, graph: Graph, solver: str, max_iter: int) -> Self:
+    def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""
         self._build_features(samples)
-        penalties = (self.graph_penalty_, self.node_penalty_)
-        how = (graph, solver, float(self.tol), max_iter)
+        penalties = (self.graph_penalty_, self.ridge_)
+        how = (graph, self.solver, float(self.tol), self.max_iter)
         cap = parse_memory(self.max_memory)
         m = self.n_components_
         plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
@@ -286,7 +315,7 @@ class NystromEstimator(BorrowingMixin):
         return (
             f"{super()._summary()}\n"
             f"  {chosen}: bandwidth {self.bandwidth_:.4g}, "
-            f"graph_penalty {self.graph_penalty_:.3g}, node_penalty {self.node_penalty_:.3g}; "
+            f"graph_penalty {self.graph_penalty_:.3g}, ridge {self.ridge_:.3g}; "
             f"{self.n_atoms_} atoms, {self.n_components_} features\n"
             f"  solver: {self.solution_.describe()}, residual {self.solution_.residual:.1g}"
         )

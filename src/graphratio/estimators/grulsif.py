@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
-
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
@@ -19,7 +17,7 @@ from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
-from graphratio.selection.grids import NODE_PENALTIES, default_graph_penalties, positive_candidates
+from graphratio.selection.grids import penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
 from graphratio.solvers.learned_edges import Edges, adaptive_rounds
@@ -32,12 +30,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     r_v = q_v / ((1 - alpha) p_v + alpha q_v), is approximated by a kernel expansion f_v. The
     f_v of all nodes minimise::
 
-        (1/N) sum_v loss_v(f_v)
-        + graph_penalty / 4 * sum_uv W_uv ||f_u - f_v||^2
-        + graph_penalty * node_penalty / 2 * sum_v ||f_v||^2
+        sum_v loss_v(f_v) + graph_penalty / 4 * sum_uv W_uv ||f_u - f_v||^2
+                          + ridge / 2 * sum_v ||f_v - prior_ratio||^2
 
     where loss_v(f) = 1/2 mean f^2 under the mixture (1 - alpha) reference + alpha target, minus
-    the mean of f over the target. The first penalty makes the ratios of neighbours similar.
+    the mean of f over the target, and ||.|| is the norm of the kernel space. The first penalty
+    makes the ratios of neighbours similar. This is N times the paper's objective: its lambda is
+    graph_penalty / N and its gamma is ridge / graph_penalty (`paper_penalties_`).
 
     Parameters
     ----------
@@ -45,9 +44,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         How much of the target is mixed into the reference. The ratio is bounded by 1 / alpha;
         at 0 it is the plain ratio and unbounded.
     kernel : {"gaussian", "laplacian"}
-    bandwidth, graph_penalty, node_penalty : float, sequence of float, or None
+    bandwidth, graph_penalty, ridge : float, sequence of float, or None
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
-        the candidates of the paper.
+        the candidates of the paper, in units that ignore the scale of the edge weights. With
+        graph_penalty=0 every node is on its own.
     dictionary : {"coherence", "uniform", "kmeans", "all"} or array (n_atoms, n_features)
         The points whose kernels span the ratios; "coherence" is the paper's filter.
     node_coherence, graph_coherence : float in (0, 1]
@@ -67,9 +67,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     max_iter : int, default 1000
     selection_nodes : int, "all" or None
         Nodes for the cross-validation: all of them, or about that many in connected patches.
-        None takes all up to 2,000 nodes and patches of 2,000 beyond. The loss is a mean over
-        nodes and the graph penalty is a sum, so the selection multiplies its candidates by
-        N / (nodes used) and divides the choice by it again.
+        None takes all up to 2,000 nodes and patches of 2,000 beyond.
     max_memory : int, str or None
         Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The need of a
         fit is predicted before it starts. Under a limit the fit keeps less in memory; if even
@@ -91,11 +89,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     divergence_ : ndarray of shape (n_nodes,)
         Pearson divergence on the training samples; can be negative.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
-    bandwidth_, graph_penalty_, node_penalty_ : float
+    bandwidth_, graph_penalty_, ridge_ : float
+    paper_penalties_ : dict
+        The same in the paper's letters: "lambda" and "gamma".
     cv_results_ : dict of str to ndarray, or None if nothing was selected
-        One entry per candidate: bandwidth, graph_penalty, node_penalty, mean_score,
-        fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single precision.
-        Their tolerance separates good candidates, not hopeless ones.
+        One entry per candidate: bandwidth, graph_penalty, ridge, gamma (of the paper),
+        mean_score, fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single
+        precision. Their tolerance separates good candidates, not hopeless ones.
     solution_ : Solution
         With converged, n_iter, residual, history and method.
     graph_learned_ : Graph
@@ -117,7 +117,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     >>> reference = rng.normal(size=(6, 40))
     >>> target = rng.normal(size=(6, 40)) + np.array([0, 0, 0, 1, 1, 1])[:, None]
     >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
-    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
     >>> model = model.fit((list(reference), list(target)), graph)
     >>> bool(model.divergence_[3:].min() > model.divergence_[:3].max())
     True
@@ -134,7 +134,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
         graph_penalty: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
+        ridge: float | Sequence[float] | None = None,
         dictionary: Any = "coherence",
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
@@ -155,7 +155,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.graph_penalty = graph_penalty
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.dictionary = dictionary
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
@@ -173,7 +173,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.engine = engine
 
     def _notes(self) -> list[Words]:
-        return [*data_notes(self.sizes_, self.graph_), *super()._notes()]
+        notes = [*data_notes(self.sizes_, self.graph_), *super()._notes()]
+        if self.adaptive and self.engine is not None:
+            notes.append("edge weights were not learned: that does not run on an engine yet")
+        return notes
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -193,17 +196,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             fit_partitioned(self, samples, graph)
             return self
         adaptive = check_flag(self.adaptive, "adaptive")
-        aligned = self._prepare(samples, graph, borrow=True)
+        aligned = self._prepare(samples, graph, borrow=self._couples)
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
-        self._fit_on(
-            aligned,
-            self.graph_,
-            self._graph_penalties(),
-            self._node_penalties(),
-            self.solver,
-            self.max_iter,
-        )
-        if adaptive and self.graph_.n_edges:
+        self._fit_on(aligned, self.graph_)
+        if adaptive and self.graph_.n_edges and self.graph_penalty_:
             with suitable_threads(aligned.n_observations, self.n_atoms_):
                 self._learn_edges(aligned)
         return self
@@ -213,32 +209,36 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
         choice = choose_adaptive(
-            data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.node_penalty_
+            data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.ridge_
         )
-        self.graph_penalty_, self.node_penalty_ = choice.graph_penalty, choice.node_penalty
+        self.graph_penalty_ = choice.graph_penalty
         self.n_rounds_ = choice.n_rounds
         psi, moments = self._moments(samples)
         path = adaptive_rounds(
             moments,
             self.graph_,
             choice.graph_penalty,
-            choice.node_penalty,
+            self.ridge_,
             choice.n_rounds,
             float(self.tol),
             self.max_iter,
         )
         self.graph_learned_ = path[-1].graph
         objective = GraphObjective.of(
-            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.node_penalty_
+            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.ridge_
         )
         self.solution_ = solve(
             objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
         )
         self._keep(samples, psi, moments)
 
-    def _graph_penalties(self) -> FloatArray:
-        default = default_graph_penalties(self.graph_)
-        return positive_candidates(self.graph_penalty, "graph_penalty", default)
+    @property
+    def _coupling(self) -> Graph:
+        return self.graph_learned_ if self.graph_penalty_ else Graph.empty(self.nodes_)
 
-    def _node_penalties(self) -> FloatArray:
-        return positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES))
+    @property
+    def _is_quadratic(self) -> bool:
+        return not self.adaptive
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)

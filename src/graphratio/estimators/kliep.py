@@ -33,7 +33,7 @@ class KLIEP(CentredEstimator):
     f(x) = sum_k theta_k K(x, c_k), the centres c_k being drawn from the node's target sample,
     where theta solves the convex problem
 
-        maximise    mean_target log f - node_penalty/2 ||theta||^2
+        maximise    mean_target log f - ridge/2 ||theta||^2
         subject to  mean_reference f = 1,  theta >= 0,
 
     every mean over its own sample (Sugiyama and others, NIPS 20, 2007, without the penalty).
@@ -45,7 +45,7 @@ class KLIEP(CentredEstimator):
     bandwidth : float, sequence of float, or None
         A number is used at all nodes, a sequence gives candidates, None stands for
         {0.6, 0.8, 1, 1.2, 1.4} times the median distance within the target of the node.
-    node_penalty : float, sequence of float, or None
+    ridge : float, sequence of float, or None
         None stands for the candidates 1e-5, 1e-3, 0.1 and 10.
     n_centers : int, optional
         Centres per node; default 100. A node with fewer target observations uses all.
@@ -60,14 +60,14 @@ class KLIEP(CentredEstimator):
 
     Attributes
     ----------
-    coef_, centers_, n_centers_, bandwidth_, node_penalty_ :
+    coef_, centers_, n_centers_, bandwidth_, ridge_ :
         As in `RULSIF`.
     divergence_ : ndarray of shape (n_nodes,)
         Kullback-Leibler divergence KL(target || reference) on the training samples: the mean
         of log f over the target. Here and in scores, ratios below 1e-12 count as 1e-12.
     divergence_name_ : str
     cv_results_ : dict of ndarray, or None
-        One row per node and candidate: node, bandwidth, node_penalty, mean_score (mean of
+        One row per node and candidate: node, bandwidth, ridge, mean_score (mean of
         log f over held-out target observations, then over folds), fold_0_score, ..., rank
         within the node. NaN for folds without observations of the node.
     solution_ : Solution
@@ -87,7 +87,7 @@ class KLIEP(CentredEstimator):
     >>> import graphratio as gr
     >>> rng = np.random.default_rng(0)
     >>> reference, target = rng.normal(size=400), rng.normal(1, 1, size=300)
-    >>> model = gr.KLIEP(node_penalty=0.1, random_state=0).fit((reference, target))
+    >>> model = gr.KLIEP(ridge=0.1, random_state=0).fit((reference, target))
     >>> model.divergence_.round(1)  # exact: 0.5
     array([0.5])
     >>> model.divergence_name_, model.solution_.residual < 1e-6
@@ -101,7 +101,7 @@ class KLIEP(CentredEstimator):
         *,
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
+        ridge: float | Sequence[float] | None = None,
         n_centers: int | None = None,
         cv: int = 5,
         tol: float = 1e-8,
@@ -110,7 +110,7 @@ class KLIEP(CentredEstimator):
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.n_centers = n_centers
         self.cv = cv
         self.tol = tol
@@ -128,9 +128,7 @@ class KLIEP(CentredEstimator):
             Sets the order of nodes and serves tables and plots; its edges are not used.
         """
         super().fit(samples, graph)
-        self.solution_.warn_unless_converged(
-            self.tol, "Raise max_iter or node_penalty, or widen tol"
-        )
+        self.solution_.warn_unless_converged(self.tol, "Raise max_iter or ridge, or widen tol")
         return self
 
     def _check_parameters(self) -> None:

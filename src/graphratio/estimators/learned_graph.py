@@ -38,7 +38,7 @@ class LearnedGraphMixin:
         --------
         >>> import graphratio as gr
         >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
-        >>> model = gr.ProfileGRULSIF(adaptive=True, random_state=0)
+        >>> model = gr.GraphRatio(random_state=0)
         >>> cut = model.fit(scenario.samples, scenario.graph).cut_links()
         >>> len(cut), all(scenario.groups[u] != scenario.groups[v] for u, v in cut)
         (6, True)

@@ -7,12 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from graphratio._utils.arrays import grid_partner
 from graphratio._utils.errors import Argument, Words, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
-
-# Hyperparameters that a selection for all nodes chooses, columns of its results.
-SELECTED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
@@ -62,7 +60,8 @@ def grid_edges(results: dict[str, FloatArray] | None) -> list[GridEdge]:
     if results is None:
         return []
     found = []
-    for name in SELECTED:
+    ridge = grid_partner(results, "graph_penalty", ("ridge", "gamma"))
+    for name in ("bandwidth", "graph_penalty", ridge):
         grid = np.unique(results[name])
         value = float(results[name][np.argmin(results["rank"])])
         if grid.size > 1 and value in (grid[0], grid[-1]):

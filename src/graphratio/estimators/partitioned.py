@@ -1,4 +1,4 @@
-"""The fit of GRULSIF on an engine: the steps of `dictionary_based`, on partitions."""
+"""The fit on an engine: the steps of `dictionary_based`, on partitions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ from graphratio.selection.fold_fits import (
     SOLVE_TOLERANCE,
     precision_for,
 )
-from graphratio.selection.grids import Candidates, positive_candidates
+from graphratio.selection.grids import Candidates, candidates_of
 from graphratio.solvers import SOLVERS
 
 if TYPE_CHECKING:
-    from graphratio.estimators.grulsif import GRULSIF
+    from graphratio.estimators.dictionary_based import NystromEstimator
 
 
-def fit_partitioned(model: GRULSIF, samples: Any, graph: Graph | None) -> None:
-    """Fit on the engine of the model; `samples` is None if the engine has a loader."""
+def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) -> FloatArray:
+    """Fit on the engine of the model; `samples` is None if the engine has a loader.
+
+    Returns the mean second moment of the features, shape (m, m).
+    """
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
@@ -52,10 +55,10 @@ def fit_partitioned(model: GRULSIF, samples: Any, graph: Graph | None) -> None:
         )
     with open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
-        _fit(model, session, settings)
+        return _fit(model, session, settings)
 
 
-def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
+def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
     settings = model.engine
     if not isinstance(settings, EngineSettings):
         raise InputError(
@@ -68,11 +71,6 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
         raise InputError(
             f'solver="{model.solver}" does not run on an engine',
             'Use solver="auto", or fit in this process without an engine',
-        )
-    if model.adaptive:
-        raise InputError(
-            "adaptive=True learns the edges in one process",
-            "Leave out adaptive or engine; with an engine, pass a graph with learned weights",
         )
     if model.selection_nodes not in (None, "all") or model.max_memory is not None:
         raise InputError(
@@ -99,7 +97,7 @@ def _checked(model: GRULSIF, samples: Any) -> EngineSettings:
     return settings
 
 
-def _keep(model: GRULSIF, session: Session) -> None:
+def _keep(model: NystromEstimator, session: Session) -> None:
     """Set the attributes that every estimator has."""
     model.alpha_ = check_real(model.alpha, "alpha", low=0, high=1, include_low=True)
     complete = has_both(session.sizes)
@@ -116,7 +114,7 @@ def _keep(model: GRULSIF, session: Session) -> None:
     model.divergence_name_ = model._divergence_name
 
 
-def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:
+def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> FloatArray:
     fleet = session.fleet
     kernel = get_kernel(model.kernel)
     rng = as_generator(model.random_state)
@@ -125,18 +123,19 @@ def _fit(model: GRULSIF, session: Session, settings: EngineSettings) -> None:
     model.dictionary_ = _dictionary(model, session, kernel, sigma)
     model.prior_ratio_ = float(model.prior_ratio)
     candidates = Candidates(
-        positive_candidates(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
-        model._graph_penalties(),
-        model._node_penalties(),
+        candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
+        *model._pairs_for(session.graph),
     )
     if len(candidates) == 1:
         model._settle(candidates)
     else:
         _select(model, session, candidates, kernel, rng)
-    _solve(model, session, settings, kernel)
+    return _solve(model, session, settings, kernel)
 
 
-def _dictionary(model: GRULSIF, session: Session, kernel: Kernel, sigma: FloatArray) -> FloatArray:
+def _dictionary(
+    model: NystromEstimator, session: Session, kernel: Kernel, sigma: FloatArray
+) -> FloatArray:
     middle = float(np.median(sigma))
     atoms = DictionaryRecipe.of(model).given(model.n_features_in_)
     if atoms is None:
@@ -153,7 +152,7 @@ def _dictionary(model: GRULSIF, session: Session, kernel: Kernel, sigma: FloatAr
 
 
 def _select(
-    model: GRULSIF,
+    model: NystromEstimator,
     session: Session,
     candidates: Candidates,
     kernel: Kernel,
@@ -181,10 +180,12 @@ def _select(
             dtype=precision_for([session.graph]),
             advance=bar.advance,
         )
-    model._take(best_candidate(candidates, scores))
+    model._take(best_candidate(candidates, scores, session.graph.n_nodes))
 
 
-def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: Kernel) -> None:
+def _solve(
+    model: NystromEstimator, session: Session, settings: EngineSettings, kernel: Kernel
+) -> FloatArray:
     fleet = session.fleet
     model.features_ = NystromMap.build(kernel, model.dictionary_, model.bandwidth_)
     rotation = rotate_features(
@@ -197,7 +198,7 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         dtype=np.float64,
         folded=False,
     )
-    system = session.system(np.array([model.graph_penalty_]), np.array([model.node_penalty_]))
+    system = session.system(np.array([model.graph_penalty_]), np.array([model.ridge_]))
     start = settings.start_for(len(model.nodes_), rotation.shape[1])
     tol = float(model.tol)
     progress = solve_conjugate(
@@ -218,7 +219,7 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         boundary_rows=session.partitioning.n_boundary,
         recoveries=fleet.n_recoveries,
     )
-    _keep_directions(model, session, rotation)
+    metric = _keep_directions(model, session, rotation)
     parts = fleet.ask(
         "divergences",
         [{"theta": rows} for rows in fleet.parts(model.coef_)],
@@ -227,15 +228,18 @@ def _solve(model: GRULSIF, session: Session, settings: EngineSettings, kernel: K
         prior_ratio=model.prior_ratio_,
     )
     model.divergence_ = fleet.whole(parts)
+    return metric
 
 
-def _keep_directions(model: GRULSIF, session: Session, rotation: FloatArray) -> None:
-    """Keep how far the data of each node reach, see `borrowing`."""
+def _keep_directions(model: NystromEstimator, session: Session, rotation: FloatArray) -> FloatArray:
+    """Keep how far the data of each node reach, see `borrowing`; returns the mean moment."""
     fleet, sizes = session.fleet, session.sizes
     second, features = ordered_sum(fleet.ask("feature_sums"))
     n_complete = max(int(has_both(sizes).sum()), 1)
     # The moments on the partitions are in rotated features, so the directions are too.
-    leading = Leading.of(second / n_complete, features @ rotation / sizes.sum())
+    mean = second / n_complete
+    leading = Leading.of(mean, features @ rotation / sizes.sum())
     model.direction_weights_ = leading.weights
     model.direction_moments_ = fleet.whole(fleet.ask("direction_moments", leading=leading))
     model.__dict__.pop("_reach", None)
+    return np.asarray(rotation @ mean @ rotation.T)

@@ -18,7 +18,6 @@ from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.scaling import Scaling
 from graphratio.estimators.archive import Format, lasting
-from graphratio.estimators.notes import SELECTED
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.solvers import Solution
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
 
 MODEL = Format(
-    "graphratio-model", 2, "graphratio model", "Save the model again with model.save(path)"
+    "graphratio-model", 3, "graphratio model", "Save the model again with model.save(path)"
 )
 
 
 def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> None:
     """Write a fitted model; the file appears only when it is complete."""
     kind = type(model).__name__
-    if _estimators().get(kind) is not type(model):
+    if estimators_by_name().get(kind) is not type(model):
         raise InputError(
             f"{kind} is not an estimator of this library, so `load` could not build it again",
-            f"Save an instance of one of {', '.join(_estimators())}",
+            f"Save an instance of one of {', '.join(estimators_by_name())}",
         )
     parts = {
         "parameters": lasting(model.get_params(deep=False)),
@@ -46,7 +45,7 @@ def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> 
     MODEL.write(path, {"estimator": kind}, parts)
 
 
-def _estimators() -> dict[str, type[NodeRatioEstimator]]:
+def estimators_by_name() -> dict[str, type[NodeRatioEstimator]]:
     """Estimators of the library by name; imported late, since they import this module."""
     from graphratio import estimators
     from graphratio.estimators.base import NodeRatioEstimator
@@ -74,7 +73,7 @@ def load(path: str | Path) -> NodeRatioEstimator:
     --------
     >>> import os, tempfile
     >>> import graphratio as gr
-    >>> model = gr.Pool(bandwidth=1.0, node_penalty=0.1).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
+    >>> model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
     >>> path = os.path.join(tempfile.mkdtemp(), "model.graphratio")
     >>> model.save(path)
     >>> bool((gr.load(path).coef_ == model.coef_).all())
@@ -84,7 +83,7 @@ def load(path: str | Path) -> NodeRatioEstimator:
 
 
 def _build(source: Path, document: dict[str, Any]) -> NodeRatioEstimator:
-    kinds = _estimators()
+    kinds = estimators_by_name()
     if document["estimator"] not in kinds:
         raise MODEL.damaged(source, f"unknown estimator {document['estimator']!r}")
     kind = kinds[document["estimator"]]
@@ -242,7 +241,7 @@ _CENTRED: dict[str, _Rule] = {
     "bandwidth_": lambda value, fitted: (
         _is_array(value, "f", fitted["graph_"].n_nodes) and bool((value > 0).all())
     ),
-    "node_penalty_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
+    "ridge_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, fitted: _are_own_scores(value, fitted["graph_"].n_nodes),
 }
@@ -255,8 +254,8 @@ _NYSTROM: dict[str, _Rule] = {
     ),
     "dictionary_": lambda value, fitted: _is_array(value, "f", None, fitted["n_features_in_"]),
     "bandwidth_": lambda value, _: _is_number(value, low=0),
-    "graph_penalty_": lambda value, _: _is_number(value, low=0),
-    "node_penalty_": lambda value, _: _is_number(value, low=0),
+    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
+    "ridge_": lambda value, _: _is_number(value, low=0),
     "prior_ratio_": lambda value, _: _is_number(value),
     "direction_weights_": lambda value, _: _is_array(value, "f", None) and bool((value >= 0).all()),
     "direction_moments_": lambda value, fitted: (
@@ -265,14 +264,14 @@ _NYSTROM: dict[str, _Rule] = {
     ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, fitted: _are_scores(
-        value, () if "profiles_" in fitted else (*SELECTED, "rank")
+        value,
+        () if "profiles_" in fitted else ("bandwidth", "graph_penalty", "ridge", "gamma", "rank"),
     ),
     "n_selected_on_": lambda value, _: _is_count(value, low=1),
 }
 
-# Estimators whose nodes share profiles; their graph penalty may be zero.
+# Estimators whose nodes share profiles.
 _PROFILES: dict[str, _Rule] = {
-    "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
     "n_profiles_": lambda value, _: _is_count(value, low=1),
     "shared_": lambda value, _: isinstance(value, bool),
     "profiles_": lambda value, fitted: _is_array(
@@ -281,7 +280,9 @@ _PROFILES: dict[str, _Rule] = {
     "coordinates_": lambda value, fitted: _is_array(
         value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
     ),
-    "kinds_": lambda value, fitted: _is_array(value, "U", fitted["graph_"].n_nodes),
+    "kinds_": lambda value, fitted: (
+        value is None or _is_array(value, "U", fitted["graph_"].n_nodes)
+    ),
 }
 
 # Estimators that can learn the weights of edges.

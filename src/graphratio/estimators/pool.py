@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
-
-from graphratio._utils.typing import RandomState
+from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
-from graphratio.selection.grids import NODE_PENALTIES, positive_candidates
+from graphratio.selection.grids import penalty_pairs
 
 
 class Pool(NystromEstimator):
     """Likelihood-ratios of all nodes with a common dictionary, each node on its own.
 
     GRULSIF without the graph: nodes share the dictionary and the hyperparameters, and the
-    ratio = target / reference of every node comes from its own samples. The graph penalty is
-    fixed to 1, so `node_penalty` alone is the ridge. Every node has a closed form.
+    ratio = target / reference of every node comes from its own samples. With the loss of
+    `GRULSIF` the f_v minimise::
+
+        sum_v loss_v(f_v) + ridge / 2 * sum_v ||f_v - prior_ratio||^2
+
+    in the norm of the kernel space. Every node has a closed form.
 
     Parameters
     ----------
     alpha : float in [0, 1), default 0.1
         How much of the target is mixed into the reference; ratios are bounded by 1 / alpha.
     kernel : {"gaussian", "laplacian"}
-    bandwidth, node_penalty : float, sequence of float, or None
+    bandwidth, ridge : float, sequence of float, or None
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
         the candidates of the paper.
     dictionary, node_coherence, graph_coherence, max_atoms, prior_ratio, cv :
@@ -38,8 +40,8 @@ class Pool(NystromEstimator):
 
     Attributes
     ----------
-    coef_, divergence_, dictionary_, bandwidth_, node_penalty_, cv_results_, solution_, nodes_ :
-        As in `GRULSIF`; `graph_penalty_` is 1.
+    coef_, divergence_, dictionary_, bandwidth_, ridge_, cv_results_, solution_, nodes_ :
+        As in `GRULSIF`; `graph_penalty_` is 0.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class Pool(NystromEstimator):
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(rng.normal(size=(3, 80, 1)),
     ...                                      rng.normal(size=(3, 80, 1)) + [[[0]], [[0]], [[1]]])
-    >>> model = gr.Pool(bandwidth=1.0, node_penalty=1e-3).fit(samples)
+    >>> model = gr.Pool(bandwidth=1.0, ridge=3e-3).fit(samples)
     >>> int(model.divergence_.argmax())
     2
     """
@@ -59,7 +61,7 @@ class Pool(NystromEstimator):
         *,
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
+        ridge: float | Sequence[float] | None = None,
         dictionary: Any = "coherence",
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
@@ -73,7 +75,7 @@ class Pool(NystromEstimator):
         self.alpha = alpha
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.dictionary = dictionary
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
@@ -99,11 +101,11 @@ class Pool(NystromEstimator):
             Sets the order of nodes and serves tables and plots; its edges are not used.
         """
         aligned = self._prepare(samples, graph, borrow=False)
-        return self._fit_on(
-            aligned,
-            Graph.empty(self.nodes_),
-            (1.0,),
-            positive_candidates(self.node_penalty, "node_penalty", np.array(NODE_PENALTIES)),
-            "auto",
-            max_iter=1,
-        )
+        return self._fit_on(aligned, self._coupling)
+
+    @property
+    def _is_quadratic(self) -> bool:
+        return True
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(Graph.empty(graph.nodes), ridge=self.ridge)

@@ -60,7 +60,7 @@ class _LeastSquares(CentredEstimator):
             theta, residual <= _TOLERANCE, 0, residual, [residual], "per-node closed form"
         )
         return solution.warn_unless_converged(
-            _TOLERANCE, "The systems are nearly singular: raise node_penalty"
+            _TOLERANCE, "The systems are nearly singular: raise ridge"
         )
 
 
@@ -71,7 +71,7 @@ class RULSIF(_LeastSquares):
     f(x) = sum_k theta_k K(x, c_k), the centres c_k being drawn from the node's target sample.
     With the features phi(x) = (K(x, c_k))_k,
 
-        theta = (H + node_penalty I)^{-1} h,
+        theta = (H + ridge I)^{-1} h,
         H = (1 - alpha) mean_reference phi phi' + alpha mean_target phi phi',
         h = mean_target phi,
 
@@ -87,7 +87,7 @@ class RULSIF(_LeastSquares):
     bandwidth : float, sequence of float, or None
         A number is used at all nodes, a sequence gives candidates, None stands for
         {0.6, 0.8, 1, 1.2, 1.4} times the median distance within the target of the node.
-    node_penalty : float, sequence of float, or None
+    ridge : float, sequence of float, or None
         Half of it times the squared norm of theta is added to the loss. None stands for the
         candidates 1e-5, 1e-3, 0.1 and 10.
     n_centers : int, optional
@@ -95,7 +95,7 @@ class RULSIF(_LeastSquares):
     nonnegative : bool, default False
         Set negative coefficients to zero after the fit and in the leave-one-out losses, as some
         implementations do. This is not the solution under a constraint: with a small penalty it
-        can be far off, so leave `node_penalty` to the selection.
+        can be far off, so leave `ridge` to the selection.
     selection : {"cautious", "min"}, optional
         "min" takes the candidate with the smallest leave-one-out loss. "cautious" allows for
         the noise of these losses, see the notes. Default "cautious", but "min" with
@@ -110,12 +110,12 @@ class RULSIF(_LeastSquares):
     centers_ : ndarray of shape (n_nodes, c, n_features)
     n_centers_ : ndarray of shape (n_nodes,)
         How many centres each node has; the rest of `centers_` is padding.
-    bandwidth_, node_penalty_ : ndarray of shape (n_nodes,)
+    bandwidth_, ridge_ : ndarray of shape (n_nodes,)
     divergence_ : ndarray of shape (n_nodes,)
         Pearson divergence on the training samples, each mean over its own sample.
     divergence_name_ : str
     cv_results_ : dict of ndarray, or None
-        One row per node and candidate: node, bandwidth, node_penalty, mean_score (minus the
+        One row per node and candidate: node, bandwidth, ridge, mean_score (minus the
         leave-one-out loss), rank within the node by this score. None if nothing was selected.
     solution_ : Solution
         Its residual is the largest relative residual of the linear systems, before negative
@@ -147,7 +147,7 @@ class RULSIF(_LeastSquares):
     >>> import graphratio as gr
     >>> rng = np.random.default_rng(0)
     >>> reference, target = rng.normal(size=200), rng.normal(1, 1, size=300)
-    >>> model = gr.RULSIF(alpha=0.1, node_penalty=0.1, random_state=0).fit((reference, target))
+    >>> model = gr.RULSIF(alpha=0.1, ridge=0.1, random_state=0).fit((reference, target))
     >>> model.predict([-1.0, 0.5, 2.0], node=0).round(1)  # exact: 0.2, 1.0, 3.3
     array([0.3, 1. , 3.2])
     >>> model.bandwidth_.shape, model.divergence_name_
@@ -160,7 +160,7 @@ class RULSIF(_LeastSquares):
         *,
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
+        ridge: float | Sequence[float] | None = None,
         n_centers: int | None = None,
         nonnegative: bool = False,
         selection: str | None = None,
@@ -169,7 +169,7 @@ class RULSIF(_LeastSquares):
         self.alpha = alpha
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.n_centers = n_centers
         self.nonnegative = nonnegative
         self.selection = selection
@@ -184,12 +184,12 @@ class ULSIF(_LeastSquares):
 
     Parameters
     ----------
-    kernel, bandwidth, node_penalty, n_centers, nonnegative, selection, random_state :
+    kernel, bandwidth, ridge, n_centers, nonnegative, selection, random_state :
         As in `RULSIF`.
 
     Attributes
     ----------
-    coef_, centers_, n_centers_, bandwidth_, node_penalty_, divergence_, cv_results_, solution_ :
+    coef_, centers_, n_centers_, bandwidth_, ridge_, divergence_, cv_results_, solution_ :
         As in `RULSIF`.
 
     Examples
@@ -209,7 +209,7 @@ class ULSIF(_LeastSquares):
         *,
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
+        ridge: float | Sequence[float] | None = None,
         n_centers: int | None = None,
         nonnegative: bool = False,
         selection: str | None = None,
@@ -217,7 +217,7 @@ class ULSIF(_LeastSquares):
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.n_centers = n_centers
         self.nonnegative = nonnegative
         self.selection = selection

@@ -58,7 +58,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
     >>> from sklearn.linear_model import LinearRegression
     >>> rng = np.random.default_rng(0)
     >>> reference, target = rng.normal(size=(2, 40, 1)), rng.normal(0.5, 1, size=(2, 40, 1))
-    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, node_penalty=0.1)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.2, ridge=0.02)
     >>> graph = gr.Graph.from_edges([("a", "b")])
     >>> weights = model.fit((reference, target), graph).importance_weights((reference, target))
     >>> weights

@@ -23,13 +23,19 @@ from scipy import stats
 from graphratio._utils.errors import listing
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
-from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph
 from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators import GraphRatio
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
-from graphratio.evaluation.recipe import Recipe, in_scale_of
+from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
+from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
 from graphratio.selection.nested import HeldOut
 
 # Share of the correction for skewness that is applied at the upper end. The skewness is estimated,
@@ -52,8 +58,8 @@ class DivergenceBounds:
     ----------
     nodes : tuple of labels
     true_divergence_lower_bound : ndarray of shape (n_nodes,)
-        One-sided: the *true* Pearson divergence of the node is at least this, with the given
-        confidence. A negative bound says nothing, since divergences are not negative. NaN at
+        One-sided: the *true* Pearson divergence of the node is at least this, with confidence
+        1 - level. A negative bound says nothing, since divergences are not negative. NaN at
         nodes with fewer than two observations in a sample.
     fitted_divergence : ndarray of shape (n_nodes,)
         The divergence of the fitted ratio on held-out data, averaged over the fits on folds. Up
@@ -61,16 +67,17 @@ class DivergenceBounds:
     fitted_divergence_interval : ndarray of shape (n_nodes, 2)
         Two-sided interval for the *divergence of the fitted ratio*, averaged over the fits on
         folds. It does not cover the true divergence, which is larger where the fit is shrunk.
-    confidence : float
+    level : float
+        Chance that a bound or an interval fails.
     simultaneous : bool
-        Whether the confidence is for all nodes at once.
+        Whether it is the chance that any of those of all nodes fails.
 
     Examples
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
-    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
-    >>> bounds = gr.divergence_bounds(model, scenario.samples, scenario.graph, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
+    >>> bounds = gr.divergence_bounds(scenario.samples, scenario.graph, model, random_state=0)
     >>> bool((bounds.true_divergence_lower_bound < bounds.fitted_divergence).all())
     True
     """
@@ -79,13 +86,13 @@ class DivergenceBounds:
     true_divergence_lower_bound: FloatArray
     fitted_divergence: FloatArray
     fitted_divergence_interval: FloatArray
-    confidence: float
+    level: float
     simultaneous: bool
     backend: frames.Backend = "pandas"
 
     @property
     def changed(self) -> BoolArray:
-        """True where the true divergence is above 0 with the given confidence."""
+        """True where the true divergence is above 0 with confidence 1 - level."""
         return np.asarray(self.true_divergence_lower_bound > 0)
 
     def to_frame(self) -> Any:
@@ -125,7 +132,7 @@ class DivergenceBounds:
         return "all nodes at once" if self.simultaneous else "each node by itself"
 
     def __repr__(self) -> str:
-        head = f"DivergenceBounds, {self.confidence:.0%} confidence for {self._scope}"
+        head = f"DivergenceBounds, {1 - self.level:.0%} confidence for {self._scope}"
         return f"{head}\n  {self.outcome}"
 
     def _repr_html_(self) -> str:
@@ -133,7 +140,7 @@ class DivergenceBounds:
         lower = self.true_divergence_lower_bound
         facts = [
             ("outcome", self.outcome),
-            ("confidence", f"{self.confidence:.0%}, {self._scope}"),
+            ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
             ("bound", "of the true divergence, from below"),
             ("interval", "of the divergence of the fitted ratio, which is at most the true one"),
         ]
@@ -152,11 +159,11 @@ class DivergenceBounds:
 
 
 def divergence_bounds(
-    model: Any,
     samples: Any,
     graph: Graph | None = None,
+    estimator: Any = None,
     *,
-    confidence: float = 0.9,
+    level: float = 0.1,
     simultaneous: bool = False,
     n_folds: int = 5,
     n_repeats: int = 1,
@@ -165,20 +172,22 @@ def divergence_bounds(
 ) -> DivergenceBounds:
     """Lower bounds for true divergences, and intervals for those of the fitted ratios.
 
-    The model is fitted again on folds and evaluated on the held-out observations. Hyperparameters
-    that are not fixed are chosen inside the training folds. The bounds assume that the
-    observations of a node are independent of each other.
+    The estimator is fitted again on folds and evaluated on the held-out observations.
+    Hyperparameters that are not fixed are chosen inside the training folds. The bounds assume
+    that the observations of a node are independent of each other.
 
     Parameters
     ----------
-    model : GRULSIF or Pool
-        Fitted or not. Its parameters are used, and the dictionary of a fitted one.
     samples : NodeSamples or (reference, target)
     graph : Graph, optional
-        Default: the graph of the fitted model, or no edges.
-    confidence : float in (0, 1), default 0.9
+        Default: the graph of a fitted estimator, or no edges.
+    estimator : estimator, optional
+        Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
+        used, and of a fitted one the dictionary and the scaling.
+    level : float in (0, 1), default 0.1
+        Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False
-        Make the confidence hold for all nodes at once (Bonferroni).
+        Make the level hold for all nodes at once (Bonferroni).
     n_folds : int, default 5
         Number of folds, at least 3.
     n_repeats : int, default 1
@@ -194,59 +203,79 @@ def divergence_bounds(
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
-    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
-    >>> bounds = gr.divergence_bounds(model, scenario.samples, scenario.graph, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
+    >>> bounds = gr.divergence_bounds(scenario.samples, scenario.graph, model, random_state=0)
     >>> bounds.changed[[2, 7]]
     array([False,  True])
     """
-    confidence = check_real(confidence, "confidence", low=0, high=1)
+    level = check_real(level, "level", low=0, high=1)
     check_flag(simultaneous, "simultaneous")
     rng = as_generator(random_state)
-    read = in_scale_of(model, samples)
-    graph = as_graph(getattr(model, "graph_", None) if graph is None else graph, read)
-    recipe = Recipe.of(model, align(read, graph), rng)
+    chosen: Any = check_estimator(estimator, rng, GraphRatio)
+    alpha = check_real(getattr(chosen, "alpha", 0.0), "alpha", low=0, high=1, include_low=True)
+    read = in_scale_of(chosen, samples)
+    graph = as_graph(getattr(chosen, "graph_", None) if graph is None else graph, read)
+    data = align(read, graph)
     n_folds = check_integer(n_folds, "n_folds", low=3)
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
-    found, noise = fits_with_noise(recipe, graph, n_folds, n_repeats, rng, progress=progress)
-    return bounds_from(recipe, found, noise, confidence, simultaneous=simultaneous)
+    folds = repeated_folds(data, n_folds, n_repeats, rng)
+    if chosen._is_quadratic:
+        recipe = Recipe.of(chosen, data, rng)
+        found, noise = fits_with_noise(recipe, graph, folds, progress=progress)
+        ratios = found.ratios
+    else:
+        ratios, noise = _refits_with_noise(chosen, data, graph, folds, alpha, progress=progress)
+    return bounds_from(data, alpha, ratios, noise, level, simultaneous=simultaneous)
 
 
 def fits_with_noise(
-    recipe: Recipe,
-    graph: Graph,
-    n_folds: int,
-    n_repeats: int,
-    random_state: np.random.Generator,
-    *,
-    progress: bool = False,
+    recipe: Recipe, graph: Graph, folds: list[IntArray], *, progress: bool = False
 ) -> tuple[HeldOut, RefitNoise | None]:
     """Fit on folds; return held-out ratios, and the variance that refitting adds."""
     contender = recipe.coupled(graph)
     look = NoiseCollector(contender.fit.graph, float(recipe.template.alpha))
-    found = recipe.run(
-        {"fit": contender}, n_folds, n_repeats, random_state, look=look, progress=progress
-    )
-    return found["fit"], None if look.total is None else look.total.averaged(n_repeats)
+    found = recipe.run({"fit": contender}, folds, look=look, progress=progress)
+    return found["fit"], None if look.total is None else look.total.averaged(len(folds))
+
+
+def _refits_with_noise(
+    estimator: NodeRatioEstimator,
+    data: NodeSamples,
+    graph: Graph,
+    folds: list[IntArray],
+    alpha: float,
+    *,
+    progress: bool,
+) -> tuple[FloatArray, RefitNoise]:
+    """The same for any estimator, which is fitted again for every fold."""
+    steps = sum(int(one.max()) + 1 for one in folds)
+    with ProgressBar(steps, "held-out fits", enabled=progress) as bar:
+        tables = [fold_ratios(estimator, data, graph, one, bar=bar) for one in folds]
+    limit = 1 / alpha if alpha > 0 else None
+    clipped = [np.clip(table, 0.0, limit) for table in tables]
+    pairs = list(zip(clipped, folds, strict=True))
+    ratios = np.stack([held_out(table, one) for table, one in pairs])
+    noise = [spread_of_refits(table, one, data, alpha) for table, one in pairs]
+    return ratios, sum(noise[1:], start=noise[0]).averaged(len(folds))
 
 
 def bounds_from(
-    recipe: Recipe,
-    found: HeldOut,
+    data: NodeSamples,
+    alpha: float,
+    ratios: FloatArray,
     noise: RefitNoise | None,
-    confidence: float,
+    level: float,
     *,
     simultaneous: bool,
 ) -> DivergenceBounds:
-    """Bounds and intervals from held-out ratios."""
-    data = recipe.samples
-    alpha = float(recipe.template.alpha)
-    means = NodeMeans.of(-loss_terms(found.ratios, data.is_target, alpha), data.sizes)
+    """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
+    means = NodeMeans.of(-loss_terms(ratios, data.is_target, alpha), data.sizes)
     shown = means.error**2
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
     lighter = 0.0 if noise is None else noise.lighter_tails(shown)
     tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
-    one_sided = (1 - confidence) / tests
+    one_sided = level / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
     lower = estimate - _lower_quantile(means.freedom, skewness, one_sided) * error
     below = _lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
@@ -266,7 +295,7 @@ def bounds_from(
         true_divergence_lower_bound=lower,
         fitted_divergence=estimate,
         fitted_divergence_interval=np.column_stack([low, high]),
-        confidence=confidence,
+        level=level,
         simultaneous=simultaneous,
         backend=data.backend,
     )

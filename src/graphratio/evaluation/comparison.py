@@ -24,14 +24,7 @@ Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Held-out loss of one fit.
-
-    Attributes
-    ----------
-    terms : ndarray of shape (n_observations,)
-    means : NodeMeans
-    sizes : ndarray of shape (n_nodes, 2)
-    """
+    """Held-out loss of one fit: terms (n_observations,), their means, and sizes (n_nodes, 2)."""
 
     terms: FloatArray
     means: NodeMeans
@@ -61,7 +54,8 @@ class GraphComparison:
         alone" and "all nodes as one".
     unseen : dict of name to Losses
         Of graphs, on held-out nodes; empty with fewer than two graphs.
-    confidence : float
+    level : float
+        Chance of error of a verdict, and of an interval.
     graphs : tuple of str
         Names of the candidates that have edges.
     learned_graph : Graph or None
@@ -74,7 +68,7 @@ class GraphComparison:
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=20, n=50, random_state=0)
     >>> found = gr.compare_graphs(scenario.samples, scenario.graph, random_state=0,
-    ...                           model=gr.GRULSIF(prior_ratio=1, bandwidth=1.0), learn=False)
+    ...                           estimator=gr.GRULSIF(prior_ratio=1, bandwidth=1.0))
     >>> sorted(found.losses)
     ['all nodes as one', 'each node alone', 'graph']
     """
@@ -82,7 +76,7 @@ class GraphComparison:
     nodes: tuple[Label, ...]
     losses: Mapping[str, Losses]
     unseen: Mapping[str, Losses]
-    confidence: float
+    level: float
     graphs: tuple[str, ...]
     learned_graph: Graph | None
     without_graph: str | None = None
@@ -112,7 +106,7 @@ class GraphComparison:
     def tied(self) -> list[str]:
         """Graphs that are not clearly worse than the best-ranked one."""
         rest = self.ranking[1:]
-        level = self._level / max(len(rest), 1)
+        level = self.level / max(len(rest), 1)
         return [
             name for name in rest if self.between(self.ranking[0], name).judged(level) == "unclear"
         ]
@@ -125,10 +119,6 @@ class GraphComparison:
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
         return words[self.judged(self.ranking[0], ALONE)]
 
-    @property
-    def _level(self) -> float:
-        return 1 - self.confidence
-
     def between(self, first: str, second: str) -> Difference:
         """Difference of the losses of two fits; negative if the first is better.
 
@@ -140,12 +130,12 @@ class GraphComparison:
 
     def judged(self, first: str, second: str) -> Judgement:
         """Whether the first of two fits is clearly better or worse than the second."""
-        return self.between(first, second).judged(self._level)
+        return self.between(first, second).judged(self.level)
 
     def against_alone(self, name: str) -> tuple[float, float]:
         """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
         apart = self.between(name, ALONE)
-        return apart.mean, apart.half_width(self.confidence)
+        return apart.mean, apart.half_width(self.level)
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
@@ -161,7 +151,7 @@ class GraphComparison:
         return self._interval(self.losses[name].means)
 
     def _interval(self, means: NodeMeans) -> tuple[FloatArray, FloatArray]:
-        return means.mean, stats.t.ppf(1 - self._level / 2, means.freedom) * means.error
+        return means.mean, stats.t.ppf(1 - self.level / 2, means.freedom) * means.error
 
     @property
     def neighbors(self) -> list[Effect]:
@@ -173,11 +163,11 @@ class GraphComparison:
         return cast(list[Effect], np.where(np.isnan(gain), "not assessed", words).tolist())
 
     def helped(self) -> list[Label]:
-        """Nodes whose loss is lower with the graph, beyond chance at the given confidence."""
+        """Nodes whose loss is lower with the graph, beyond chance at the given level."""
         return self._where(1) if self.ranking else []
 
     def hurt(self) -> list[Label]:
-        """Nodes whose loss is higher with the graph, beyond chance at the given confidence."""
+        """Nodes whose loss is higher with the graph, beyond chance at the given level."""
         return self._where(-1) if self.ranking else []
 
     def _where(self, sign: int) -> list[Label]:

@@ -10,25 +10,29 @@ here, so this separates graphs that are almost equally good next to a node's own
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
-from graphratio._utils.typing import RandomState
-from graphratio.data.alignment import align
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.alignment import align, check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators import GRULSIF, Pool
+from graphratio.estimators import GraphRatio
+from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import LearnedFit, learned_graph
 from graphratio.evaluation.node_means import loss_terms
-from graphratio.evaluation.recipe import Recipe, in_scale_of
+from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
+from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.selection.fold_fits import Fit
-from graphratio.selection.grids import GRAPH_PENALTIES, Candidates
-from graphratio.selection.nested import MANY_NODES, Contender, HeldOut
+from graphratio.selection.grids import Candidates, pairs_by_degree
+from graphratio.selection.nested import MANY_NODES, Contender
 
 _RESERVED = (ALONE, SHARED, LEARNED)
 
@@ -39,9 +43,9 @@ LEARNED_NEIGHBORS = 10
 def compare_graphs(
     samples: Any,
     graphs: Mapping[str, Graph | None] | Graph | None = None,
+    estimator: Any = None,
     *,
-    model: Any = None,
-    confidence: float = 0.95,
+    level: float = 0.05,
     n_folds: int = 5,
     n_repeats: int | None = None,
     learn: bool | None = None,
@@ -55,16 +59,17 @@ def compare_graphs(
     samples : NodeSamples or (reference, target)
     graphs : mapping of name to Graph or None, a Graph, or None
         None stands for no graph. All graphs have the same nodes.
-    model : GRULSIF, optional
-        Gives alpha, kernel, candidates, ... Default `GRULSIF(prior_ratio=1)`. Hyperparameters
-        that are not fixed are chosen inside the training folds. Each node alone and all nodes
-        as one always choose their own penalty.
-    confidence : float in (0, 1), default 0.95
-        Of the verdict and of the intervals.
+    estimator : estimator that couples nodes, optional
+        `GraphRatio` or `GRULSIF`, fitted or not; default `GraphRatio()`. It is fitted with every
+        graph. Hyperparameters that are not fixed are chosen inside the training folds. Each node
+        alone and all nodes as one are quadratic fits with the same features, which choose their
+        own ridge.
+    level : float in (0, 1), default 0.05
+        Chance of error of the verdict, and of an interval.
     n_folds : int, default 5
         Number of folds, at least 3.
     n_repeats : int, optional
-        How often the data are split. Default 2, or 1 beyond 1,000 nodes.
+        How often the data are split. Default 2 for `GRULSIF` up to 1,000 nodes, else 1.
     learn : bool, optional
         Also learn a graph from the data, inside the training folds. Default: only if there is
         no graph to compare.
@@ -83,17 +88,19 @@ def compare_graphs(
     >>> ring = gr.Graph.from_edges([(i, (i + 17) % 40) for i in range(40)], nodes=range(40))
     >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
     >>> found = gr.compare_graphs(
-    ...     scenario.samples, {"clusters": scenario.graph, "ring": ring}, model=model,
-    ...     random_state=0)
+    ...     scenario.samples, {"clusters": scenario.graph, "ring": ring}, model, random_state=0)
     >>> found.best
     'clusters'
     """
-    confidence = check_real(confidence, "confidence", low=0, high=1)
+    level = check_real(level, "level", low=0, high=1)
     n_folds = check_integer(n_folds, "n_folds", low=3)
     rng = as_generator(random_state)
-    template = GRULSIF(prior_ratio=1.0) if model is None else model
-    if isinstance(template, Pool):
-        raise InputError("Pool fits every node by itself, whatever the graph", "Pass a GRULSIF")
+    template: Any = check_estimator(estimator, rng, GraphRatio)
+    if not template._couples:
+        raise InputError(
+            f"{type(template).__name__} fits every node by itself, whatever the graph",
+            "Pass an estimator that couples nodes, such as gr.GraphRatio() or gr.GRULSIF()",
+        )
     read = in_scale_of(template, samples)
     if read.n_nodes < 2:
         raise InputError(
@@ -101,52 +108,87 @@ def compare_graphs(
             "Pass samples of several nodes",
         )
     named = _named(graphs, read)
-    recipe = Recipe.of(template, align(read, next(iter(named.values()))), rng)
-    data = recipe.samples
+    data = align(read, next(iter(named.values())))
+    recipe = Recipe.of(template, data, rng)
     if n_repeats is None:
-        n_repeats = 2 if data.n_nodes <= MANY_NODES else 1
+        n_repeats = 2 if template._is_quadratic and data.n_nodes <= MANY_NODES else 1
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
-    coupled: dict[str, Contender[Fit]] = {
-        name: recipe.coupled(g) for name, g in named.items() if g.n_edges
-    }
-    fits: dict[str, Contender[Fit]] = {ALONE: recipe.alone(), SHARED: recipe.shared(), **coupled}
+    coupled = {name: g for name, g in named.items() if g.n_edges}
+    alone: dict[str, Contender[Fit]] = {ALONE: recipe.alone(), SHARED: recipe.shared()}
     if learn or (learn is None and not coupled):
-        fits[LEARNED] = _learned(recipe)
-    found = recipe.run(fits, n_folds, n_repeats, rng, progress=progress)
+        alone[LEARNED] = _learned(recipe)
+    folds = repeated_folds(data, n_folds, n_repeats, rng)
+    with_graphs = _GraphFits(recipe, coupled, progress)
+    losses = with_graphs.losses(folds, alone)
     unseen: dict[str, Losses] = {}
     if len(coupled) > 1 and data.n_nodes >= 2 * n_folds:
-        left_out = recipe.run(coupled, n_folds, n_repeats, rng, by_node=True, progress=progress)
-        unseen = node_losses(recipe, left_out)
-    graph = _learn_now(recipe, found[LEARNED].chosen[0][0]) if LEARNED in fits else None
+        whole = repeated_folds(data, n_folds, n_repeats, rng, by_node=True)
+        unseen = with_graphs.losses(whole, {})
     return GraphComparison(
         data.nodes,
-        node_losses(recipe, found),
+        losses,
         unseen,
-        confidence,
+        level,
         tuple(coupled),
-        graph,
+        _learn_now(recipe) if LEARNED in alone else None,
         next((name for name, g in named.items() if not g.n_edges), None),
         data.backend,
     )
 
 
-def node_losses(recipe: Recipe, found: Mapping[str, HeldOut]) -> dict[str, Losses]:
-    """Losses of all nodes from held-out ratios."""
+@dataclass(frozen=True, eq=False)
+class _GraphFits:
+    """Fits of one estimator with several graphs."""
+
+    recipe: Recipe
+    graphs: Mapping[str, Graph]
+    progress: bool
+
+    def losses(
+        self, folds: list[IntArray], beside: Mapping[str, Contender[Fit]]
+    ) -> dict[str, Losses]:
+        """Held-out losses of the fits with every graph, and of others beside them."""
+        quadratic = self.recipe.template._is_quadratic
+        fits: dict[str, Contender[Fit]] = dict(beside)
+        if quadratic:
+            fits |= {name: self.recipe.coupled(graph) for name, graph in self.graphs.items()}
+        found = self.recipe.run(fits, folds, progress=self.progress) if fits else {}
+        ratios = {name: part.ratios for name, part in found.items()}
+        if not quadratic:
+            ratios |= self._refitted(folds)
+        return node_losses(self.recipe, ratios)
+
+    def _refitted(self, folds: list[IntArray]) -> dict[str, FloatArray]:
+        """Held-out ratios of an estimator that is fitted again, (n_repeats, n_observations)."""
+        template, data = self.recipe.template, self.recipe.samples
+        limit = 1 / float(template.alpha) if template.alpha else None
+        steps = len(self.graphs) * sum(int(one.max()) + 1 for one in folds)
+        found = {}
+        with ProgressBar(steps, "fits with each graph", enabled=self.progress) as bar:
+            for name, graph in self.graphs.items():
+                tables = [fold_ratios(template, data, graph, one, bar=bar) for one in folds]
+                pairs = zip(tables, folds, strict=True)
+                each = [held_out(table, one) for table, one in pairs]
+                found[name] = np.clip(np.stack(each), 0.0, limit)
+        return found
+
+
+def node_losses(recipe: Recipe, ratios: Mapping[str, FloatArray]) -> dict[str, Losses]:
+    """Losses of all nodes from held-out ratios, shape (n_repeats, n_observations) each."""
     data, alpha = recipe.samples, float(recipe.template.alpha)
     return {
-        name: Losses.of(loss_terms(part.ratios, data.is_target, alpha), data)
-        for name, part in found.items()
+        name: Losses.of(loss_terms(part, data.is_target, alpha), data)
+        for name, part in ratios.items()
     }
 
 
 def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
     """Every candidate as a graph on the same nodes, in the order of the first."""
-    if graphs is None or isinstance(graphs, Graph):
-        graphs = {UNNAMED: graphs}
-    if not isinstance(graphs, Mapping) or not graphs:
-        what = "an empty mapping" if isinstance(graphs, Mapping) else f"a {type(graphs).__name__}"
+    if not isinstance(graphs, Mapping):
+        graphs = {UNNAMED: None if graphs is None else check_graph(graphs, "graphs")}
+    if not graphs:
         raise InputError(
-            f"graphs is {what}, with nothing to compare",
+            "graphs is an empty mapping, with nothing to compare",
             'Pass a mapping such as {"roads": graph, "none": None}',
         )
     if len({str(name) for name in graphs}) < len(graphs):
@@ -199,16 +241,20 @@ def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
     return Graph.from_adjacency(graph.adjacency[order][:, order], nodes=first.nodes)
 
 
+def _middle(recipe: Recipe) -> FloatArray:
+    """The graph that is learned hardly depends on the bandwidth: use one in the middle."""
+    return recipe.bandwidths[len(recipe.bandwidths) // 2 :][:1]
+
+
 def _learned(recipe: Recipe) -> Contender[LearnedFit]:
-    # The graph hardly depends on the bandwidth: use one in the middle.
-    width = recipe.bandwidths[len(recipe.bandwidths) // 2 :][:1]
-    penalties = np.array(GRAPH_PENALTIES) / LEARNED_NEIGHBORS
-    candidates = Candidates(width, penalties, recipe.node_penalties)
-    return Contender(LearnedFit(recipe.samples.nodes, LEARNED_NEIGHBORS), candidates)
+    width = _middle(recipe)
+    nodes, count = recipe.samples.nodes, LEARNED_NEIGHBORS
+    pairs = pairs_by_degree(len(nodes), count, count, None, recipe.template.ridge)
+    return Contender(LearnedFit(nodes, count), Candidates(width, *pairs))
 
 
-def _learn_now(recipe: Recipe, bandwidth: float) -> Graph:
+def _learn_now(recipe: Recipe) -> Graph:
     """Learn the graph from all data."""
     everything = np.zeros(recipe.samples.n_observations, dtype=np.intp)
-    _, data = recipe.split(everything, 1, np.float32).at(bandwidth)
+    _, data = recipe.split(everything, 1, np.float32).at(float(_middle(recipe)[0]))
     return learned_graph(data.without(), recipe.samples.nodes, LEARNED_NEIGHBORS)

@@ -23,21 +23,15 @@ COMPARED_DIRECTIONS = 6
 
 @dataclass(frozen=True, eq=False)
 class LearnedFit:
-    """Learn the graph from the training data, then fit the nodes together on it.
-
-    Attributes
-    ----------
-    nodes : tuple of labels
-    n_neighbors : int
-    """
+    """Learn the graph from the training data, then fit the nodes together on it."""
 
     nodes: tuple[Label, ...]
     n_neighbors: int
 
-    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         graph = learned_graph(moments, self.nodes, self.n_neighbors)
-        return Coupling(graph).solve(moments, lam, gam)
+        return Coupling(graph).solve(moments, lam, rho)
 
 
 def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) -> Graph:
@@ -48,7 +42,7 @@ def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) 
     """
     n_nodes = len(nodes)
     lonely = Graph.empty(1).laplacian
-    objective = GraphObjective.of(moments, lonely, 1.0, RIDGE / n_nodes)
+    objective = GraphObjective.of(moments, lonely, 0.0, RIDGE)
     theta = solve_nodes(objective)[:, 0].astype(np.float64)
     used = np.flatnonzero(moments.complete)
     values = theta[used] @ _root(moments.second.mean().astype(np.float64))

@@ -21,17 +21,11 @@ Judgement = Literal["better", "worse", "unclear"]
 
 @dataclass(frozen=True, eq=False)
 class NodeMeans:
-    """Sum of the means over both samples of every node, and its standard error.
+    """Sum of the means over both samples of every node, and its standard error, shape (n_nodes,).
 
-    Attributes
-    ----------
-    mean, error : ndarray of shape (n_nodes,)
-        NaN with fewer than two observations in a sample.
-    third : ndarray of shape (n_nodes,)
-        Third central moment of the mean.
-    freedom : ndarray of shape (n_nodes,)
-        Degrees of freedom of the standard error: those of Welch and Satterthwaite, fewer where
-        a few large terms make the variance itself uncertain (positive excess kurtosis).
+    Both are NaN with fewer than two observations in a sample. `third` is the third central moment
+    of the mean. `freedom`, of the standard error, is that of Welch and Satterthwaite, but less
+    where a few large terms make the variance itself uncertain (positive excess kurtosis).
     """
 
     mean: FloatArray
@@ -44,12 +38,6 @@ class NodeMeans:
         """Average one term per observation, by node, reference before target.
 
         `terms` has shape (n_observations,), `sizes` (n_nodes, 2).
-
-        Examples
-        --------
-        >>> means = NodeMeans.of(np.array([1.0, 3.0, 2.0, 6.0]), np.array([[2, 2]]))
-        >>> float(means.mean[0]), float(means.error[0])
-        (6.0, 2.236...)
         """
         indicator = segment_indicator(sizes.ravel(), terms.dtype)
         count = np.maximum(sizes.ravel(), 1)
@@ -90,16 +78,9 @@ def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatA
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean over nodes of the loss of one fit minus that of another.
+    """Mean over nodes of the loss of one fit minus that of another, with its two-sided p-value.
 
-    Attributes
-    ----------
-    mean, error : float
-        The standard error allows for the dependence of nodes.
-    p_value : float
-        Two-sided.
-    freedom : int
-        Degrees of freedom of the error, at least 1.
+    The standard error allows for the dependence of nodes; its degrees of freedom are at least 1.
     """
 
     mean: float
@@ -109,13 +90,7 @@ class Difference:
 
     @classmethod
     def of(cls, first: FloatArray, second: FloatArray) -> Difference:
-        """Compare losses of all nodes, shape (n_nodes,) each; NaN counts as missing.
-
-        Examples
-        --------
-        >>> Difference.of(np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3])).p_value
-        1.0
-        """
+        """Compare losses of all nodes, shape (n_nodes,) each; NaN counts as missing."""
         each = (first - second)[np.isfinite(first - second)]
         if len(each) < 2:
             return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0, 1)
@@ -132,6 +107,6 @@ class Difference:
             return "unclear"
         return "better" if self.mean < 0 else "worse"
 
-    def half_width(self, confidence: float) -> float:
+    def half_width(self, level: float) -> float:
         """Half the width of the two-sided interval for the mean."""
-        return float(stats.t.ppf(0.5 + confidence / 2, self.freedom) * self.error)
+        return float(stats.t.ppf(1 - level / 2, self.freedom) * self.error)

@@ -1,9 +1,10 @@
 """Confidence intervals for the expected ratio estimate of a node at given points.
 
-To first order the estimate differs from its expectation by a mean of independent terms, one for
-each observation of every node it borrows from. Their variance is that of the estimate (the
-sandwich form). It leaves out the bias from shrinkage: the interval covers the expectation of the
-estimate, not the true ratio.
+To first order the estimate of a quadratic fit differs from its expectation by a mean of
+independent terms, one for each observation of every node it borrows from. Their variance is that
+of the estimate (the sandwich form). Any other estimator is fitted again without each of ten
+groups of observations (the jackknife). Both leave out the bias from shrinkage: the interval
+covers the expectation of the estimate, not the true ratio.
 
 Symbols
 -------
@@ -11,7 +12,7 @@ S           system matrix of the fit
 psi(x)      features of the point x
 w           solution of S w = e_v psi(x): how the estimate reacts to the moments of every node
 s_i         score of observation i: psi (1 - alpha f) / n' for a target, (alpha - 1) f psi / n
-            for a reference observation, divided by the number of nodes
+            for a reference observation
 """
 
 from __future__ import annotations
@@ -21,15 +22,21 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from sklearn.base import clone
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.data import frames
+from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import as_points
-from graphratio.estimators import GRULSIF, Pool
+from graphratio.estimators import GraphRatio
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.contract import check_estimator
+from graphratio.evaluation.refits import ratios_after
+from graphratio.moments.folds import assign_folds
 from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_many
@@ -40,6 +47,8 @@ SOLVE_ITERATIONS = 1000
 BLOCK_ROWS = 1024
 # Draws of the largest deviation over the points.
 SIMULATIONS = 4000
+# Groups of observations of the jackknife.
+GROUPS = 10
 # Rows of the table for notebooks.
 _SHOWN = 8
 
@@ -61,19 +70,20 @@ class ExpectedRatioInterval:
         move the expectation of an estimate out of that range.
     expected_ratio_low, expected_ratio_high : ndarray of shape (n_points,)
     standard_error : ndarray of shape (n_points,)
-    confidence : float
+    level : float
+        Chance that an interval fails.
     simultaneous : bool
-        Whether the confidence is for all points at once.
+        Whether it is the chance that the interval of any point fails.
 
     Examples
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
-    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
-    >>> model = model.fit(scenario.samples, scenario.graph)
-    >>> band = gr.expected_ratio_interval(model, scenario.samples, [0.0, 2.0], node=7)
-    >>> bool((band.expected_ratio_low < band.ratio).all()), band.confidence
-    (True, 0.9)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
+    >>> band = gr.expected_ratio_interval(
+    ...     scenario.samples, scenario.graph, model, x=[0.0, 2.0], node=7)
+    >>> bool((band.expected_ratio_low < band.ratio).all()), band.level
+    (True, 0.1)
     """
 
     node: Label
@@ -82,7 +92,7 @@ class ExpectedRatioInterval:
     expected_ratio_low: FloatArray
     expected_ratio_high: FloatArray
     standard_error: FloatArray
-    confidence: float
+    level: float
     simultaneous: bool
     feature_names: tuple[str, ...]
     backend: frames.Backend = "pandas"
@@ -111,7 +121,7 @@ class ExpectedRatioInterval:
     def __repr__(self) -> str:
         wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
         return (
-            f"ExpectedRatioInterval at node {self.node!r}, {self.confidence:.0%} confidence for "
+            f"ExpectedRatioInterval at node {self.node!r}, {1 - self.level:.0%} confidence for "
             f"{self._scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
             f"{self.ratio.max():.3g}, typically ± {wide:.2g}"
         )
@@ -120,7 +130,7 @@ class ExpectedRatioInterval:
         """Table for notebooks: some of the points."""
         facts = [
             ("covers", "the expectation of the estimated ratio, not the true ratio"),
-            ("confidence", f"{self.confidence:.0%}, {self._scope}"),
+            ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
         ]
         count = len(self.points)
         shown = np.unique(np.linspace(0, count - 1, min(count, _SHOWN)).round().astype(int))
@@ -138,12 +148,13 @@ class ExpectedRatioInterval:
 
 
 def expected_ratio_interval(
-    model: Any,
     samples: Any,
+    graph: Graph | None = None,
+    estimator: Any = None,
+    *,
     x: Any,
     node: Label,
-    *,
-    confidence: float = 0.9,
+    level: float = 0.1,
     simultaneous: bool = False,
     random_state: RandomState = None,
 ) -> ExpectedRatioInterval:
@@ -155,16 +166,23 @@ def expected_ratio_interval(
 
     Parameters
     ----------
-    model : fitted GRULSIF or Pool
     samples : NodeSamples or (reference, target)
-        The samples that the model was fitted on.
+        Those that a fitted estimator was fitted on.
+    graph : Graph, optional
+        Not used with a fitted estimator, which has its own.
+    estimator : estimator, optional
+        Any estimator of the library; fitted first if it is not; default `GraphRatio()`. GRULSIF
+        (not adaptive) and Pool have exact standard errors. All others are fitted again without
+        each of ten groups of observations (jackknife); RULSIF, ULSIF and KLIEP then choose their
+        hyperparameters again, which widens the intervals.
     x : array of shape (n_points, n_features), or 1-D for one feature
     node : label
-    confidence : float in (0, 1), default 0.9
+    level : float in (0, 1), default 0.1
+        Chance that an interval fails; the confidence is 1 - level.
     simultaneous : bool, default False
-        Make the confidence hold for all points at once.
+        Make the level hold for all points at once.
     random_state : int, numpy Generator, RandomState or None
-        For the simulation behind `simultaneous`.
+        For the default estimator, the groups, and the simulation behind `simultaneous`.
 
     Returns
     -------
@@ -174,35 +192,33 @@ def expected_ratio_interval(
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=100, random_state=0)
-    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
-    >>> model = model.fit(scenario.samples, scenario.graph)
-    >>> band = gr.expected_ratio_interval(model, scenario.samples, [0.0, 2.0], node=7)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
+    >>> band = gr.expected_ratio_interval(
+    ...     scenario.samples, scenario.graph, model, x=[0.0, 2.0], node=7)
     >>> band.to_frame().round(1)
         x0  ratio  expected_ratio_low  expected_ratio_high
     0  0.0    0.5                 0.3                  0.7
     1  2.0    4.1                 3.1                  5.2
     """
-    if not isinstance(model, GRULSIF | Pool) or not hasattr(model, "coef_"):
-        raise InputError(
-            f"{type(model).__name__} has no interval for its ratios",
-            "Pass a fitted GRULSIF or Pool",
-        )
-    confidence = check_real(confidence, "confidence", low=0, high=1)
+    level = check_real(level, "level", low=0, high=1)
     check_flag(simultaneous, "simultaneous")
+    rng = as_generator(random_state)
+    model: Any = check_estimator(estimator, rng, GraphRatio)
+    if not hasattr(model, "coef_"):
+        model = clone(model).fit(samples, graph)
     data = model._align(samples)
     _check_same_sizes(model, data)
     points = as_points(model._in_fitted_order(x), model.n_features_in_)
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
-    sandwich = Sandwich(model, data)
-    terms = sandwich.terms(model.features_(scaled), model.graph_.position(node))
+    variance = Sandwich(model, data) if model._is_quadratic else Jackknife(model, data, rng)
+    terms = variance.terms(scaled, model.graph_.position(node))
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
-    freedom = sandwich.freedom(terms)
-    quantile = stats.t.ppf(0.5 + confidence / 2, freedom)
+    freedom = variance.freedom(terms)
+    quantile = stats.t.ppf(1 - level / 2, freedom)
     if simultaneous:
-        rng = as_generator(random_state)
-        joint = _largest(terms, error, confidence, rng)
+        joint = _largest(terms, error, level, rng)
         # The quantile of Student's law with the same tail as the joint normal quantile.
         quantile = stats.t.isf(stats.norm.sf(joint), freedom)
     ratio = model.predict(points, node=node, clip=False)
@@ -214,14 +230,14 @@ def expected_ratio_interval(
         expected_ratio_low=low,
         expected_ratio_high=high,
         standard_error=error,
-        confidence=confidence,
+        level=level,
         simultaneous=simultaneous,
         feature_names=tuple(str(name) for name in model.feature_names_in_),
         backend=data.backend,
     )
 
 
-def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
+def _check_same_sizes(model: NodeRatioEstimator, data: NodeSamples) -> None:
     sizes = data.sizes
     other = np.flatnonzero((sizes != model.sizes_).any(axis=1))
     if other.size:
@@ -234,10 +250,46 @@ def _check_same_sizes(model: GRULSIF | Pool, data: NodeSamples) -> None:
         )
 
 
-class Sandwich:
-    """Variance of the estimates of a fitted model, from its data in its order and scale."""
+class Jackknife:
+    """Variance of the estimates of a fitted model, from fits without some of its data."""
 
-    def __init__(self, model: GRULSIF | Pool, data: NodeSamples) -> None:
+    def __init__(
+        self, model: NodeRatioEstimator, data: NodeSamples, rng: np.random.Generator
+    ) -> None:
+        self.model, self.data = model, data
+        self.groups = assign_folds(data, GROUPS, rng)
+
+    def terms(self, points: FloatArray, position: int) -> FloatArray:
+        """Scaled differences of the fits without a group, shape (n_groups, n_points).
+
+        The sum of their squares is the variance of the estimate at a point.
+        """
+        at = np.full(len(points), position)
+        graph = self.model.graph_
+        fits = [
+            ratios_after(
+                self.model,
+                self.data.subset(observations=self.groups != group),
+                graph,
+                points,
+                at,
+                fixed=True,
+            )
+            for group in range(GROUPS)
+        ]
+        apart = np.array(fits) - np.mean(fits, axis=0)
+        return np.asarray(np.sqrt((GROUPS - 1) / GROUPS) * apart)
+
+    def freedom(self, terms: FloatArray) -> FloatArray:
+        """One less than there are groups, at every point."""
+        return np.full(terms.shape[1], GROUPS - 1.0)
+
+
+class Sandwich:
+    """Variance of the estimates of a quadratic fit, from its data in its order and scale."""
+
+    def __init__(self, model: Any, data: NodeSamples) -> None:
+        self.features = model.features_
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = data.sizes
@@ -247,22 +299,22 @@ class Sandwich:
             node_moments(self.psi, sizes, model.alpha_, model.prior_ratio_),
             self.graph.laplacian,
             model.graph_penalty_,
-            model.node_penalty_,
+            model.ridge_,
         )
         # Observations of nodes that lack a sample do not enter.
         share = np.where(data.complete, 1.0, 0.0)[:, np.newaxis] / np.maximum(sizes, 1)
-        factor = (share / len(sizes)).ravel()[data.segments]
+        factor = share.ravel()[data.segments]
         f, alpha = model._combine(self.psi, data.node_index), model.alpha_
         self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
 
-    def terms(self, at: FloatArray, position: int) -> FloatArray:
+    def terms(self, points: FloatArray, position: int) -> FloatArray:
         """Centred contributions of the observations to the estimate, (n_observations, n_points).
 
-        The sum of their squares is the variance of the estimate at a point. `at` holds the
-        features of the points, `position` is that of the node.
+        The sum of their squares is the variance of the estimate at a point. `position` is that
+        of the node.
         """
-        weights = self._weights(at, position)
-        terms = np.empty((len(self.psi), len(at)))
+        weights = self._weights(self.features(points), position)
+        terms = np.empty((len(self.psi), len(points)))
         for begin in range(0, len(terms), BLOCK_ROWS):
             rows = slice(begin, begin + BLOCK_ROWS)
             terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
@@ -292,19 +344,16 @@ class Sandwich:
         """Solve for w at all points, shape (n_nodes, n_points, m)."""
         n_nodes, _, m = self.objective.shape
         columns = np.zeros((n_nodes, len(at), m))
-        # The solver works on the system times the number of nodes.
-        columns[position] = n_nodes * at
+        columns[position] = at
         basis = basis_of(self.graph) if self.graph.n_edges else None
         return solve_many(self.objective, basis, columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
 
 
-def _largest(
-    terms: FloatArray, error: FloatArray, confidence: float, rng: np.random.Generator
-) -> float:
+def _largest(terms: FloatArray, error: FloatArray, level: float, rng: np.random.Generator) -> float:
     """Quantile of the largest standardised deviation over the points, by simulation."""
     scaled = terms / np.where(error > 0, error, 1.0)
     covariance = scaled.T @ scaled
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     deviations = np.abs(root @ rng.standard_normal((len(error), SIMULATIONS)))
-    return float(np.quantile(deviations.max(axis=0), confidence))
+    return float(np.quantile(deviations.max(axis=0), 1 - level))

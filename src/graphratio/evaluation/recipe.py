@@ -14,17 +14,11 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators import GRULSIF, Pool
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.selection.fold_fits import Coupling, Fit, SharedFit, Split, precision_for
-from graphratio.selection.grids import (
-    NODE_PENALTIES,
-    Candidates,
-    default_graph_penalties,
-    positive_candidates,
-)
+from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
 
 
@@ -32,15 +26,8 @@ from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds,
 class Recipe:
     """Data, kernel, dictionary and bandwidths that all fits on folds share.
 
-    Attributes
-    ----------
-    samples : NodeSamples
-        In the order of the graphs.
-    template : GRULSIF or Pool
-        Gives alpha, prior ratio and penalties.
-    kernel : Kernel
-    dictionary : ndarray of shape (n_atoms, n_features)
-    bandwidths : ndarray of shape (n_bandwidths,)
+    The samples are in the order of the graphs; `template` gives alpha, prior ratio and penalties.
+    `dictionary` has shape (n_atoms, n_features), `bandwidths` (n_bandwidths,).
     """
 
     samples: NodeSamples
@@ -50,58 +37,37 @@ class Recipe:
     bandwidths: FloatArray
 
     @classmethod
-    def of(cls, template: Any, samples: NodeSamples, random_state: np.random.Generator) -> Recipe:
-        """Read the parameters of an estimator, fitted or not.
+    def of(
+        cls, template: NystromEstimator, samples: NodeSamples, random_state: np.random.Generator
+    ) -> Recipe:
+        """Read the parameters of an estimator with shared features, fitted or not.
 
         The dictionary of a fitted one is used as it is.
         """
-        if not isinstance(template, GRULSIF | Pool):
-            raise InputError(
-                f"a model of type {type(template).__name__} cannot be fitted on folds here",
-                "Pass a GRULSIF or a Pool",
-            )
-        if getattr(template, "adaptive", False):
-            raise InputError(
-                "adaptive=True learns the graph, and is not available for fits on folds",
-                "Pass a model with adaptive=False",
-            )
+        template._check_parameters()
         kernel = get_kernel(template.kernel)
         sigma = median_bandwidths(samples, kernel)
         dictionary = getattr(template, "dictionary_", None)
         if dictionary is None:
             dictionary = DictionaryRecipe.of(template).build(samples, kernel, sigma, random_state)
-        widths = positive_candidates(template.bandwidth, "bandwidth", bandwidth_grid(sigma))
+        widths = candidates_of(template.bandwidth, "bandwidth", bandwidth_grid(sigma))
         return cls(samples, template, kernel, dictionary, widths)
 
-    @property
-    def node_penalties(self) -> FloatArray:
-        """Candidates of the node penalty."""
-        return positive_candidates(
-            self.template.node_penalty, "node_penalty", np.array(NODE_PENALTIES)
-        )
-
     def coupled(self, graph: Graph) -> Contender[Coupling]:
-        """The fit of the template: neighbours in a graph together; Pool uses no edges."""
-        if isinstance(self.template, Pool):
-            graph = Graph.empty(self.samples.nodes)
-        penalties = positive_candidates(
-            getattr(self.template, "graph_penalty", None),
-            "graph_penalty",
-            default_graph_penalties(graph),
-        )
-        candidates = Candidates(self.bandwidths, penalties, self.node_penalties)
-        return Contender(Coupling(graph), candidates)
+        """The fit of a quadratic template: neighbours in a graph together, if it couples them."""
+        used = graph if self.template._couples else Graph.empty(graph.nodes)
+        pairs = self.template._pairs_for(used)
+        return Contender(Coupling(used), Candidates(self.bandwidths, *pairs))
 
     def alone(self) -> Contender[Coupling]:
         """Every node by itself, with its own candidates instead of the template's penalties."""
-        return Contender(Coupling(Graph.empty(self.samples.nodes)), self._without_graph())
+        empty = Graph.empty(self.samples.nodes)
+        return Contender(Coupling(empty), Candidates(self.bandwidths, *penalty_pairs(empty)))
 
     def shared(self) -> Contender[SharedFit]:
         """One ratio for all nodes."""
-        return Contender(SharedFit(), self._without_graph())
-
-    def _without_graph(self) -> Candidates:
-        return Candidates(self.bandwidths, np.ones(1), np.array(NODE_PENALTIES))
+        ridges = np.array(GAMMAS)
+        return Contender(SharedFit(), Candidates(self.bandwidths, np.zeros(ridges.size), ridges))
 
     def split(self, folds: IntArray, n_folds: int, dtype: type[np.floating]) -> Split:
         """The samples split by the given folds, shape (n_observations,)."""
@@ -119,31 +85,39 @@ class Recipe:
     def run(
         self,
         contenders: Mapping[str, Contender[Fit]],
-        n_folds: int,
-        n_repeats: int,
-        random_state: np.random.Generator,
+        folds: list[IntArray],
         *,
-        by_node: bool = False,
         look: Callable[[FoldFit], None] | None = None,
         progress: bool = False,
     ) -> dict[str, HeldOut]:
-        """Fit on folds; `by_node` holds out whole nodes, other options as `held_out_ratios`."""
+        """Fit on folds, one array of shape (n_observations,) per repeat."""
         data = self.samples
-        if data.sizes.min(axis=1).max() < n_folds:
-            raise InputError(
-                f"no node has {n_folds} observations in both samples, so that they cannot be "
-                f"split into {n_folds} folds",
-                "Collect more observations per node, or pass a smaller n_folds (3 or more)",
-            )
         fits = [contender.fit for contender in contenders.values()]
         dtype = precision_for(fit.graph for fit in fits if isinstance(fit, Coupling))
-        folds = [draw_folds(data, n_folds, random_state, by_node=by_node) for _ in range(n_repeats)]
-        splits = [self.split(one, n_folds, dtype) for one in folds]
+        splits = [self.split(one, int(one.max()) + 1, dtype) for one in folds]
         with suitable_threads(data.n_observations, len(self.dictionary)):
             return held_out_ratios(splits, contenders, look=look, progress=progress)
 
 
-def in_scale_of(template: Any, samples: Any) -> NodeSamples:
-    """Read samples, and scale them as a fitted model does."""
+def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:
+    """Read samples, and scale them as the estimator does if it is fitted."""
     read = as_samples(samples)
-    return read.scaled(template.scaling_) if hasattr(template, "coef_") else read
+    return read.scaled(estimator.scaling_) if hasattr(estimator, "coef_") else read
+
+
+def repeated_folds(
+    samples: NodeSamples,
+    n_folds: int,
+    n_repeats: int,
+    random_state: np.random.Generator,
+    *,
+    by_node: bool = False,
+) -> list[IntArray]:
+    """Folds of every repeat; `by_node` holds out whole nodes."""
+    if samples.sizes.min(axis=1).max() < n_folds:
+        raise InputError(
+            f"no node has {n_folds} observations in both samples, so that they cannot be split "
+            f"into {n_folds} folds",
+            "Collect more observations per node, or pass a smaller n_folds (3 or more)",
+        )
+    return [draw_folds(samples, n_folds, random_state, by_node=by_node) for _ in range(n_repeats)]

@@ -17,8 +17,8 @@ Symbols
 -------
 s_i         derivative of the term of z_i along the features, centred within its sample
 C_k, C_-k   sums of s_i s_i' over fold k and over the others, with the weights of the means
-G           block of the inverse system at the node: (A_v / N + stiffness)^{-1} / N, the
-            neighbours responding as the average node does
+G           block of the inverse system at the node: (A_v + stiffness)^{-1}, the neighbours
+            responding as the average node does
 """
 
 from __future__ import annotations
@@ -42,15 +42,9 @@ LARGEST_EXACT = 800
 
 @dataclass(frozen=True, eq=False)
 class RefitNoise:
-    """Variance that refitting adds to the cross-fitted loss of every node.
+    """Variance that refitting adds to the cross-fitted loss of every node, shape (n_nodes,).
 
-    Attributes
-    ----------
-    variance : ndarray of shape (n_nodes,)
-    fourth : ndarray of shape (n_nodes,)
-        Sum over folds of trace((G C_k G C_-k)^2).
-    n_folds : int
-        Number of folds in the sums.
+    `fourth`, of the same shape, is the sum over `n_folds` folds of trace((G C_k G C_-k)^2).
     """
 
     variance: FloatArray
@@ -107,26 +101,25 @@ class NoiseCollector:
             data.segment,
             data.folds == fit.fold,
             second.dense()[:, used, used],
-            stiffness(self.graph, w, fit.graph_penalty, fit.node_penalty),
+            stiffness(self.graph, w, fit.graph_penalty, fit.ridge),
             self.alpha,
         )
         self.total = noise if self.total is None else self.total + noise
 
 
-def stiffness(graph: Graph, w: FloatArray, lam: float, gam: float) -> FloatArray:
+def stiffness(graph: Graph, w: FloatArray, lam: float, rho: float) -> FloatArray:
     """How strongly the rest of the graph holds the ratio of a node, shape (n_nodes, m).
 
     For every eigenvalue w of the mean second moment this is the inverse of the (v, v) entry of
-    (w / N + lam (lap + gam I))^{-1}, minus w / N: the other nodes respond as the average node
-    does. On large graphs the neighbours are taken as fixed.
+    (w + lam lap + rho I)^{-1}, minus w: the other nodes respond as the average node does. On
+    large graphs the neighbours are taken as fixed.
     """
-    n_nodes = graph.n_nodes
-    if n_nodes > LARGEST_EXACT or not graph.n_edges:
-        own = lam * (graph.degrees + gam)
+    if graph.n_nodes > LARGEST_EXACT or not graph.n_edges or not lam:
+        own = lam * graph.degrees + rho
         return np.repeat(own[:, np.newaxis], len(w), axis=1)
     modes, vectors = graph.spectrum
-    data = np.maximum(w, 0.0) / n_nodes
-    response = vectors**2 @ (1.0 / (data + lam * (modes[:, np.newaxis] + gam)))
+    data = np.maximum(w, 0.0)
+    response = vectors**2 @ (1.0 / (data + lam * modes[:, np.newaxis] + rho))
     return np.asarray(1.0 / response - data)
 
 
@@ -141,19 +134,10 @@ def refit_noise(
 ) -> RefitNoise:
     """Variance that one fold adds to the cross-fitted loss of every node.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n_observations, m)
-    ratios : ndarray of shape (n_observations,)
-        Of the fit without the fold, at all observations.
-    segment : ndarray of shape (n_observations,)
-        Twice the position of the node, plus one for a target; in increasing order.
-    held_out : ndarray of bool, shape (n_observations,)
-        True for the fold.
-    blocks : ndarray of shape (n_nodes, m, m)
-        Second moments A_v of the fit.
-    stiffness : ndarray of shape (n_nodes, m)
-    alpha : float
+    `psi` has shape (n_observations, m). `ratios` are those of the fit without the fold, at all
+    observations. `segment` is twice the position of the node, plus one for a target, in increasing
+    order. `held_out` is True for the fold. `blocks`, shape (n_nodes, m, m), are the second moments
+    A_v of the fit; `stiffness` has shape (n_nodes, m).
     """
     n_nodes = len(blocks)
     target = segment % 2 == 1
@@ -170,7 +154,7 @@ def refit_noise(
     for begin in range(0, n_nodes, CHUNK):
         part = slice(begin, begin + CHUNK)
         system = blocks[part].astype(np.float64)
-        system[:, each, each] += n_nodes * stiffness[part] + 1e-9
+        system[:, each, each] += stiffness[part] + 1e-9
         both = np.linalg.solve(system, within[part]) @ np.linalg.solve(system, outside[part])
         variance[part] = np.einsum("vii->v", both)
         fourth[part] = np.einsum("vij,vji->v", both, both)

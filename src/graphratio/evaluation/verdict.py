@@ -25,13 +25,8 @@ def in_words(
 ) -> str:
     """Say which graph fits best, whether it helped and, by default, where.
 
-    Parameters
-    ----------
-    found : GraphComparison
-    offer : str
-        How to get a learned graph that helped.
-    where : bool, default True
-        Whether to count the nodes at which neighbours helped and hurt.
+    `offer` says how to get a learned graph that helped. `where` asks for the numbers of nodes at
+    which neighbours helped and hurt.
     """
     if not found.ranking:
         return "There is no graph to compare."
@@ -46,7 +41,7 @@ def comparison_html(found: GraphComparison) -> str:
     for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
         apart, half = found.against_alone(name)
         body.append((name, f"{found.losses[name].mean:.4f}", f"{apart:+.4f} ± {half:.4f}"))
-    facts = [("verdict", found.verdict), ("confidence", f"{found.confidence:.0%}")]
+    facts = [("verdict", found.verdict), ("confidence", f"{1 - found.level:.0%}")]
     return titled(
         f"comparison of {len(found.losses)} fits at {len(found.nodes)} nodes",
         facts_table(facts),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ STRATEGIES = ("coherence", "uniform", "kmeans", "all")
 
 # Number of atoms of "uniform" and "kmeans" without max_atoms.
 DEFAULT_ATOMS = 100
+
+# Filters of warnings belong to the whole process: two threads that change them would leave some.
+_ONE_AT_A_TIME = Lock()
 
 # The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
 LARGEST_DICTIONARY = 6_000
@@ -56,16 +60,11 @@ _FILTER_ROWS = 2**17
 class DictionaryRecipe:
     """How the atoms are chosen.
 
-    Attributes
-    ----------
-    strategy : {"coherence", "uniform", "kmeans", "all"} or array of shape (n_atoms, n_features)
-        "coherence" is the paper's two-stage filter; "uniform" draws observations at random;
-        "kmeans" takes cluster centres; "all" takes every distinct observation; an array holds
-        the atoms.
-    node_coherence, graph_coherence : float
-    max_atoms : int, optional
-        Largest number of atoms. If more qualify, a pivoted Cholesky factorisation of their Gram
-        matrix chooses: at every step the atom that the chosen ones represent worst.
+    The strategy "coherence" is the paper's two-stage filter; "uniform" draws observations at
+    random; "kmeans" takes cluster centres; "all" takes every distinct observation; an array of
+    shape (n_atoms, n_features) holds the atoms. If more than `max_atoms` qualify, a pivoted
+    Cholesky factorisation of their Gram matrix chooses: at every step the atom that the chosen ones
+    represent worst.
     """
 
     strategy: Any = "coherence"
@@ -294,7 +293,7 @@ def _fixed_number(
     from sklearn.cluster import KMeans
 
     seed = int(rng.integers(2**31 - 1))
-    with warnings.catch_warnings():
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
         # Fewer clusters than requested do no harm: repeated centres are dropped.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)

@@ -35,11 +35,7 @@ MEDIAN_PAIRS = 1_000_000
 class Kernel:
     """A kernel exp(-profile(distance / bandwidth)) of unit norm.
 
-    Attributes
-    ----------
-    name : str
-    metric : str
-        The distance that it depends on, by SciPy's name.
+    `metric` is SciPy's name of the distance.
     """
 
     name: str

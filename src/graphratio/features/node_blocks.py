@@ -73,21 +73,10 @@ def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) 
 class NodeBlock:
     """Some nodes, with the distances of their rows to their own centres.
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (k,)
-    sizes : ndarray of shape (k, 2)
-        Sizes of the reference and the target sample.
-    reference_distances : ndarray of shape (k, R, C)
-    target_distances : ndarray of shape (k, T, C)
-        Infinite where the row or the centre is padding.
-    target_rows : ndarray of shape (k, T)
-        Rows of `NodeSamples.values`; arbitrary where the row is padding.
-    target_valid : ndarray of shape (k, T)
-        False where the row is padding.
-    present : ndarray of shape (k, C)
-        False where the centre is padding.
-    kernel : Kernel
+    `nodes` has shape (k,) and `sizes` (k, 2). The distances have shapes (k, R, C) and (k, T, C),
+    infinite where the row or the centre is padding. `target_rows`, shape (k, T), are rows of
+    `NodeSamples.values`, arbitrary in padding. `target_valid`, shape (k, T), and `present`, shape
+    (k, C), are False where the row or the centre is padding.
     """
 
     nodes: IntArray

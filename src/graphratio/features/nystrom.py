@@ -43,14 +43,8 @@ BLOCK_ROWS = 2048
 class NystromMap:
     """Feature map of a kernel, a bandwidth and a dictionary.
 
-    Attributes
-    ----------
-    kernel : Kernel
-    bandwidth : float
-    pivots : ndarray of shape (n_pivots, n_features)
-        The atoms that carry the features.
-    transform : ndarray of shape (n_pivots, n_components)
-        Features are the kernel values at the pivots times this.
+    Features are the kernel values at `pivots`, the atoms that carry them, shape (n_pivots,
+    n_features), times `transform`, shape (n_pivots, n_components).
     """
 
     kernel: Kernel

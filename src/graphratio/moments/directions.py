@@ -36,12 +36,8 @@ CHUNK_NODES = 2048
 class Leading:
     """Leading directions of the features.
 
-    Attributes
-    ----------
-    vectors : ndarray of shape (m, n_vectors)
-        Only the first n_directions are used.
-    weights : ndarray of shape (n_directions,)
-    ridge : float
+    Only the first n_directions of `vectors`, shape (m, n_vectors), are used; `weights` has shape
+    (n_directions,).
     """
 
     vectors: FloatArray

@@ -35,17 +35,9 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
 def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
     """Loss of the ratio at every node from its values at the node's own observations.
 
-    Parameters
-    ----------
-    ratios : ndarray of shape (n_observations,)
-        Estimated ratio at every observation, by node, reference before target.
-    sizes : ndarray of shape (n_nodes, 2)
-    alpha : float
-
-    Returns
-    -------
-    losses : ndarray of shape (n_nodes,)
-        1/2 E_{p^alpha} f^2 - E_q f over the node's samples; NaN at nodes that lack one.
+    This is 1/2 E_{p^alpha} f^2 - E_q f over the node's samples, shape (n_nodes,); NaN at nodes that
+    lack one. `ratios`, shape (n_observations,), are sorted by node, reference before target;
+    `sizes` has shape (n_nodes, 2).
 
     Examples
     --------

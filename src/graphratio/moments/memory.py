@@ -37,18 +37,10 @@ SINGLE_VECTORS = 8
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How a fit keeps its data.
+    """How a fit keeps its data, and the predicted peak of the whole process in bytes.
 
-    Attributes
-    ----------
-    streamed : bool
-        Features are computed block by block and dropped, not kept.
-    factored : bool
-        Second moments are kept as features instead of blocks.
-    single : bool
-        Second moments are kept in single precision.
-    n_bytes : int
-        Predicted peak of the whole process.
+    If `streamed`, features are computed block by block and dropped, not kept. Second moments are
+    kept as features instead of blocks if `factored`, and in single precision if `single`.
     """
 
     streamed: bool
@@ -86,17 +78,10 @@ def _unreadable(value: str) -> int:
 def plan_fit(
     sizes: IntArray, m: int, n_features: int, n_edges: int, cap: int | None = None
 ) -> FitPlan:
-    """Choose how to keep the data of a fit: the fastest way below the cap.
+    """Choose how to keep the data of a fit: the fastest way below the cap of `cap` bytes.
 
-    Parameters
-    ----------
-    sizes : ndarray of shape (n_nodes, 2)
-        Observations of every sample.
-    m : int
-        Features after whitening, or their largest possible number.
-    n_features, n_edges : int
-    cap : int, optional
-        Bytes.
+    `sizes`, shape (n_nodes, 2), counts the observations of every sample. `m` is the number of
+    features after whitening, or the largest possible one.
 
     Examples
     --------

@@ -36,14 +36,8 @@ from graphratio.moments.second_moments import (
 class Moments:
     """The data of the quadratic problem: A_v and b_v of all nodes.
 
-    Attributes
-    ----------
-    second : SecondMoment
-    first : ndarray of shape (n_nodes, m)
-    complete : ndarray of shape (n_nodes,)
-        False at nodes that lack a sample and contribute nothing.
-    prior_ratio : float
-        The constant rho towards which ratios shrink.
+    `first` has shape (n_nodes, m). `complete`, shape (n_nodes,), is False at nodes that lack a
+    sample and contribute nothing. Ratios shrink towards the constant `prior_ratio`, rho.
     """
 
     second: SecondMoment
@@ -56,14 +50,8 @@ class Moments:
 class MomentSums:
     """Sums of psi psi' and psi over the two samples of every node, and their sizes.
 
-    Add sums of disjoint sets of observations.
-
-    Attributes
-    ----------
-    second : ndarray of shape (n_nodes, 2, m, m)
-        Reference first, then target.
-    first : ndarray of shape (n_nodes, 2, m)
-    sizes : ndarray of shape (n_nodes, 2)
+    Shapes are (n_nodes, 2, m, m), (n_nodes, 2, m) and (n_nodes, 2), with the reference before the
+    target. Add sums of disjoint sets of observations.
     """
 
     second: FloatArray
@@ -224,17 +212,7 @@ def prefers_factored(sizes: IntArray, m: int) -> bool:
 def node_moments(
     psi: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float = 0.0
 ) -> Moments:
-    """Moments in whichever form is smaller.
-
-    Examples
-    --------
-    >>> psi = np.array([[1.0], [3.0], [2.0], [4.0], [6.0]])  # two reference, three target rows
-    >>> moments = node_moments(psi, np.array([[2, 3]]), alpha=0.5)
-    >>> float(moments.first[0, 0])  # mean of 2, 4, 6
-    4.0
-    >>> float(moments.second.dense()[0, 0, 0])  # half of 5, the mean of 1, 9; half of 56 / 3
-    11.8333...
-    """
+    """Moments in whichever form is smaller."""
     if prefers_factored(sizes, psi.shape[1]):
         return factored_moments(psi, sizes, alpha, prior_ratio)
     return dense_moments(psi, sizes, alpha, prior_ratio)

@@ -1,36 +1,37 @@
 """The quadratic problem that the estimates solve.
 
-    Phi(Theta) = (1/N) sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
+    Phi(Theta) = sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
                  + (lam/4) sum_uv W_uv (theta_u - theta_v)' K (theta_u - theta_v)
-                 + (lam gam/2) sum_v theta_v' K theta_v
+                 + (rho/2) sum_v theta_v' K theta_v
 
 Symbols
 -------
 A, b        mixed second and first moment of the features per node (see `node_moments`)
 lap         graph Laplacian, degrees minus adjacency
-lam, gam    graph and node penalty; the ridge is lam * gam
+lam, rho    graph penalty and ridge; in the paper's letters N lambda and N lambda gamma
 K           Gram matrix of the dictionary in the plain form, identity in the Nystrom form
 Theta       coefficients, shape (n_nodes, n_candidates, m)
 
-This is the paper's quadratic problem over all nodes. Setting its gradient to zero gives the
-linear system (blockdiag(A)/N + lam (lap + gam I) (x) K) Theta = b/N, without the factors one
-half of the printed matrix. One objective holds several pairs (lam, gam), which share the data.
+This is N times the paper's quadratic problem over all nodes, so that both penalties act on a
+node in the same way whatever the size of the graph. Setting its gradient to zero gives the linear
+system (blockdiag(A) + (lam lap + rho I) (x) K) Theta = b, without the factors one half of the
+printed matrix. One objective holds several pairs (lam, rho), which share the data.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.moments.node_moments import Moments
 
 
 @dataclass(frozen=True, eq=False)
 class GraphObjective:
-    """The problem for pairs of penalties lam, gam of shape (n_candidates,).
+    """The problem for pairs of penalties lam, rho of shape (n_candidates,).
 
     `gram` is None for the identity.
     """
@@ -38,7 +39,7 @@ class GraphObjective:
     moments: Moments
     laplacian: sparse.csr_array
     lam: FloatArray
-    gam: FloatArray
+    rho: FloatArray
     gram: FloatArray | None = None
 
     @classmethod
@@ -47,21 +48,12 @@ class GraphObjective:
         moments: Moments,
         laplacian: sparse.csr_array,
         lam: float | FloatArray,
-        gam: float | FloatArray,
+        rho: float | FloatArray,
         gram: FloatArray | None = None,
     ) -> GraphObjective:
-        """Build from penalties given as numbers or as arrays of equal length.
-
-        Examples
-        --------
-        >>> from graphratio.moments.second_moments import DenseSecond
-        >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
-        >>> objective = GraphObjective.of(data, sparse.csr_array((1, 1)), lam=1.0, gam=0.5)
-        >>> float(objective.value(np.array([[2 / 3]]))[0])
-        -0.333...
-        """
-        lams, gams = np.broadcast_arrays(np.atleast_1d(lam), np.atleast_1d(gam))
-        return cls(moments, laplacian, np.asarray(lams, float), np.asarray(gams, float), gram)
+        """Build from penalties given as numbers or as arrays of equal length."""
+        lams, rhos = np.broadcast_arrays(np.atleast_1d(lam), np.atleast_1d(rho))
+        return cls(moments, laplacian, np.asarray(lams, float), np.asarray(rhos, float), gram)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -69,21 +61,25 @@ class GraphObjective:
         n_nodes, m = self.moments.second.shape
         return n_nodes, len(self.lam), m
 
+    def restrict(self, candidates: IntArray | BoolArray) -> GraphObjective:
+        """Keep some of the candidates."""
+        return replace(self, lam=self.lam[candidates], rho=self.rho[candidates])
+
     def operator(self, theta: FloatArray) -> FloatArray:
         """Hessian times theta, matrix-free, shape (n_nodes, n_candidates, m)."""
-        return self.moments.second.apply(theta) / self.shape[0] + self.penalty_gradient(theta)
+        return self.moments.second.apply(theta) + self.penalty_gradient(theta)
 
     def penalty_gradient(self, theta: FloatArray) -> FloatArray:
-        """Gradient of both penalties, lam (lap + gam I) Theta K."""
+        """Gradient of both penalties, (lam lap + rho I) Theta K."""
         coupled = (self.laplacian @ theta.reshape(len(theta), -1)).reshape(theta.shape)
-        coupled += self.gam[:, np.newaxis] * theta
         coupled *= self.lam[:, np.newaxis]
+        coupled += self.rho[:, np.newaxis] * theta
         return np.asarray(coupled if self.gram is None else coupled @ self.gram)
 
     @property
     def rhs(self) -> FloatArray:
-        """Right-hand side b/N of the linear system, shape (n_nodes, m)."""
-        return self.moments.first / self.shape[0]
+        """Right-hand side b of the linear system, shape (n_nodes, m)."""
+        return self.moments.first
 
     def value(self, theta: FloatArray) -> FloatArray:
         """Objective value of every candidate, shape (n_candidates,)."""
@@ -96,7 +92,7 @@ class GraphObjective:
         return self.operator(self._stack(theta)) - self.rhs[:, np.newaxis]
 
     def residual(self, theta: FloatArray) -> FloatArray:
-        """Relative residual ||Hessian Theta - b/N|| / ||b/N||, shape (n_candidates,).
+        """Relative residual ||Hessian Theta - b|| / ||b||, shape (n_candidates,).
 
         With b = 0 the solution is zero and the residual is the norm itself.
         """

@@ -131,13 +131,8 @@ class FactoredSecond:
     """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
 
     This form needs less memory and fewer operations than blocks if a node has fewer rows than
-    features.
-
-    Attributes
-    ----------
-    n_nodes : int
-    parts : sequence of (nodes, psi, weights)
-        Rectangles of nodes with similar sizes: shapes (k,), (k, rows, m) and (k, rows).
+    features. Each of the `parts` is a rectangle of nodes with similar sizes: (nodes, psi, weights)
+    of shapes (k,), (k, rows, m) and (k, rows).
     """
 
     n_nodes: int

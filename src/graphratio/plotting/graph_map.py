@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_flag, check_integer
@@ -61,12 +60,12 @@ def plot_graph(
     >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
-    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
     >>> ax = gr.plot_graph(model.fit(scenario.samples, scenario.graph))
     >>> ax.get_title(loc="left")
     'Change at 12 nodes, from reference to target'
     """
-    check_is_fitted(model, "divergence_")
+    style.check_fitted(model)
     check_integer(n_labels, "n_labels", low=0)
     graph = model.graph_
     ax, positions = begin_map(graph, ax, edges=edges)

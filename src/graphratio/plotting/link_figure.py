@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
@@ -30,7 +29,7 @@ def plot_learned_graph(
     Parameters
     ----------
     model : fitted estimator with `graph_learned_`
-        `GRULSIF` or `ProfileGRULSIF`, fitted with `adaptive=True`.
+        `GRULSIF` or `GraphRatio`, fitted with `adaptive=True`.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     names : mapping of label to str, optional
@@ -46,12 +45,12 @@ def plot_learned_graph(
     >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
-    >>> model = gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
     >>> ax = gr.plot_learned_graph(model)
     >>> ax.get_title(loc="left")
     '6 of 204 links were cut'
     """
-    check_is_fitted(model, "graph_learned_")
+    style.check_fitted(model, "graph_learned_")
     fitted: Any = model
     graph = model.graph_
     links = Links.compare(graph, fitted.graph_learned_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, Label
@@ -65,13 +64,13 @@ def plot_node(
     >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
-    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, node_penalty=0.1)
+    >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
     >>> model = model.fit(scenario.samples, scenario.graph)
     >>> ax = gr.plot_node(model, scenario.samples, node=11)
     >>> ax.get_xlabel()
     'x0'
     """
-    check_is_fitted(model, "divergence_")
+    style.check_fitted(model)
     position = model.graph_.position(node)
     names, levels = columns.columns_of(model)
     column = columns.feature_column(model, feature)

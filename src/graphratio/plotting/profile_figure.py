@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import check_integer
@@ -36,7 +35,7 @@ def plot_profiles(
 
     Parameters
     ----------
-    model : fitted ProfileGRULSIF
+    model : fitted GraphRatio
     samples : NodeSamples, or a tuple (reference, target)
         The data of the fit, before or after `standardized`.
     feature : str or int, optional
@@ -55,12 +54,12 @@ def plot_profiles(
     >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
-    >>> model = gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
     >>> axes = gr.plot_profiles(model, scenario.samples)
     >>> axes.shape, axes[0, 0].get_title(loc="left")
     ((2, 2), 'Profile 1')
     """
-    check_is_fitted(model, "profiles_")
+    style.check_fitted(model, "profiles_")
     fitted: Any = model
     count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
     data = columns.in_columns(columns.raw_samples(as_samples(samples), model))

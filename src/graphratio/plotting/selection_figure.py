@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from graphratio._utils.arrays import grid_partner
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.plotting import style
 
-# The first two of these that vary span the figure.
-_AXES = ("graph_penalty", "node_penalty", "bandwidth", "n_profiles", "n_rounds")
+# The first two of these that vary span the figure; gamma is ridge / graph penalty.
+_AXES = ("graph_penalty", "ridge", "gamma", "bandwidth", "n_profiles", "n_rounds")
 
 
 def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
@@ -42,9 +42,9 @@ def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
     >>> model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
     >>> ax = gr.plot_selection(model)
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('graph penalty', 'node penalty')
+    ('graph penalty', 'gamma = ridge / graph penalty')
     """
-    check_is_fitted(model, "divergence_")
+    style.check_fitted(model)
     results = model.cv_results_
     if results is None:
         raise InputError(
@@ -57,6 +57,8 @@ def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
         return ax
     first = int(np.argmin(results["rank"]))
     chosen = {name: float(results[name][first]) for name in _AXES if name in results}
+    ridge = grid_partner(results, "graph_penalty", ("ridge", "gamma"))
+    chosen.pop("gamma" if ridge == "ridge" else "ridge", None)
     varying = [name for name in chosen if len(np.unique(results[name])) > 1]
     held = {name: value for name, value in chosen.items() if name not in varying[:2]}
     here = np.all([results[name] == value for name, value in held.items()], axis=0)
@@ -70,6 +72,8 @@ def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
 
 
 def _words(name: str) -> str:
+    if name == "gamma":
+        return "gamma = ridge / graph penalty"
     return name.removeprefix("n_").replace("_", " ")
 
 
@@ -160,11 +164,11 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
 
 def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
     """Count the nodes that chose each candidate, where every node chose for itself."""
-    penalties = np.unique(results["node_penalty"])
+    penalties = np.unique(results["ridge"])
     n_nodes = len(model.nodes_)
     widths = results["bandwidth"].reshape(n_nodes, -1, len(penalties))[:, :, 0]
     width = np.argmin(np.abs(widths - model.bandwidth_[:, np.newaxis]), axis=1)
-    penalty = np.searchsorted(penalties, model.node_penalty_)
+    penalty = np.searchsorted(penalties, model.ridge_)
     counts = np.zeros((widths.shape[1], len(penalties)))
     np.add.at(counts, (width, penalty), 1)
     image = ax.imshow(
@@ -173,7 +177,7 @@ def _draw_counts(ax: Any, model: Any, results: dict[str, Any]) -> None:
     _write_cells(ax, counts, counts / counts.max(), "{:.0f}")
     shared = np.all(widths == widths[0])
     relative = widths[0] / widths[0, widths.shape[1] // 2]
-    _name_cells(ax, ("node_penalty", "bandwidth"), (penalties, widths[0] if shared else relative))
+    _name_cells(ax, ("ridge", "bandwidth"), (penalties, widths[0] if shared else relative))
     if not shared:
         ax.set_ylabel("bandwidth / middle candidate of the node")
     style.set_heading(ax, f"Chosen at each of {n_nodes} nodes by itself")

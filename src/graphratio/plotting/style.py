@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.encoding import Encoding
@@ -39,6 +41,18 @@ class FittedModel(Protocol):
 
     def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
         """Ratio = target / reference at given points."""
+
+
+def check_fitted(model: Any, attribute: str = "divergence_") -> None:
+    """Refuse anything but a fitted estimator with the given attribute."""
+    if not hasattr(model, "get_params") or (
+        hasattr(model, "divergence_") and not hasattr(model, attribute)
+    ):
+        raise InputError(
+            f"{type(model).__name__} has no {attribute}, so it cannot be drawn here",
+            "Pass a fitted estimator, such as gr.GraphRatio().fit(samples, graph)",
+        )
+    check_is_fitted(model, attribute)
 
 
 def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:

@@ -135,7 +135,7 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
         ("step", str(detector.step), "time points from one evaluation to the next"),
         (
             "false alarm",
-            number(float(detector.false_alarm)),
+            number(float(detector.level)),
             "chance of any alarm if nothing changes",
         ),
         (
@@ -145,7 +145,7 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
         ),
         ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
         ("graph penalty", number(detector.graph_penalty_), "larger makes neighbours more alike"),
-        ("node penalty", number(detector.node_penalty_), "larger keeps nodes closer to no change"),
+        ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),
         ("directions", str(detector.n_components_), "of the kernel space that are monitored"),
     ]
 

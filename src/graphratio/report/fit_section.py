@@ -70,11 +70,11 @@ def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
             number(fitted.graph_penalty_),
             "larger makes the ratios of neighbours more alike",
         )
-    rows[f"node penalty ({chosen})"] = (
-        _spread_of(fitted.node_penalty_),
+    rows[f"ridge ({chosen})"] = (
+        _spread_of(fitted.ridge_),
         "larger makes every single ratio smoother and flatter",
     )
-    if hasattr(model, "kinds_"):
+    if hasattr(model, "profiles_"):
         rows[f"profiles ({chosen})"] = (
             f"{fitted.n_profiles_:,}",
             "the ratio of every node is a mixture of these",
@@ -89,11 +89,11 @@ def _settings(model: NodeRatioEstimator) -> list[tuple[str, str, str]]:
 
 
 def _estimator_in_words(model: NodeRatioEstimator) -> str:
-    if hasattr(model, "kinds_"):
+    if hasattr(model, "profiles_"):
         return "all nodes together, looking for kinds of change that they share" + (
             "; neighbours count where they change alike" if model.graph_.n_edges else ""
         )
-    if hasattr(model, "graph_penalty_") and type(model).__name__ != "Pool":
+    if model._couples:
         if model.graph_.n_edges:
             return "all nodes together; neighbours in the graph are assumed to change alike"
         return "there are no edges, so every node by itself"

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators import GRULSIF, ProfileGRULSIF
-from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
@@ -48,9 +44,7 @@ class GraphHelp:
     nodes: dict[str, Any]
 
 
-def graph_help(
-    model: NodeRatioEstimator, samples: NodeSamples, names: list[str]
-) -> GraphHelp | None:
+def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp | None:
     """Compare the fit with fits without the graph, at the hyperparameters of the model.
 
     The samples are in the model's order and in original units. None if there is nothing to
@@ -59,31 +53,19 @@ def graph_help(
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
     most = MOST_NODES if edges else MOST_LEARNED
-    joint = isinstance(model, GRULSIF | ProfileGRULSIF)
-    if not joint or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+    if not model._couples or not 5 <= samples.n_nodes <= most or typical < FEWEST:
         return None
     if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
         return None
     found = compare_graphs(
         model._align(samples),
         model.graph_,
-        model=_template(model, edges),
+        # A model that left the graph out says nothing of its strength.
+        model._again(fixed=edges and model.graph_penalty_ > 0),
         n_repeats=1,
         random_state=0,
     )
     return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges)
-
-
-def _template(model: Any, edges: bool) -> GRULSIF:
-    """The paper's fit with the settings of a model; profiles have penalties of another kind."""
-    fixed: dict[str, Any] = {"bandwidth": model.bandwidth_, "dictionary": model.dictionary_}
-    if isinstance(model, ProfileGRULSIF):
-        same = ("alpha", "kernel", "prior_ratio", "cv")
-        return GRULSIF(**fixed, **{name: getattr(model, name) for name in same})
-    if edges:
-        fixed |= {"graph_penalty": model.graph_penalty_, "node_penalty": model.node_penalty_}
-    template: GRULSIF = clone(model).set_params(adaptive=False, **fixed)
-    return template
 
 
 def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> GraphHelp:
@@ -124,12 +106,12 @@ def _readable(values: FloatArray) -> list[float | None]:
     return [round(float(value), 4) if np.isfinite(value) else None for value in values]
 
 
-def contributions(model: NodeRatioEstimator) -> dict[str, Any] | None:
+def contributions(model: Any) -> dict[str, Any] | None:
     """Share of each node in its own estimate, and its largest contributors.
 
     None for estimators that look at every node by itself.
     """
-    if not isinstance(model, NystromEstimator) or not model._coupling.n_edges:
+    if not model._couples or not model._coupling.n_edges:
         return None
     sizes, worth = model._reach
     complete = (model.sizes_ > 0).all(axis=1)

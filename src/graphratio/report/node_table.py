@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.errors import DataWarning, InputError
+from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -120,11 +119,7 @@ def effective_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArr
 
     NaN without reference observations; 0 where every weight is zero.
     """
-    with warnings.catch_warnings():
-        # A node whose weights are all zero shows as the size 0.
-        warnings.simplefilter("ignore", DataWarning)
-        weights = model.importance_weights(samples)
-    return weights.effective_sample_size
+    return model._weights(samples).effective_sample_size
 
 
 def _or_none(values: FloatArray) -> list[float | None]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.arrays import grid_partner
 from graphratio._utils.typing import FloatArray
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.report.page_file import short
@@ -15,10 +16,10 @@ _WORDS = {
     "n_profiles": "number of profiles",
     "bandwidth": "bandwidth",
     "graph_penalty": "graph penalty",
-    "node_penalty": "node penalty",
+    "ridge": "ridge",
+    "gamma": "ridge / graph penalty",
     "n_rounds": "number of rounds",
 }
-_PENALISED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
@@ -33,13 +34,14 @@ def selection_charts(model: NodeRatioEstimator) -> list[dict[str, Any]]:
         return []
     if "node" in results:
         return _per_node(model, results)
-    if "n_profiles" in results:
-        best = int(np.argmin(results["rank"]))
-        return _lines(results, {name: results[name][best] for name in _WORDS})
-    chosen = {name: float(getattr(model, f"{name}_")) for name in _PENALISED}
-    surface = _penalties(results, chosen)
-    lines = ("bandwidth",) if surface else _PENALISED
-    return [*surface, *_lines(results, {name: chosen[name] for name in lines})]
+    best = int(np.argmin(results["rank"]))
+    chosen = {name: float(results[name][best]) for name in _WORDS if name in results}
+    surface = [] if "n_profiles" in results else _penalties(results, chosen)
+    if surface:
+        chosen = {"bandwidth": chosen["bandwidth"]}
+    else:
+        chosen.pop("gamma", None)
+    return [*surface, *_lines(results, chosen)]
 
 
 def _lines(results: dict[str, Any], chosen: dict[str, float]) -> list[dict[str, Any]]:
@@ -57,17 +59,19 @@ def _lines(results: dict[str, Any], chosen: dict[str, float]) -> list[dict[str, 
 
 def _penalties(results: dict[str, Any], chosen: dict[str, float]) -> list[dict[str, Any]]:
     """The surface over both penalties at the selected bandwidth; none if one of them is fixed."""
-    width, graph, node = (np.asarray(results[name]) for name in _PENALISED)
-    widths, rows, columns = (np.unique(values) for values in (width, graph, node))
+    across = grid_partner(results, "graph_penalty", ("ridge", "gamma"))
+    names = ("bandwidth", "graph_penalty", across)
+    width, graph, ridge = (np.asarray(results[name]) for name in names)
+    widths, rows, columns = (np.unique(values) for values in (width, graph, ridge))
     if rows.size == 1 or columns.size == 1:
         return []
     at = width == widths[_nearest(widths, chosen["bandwidth"])]
     scores = np.full((rows.size, columns.size), np.nan)
-    where = np.searchsorted(rows, graph[at]), np.searchsorted(columns, node[at])
+    where = np.searchsorted(rows, graph[at]), np.searchsorted(columns, ridge[at])
     scores[where] = np.asarray(results["mean_score"])[at]
     return [
         _surface(
-            ("node penalty", columns, _nearest(columns, chosen["node_penalty"])),
+            (_WORDS[across], columns, _nearest(columns, chosen[across])),
             ("graph penalty", rows, _nearest(rows, chosen["graph_penalty"])),
             scores,
             f"Score of every pair of penalties at the bandwidth {number(chosen['bandwidth'])}",
@@ -81,7 +85,7 @@ def _nearest(values: FloatArray, wanted: float) -> int:
 
 def _per_node(model: Any, results: dict[str, Any]) -> list[dict[str, Any]]:
     """Mean over nodes; the candidates for the bandwidth may differ from node to node."""
-    penalties = np.unique(results["node_penalty"])
+    penalties = np.unique(results["ridge"])
     shape = (len(model.nodes_), -1, penalties.size)
     widths = np.asarray(results["bandwidth"], dtype=np.float64).reshape(shape)[:, :, 0]
     scores = np.asarray(results["mean_score"], dtype=np.float64).reshape(shape)
@@ -94,10 +98,8 @@ def _per_node(model: Any, results: dict[str, Any]) -> list[dict[str, Any]]:
         caption += ", and bandwidths are multiples of a scale of the node (their mean is shown)"
     typical = widths.mean(axis=0)
     if typical.size > 1 and penalties.size > 1:
-        return [
-            _surface(("node penalty", penalties, None), ("bandwidth", typical, None), mean, caption)
-        ]
-    name, values = ("bandwidth", typical) if typical.size > 1 else ("node penalty", penalties)
+        return [_surface(("ridge", penalties, None), ("bandwidth", typical, None), mean, caption)]
+    name, values = ("bandwidth", typical) if typical.size > 1 else ("ridge", penalties)
     return [_line(name, values, None, mean.ravel(), caption)]
 
 

@@ -23,27 +23,25 @@ WIDEST = 4
 
 @dataclass(frozen=True)
 class AdaptiveChoice:
-    """Penalties and the number of rounds; 0 rounds if reweighting does not help."""
+    """Graph penalty and the number of rounds; 0 rounds if reweighting does not help."""
 
     graph_penalty: float
-    node_penalty: float
     n_rounds: int
 
 
 def choose_adaptive(
-    folds: Folds, graph: Graph, graph_penalty: float, node_penalty: float
+    folds: Folds, graph: Graph, graph_penalty: float, ridge: float
 ) -> AdaptiveChoice:
-    """Search the graph penalty and the number of rounds."""
+    """Search the graph penalty and the number of rounds, at the given ridge."""
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
     axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE)
-    ridge = graph_penalty * node_penalty
 
     def evaluate(point: Point) -> Trial:
         lam = float(axis.values[point[0]])
         losses = []
         for fold in folds:
             path = adaptive_rounds(
-                fold.train, graph, lam, ridge / lam, MOST_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
+                fold.train, graph, lam, ridge, MOST_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)
@@ -51,4 +49,4 @@ def choose_adaptive(
 
     best, tried = search([axis], evaluate)
     lam = float(axis.values[best[0]])
-    return AdaptiveChoice(lam, ridge / lam, tried[best].best_round)
+    return AdaptiveChoice(lam, tried[best].best_round)

@@ -1,4 +1,4 @@
-"""Selection of bandwidth, graph penalty and node penalty by cross-validation.
+"""Selection of bandwidth, graph penalty and ridge by cross-validation.
 
 The paper's procedure splits every sample of every node into folds. For each candidate it solves
 the problem on all folds but one and evaluates the loss on that one. The candidate with the
@@ -22,7 +22,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.selection.fold_fits import Coupling, Split, mean_losses, mean_over_folds
-from graphratio.selection.grids import Candidates
+from graphratio.selection.grids import Candidates, paper_gammas
 
 # Mean losses closer than this, relative to the best, are ties.
 TIE_TOLERANCE = 1e-6
@@ -32,18 +32,19 @@ TIE_TOLERANCE = 1e-6
 class Selection:
     """The chosen hyperparameters, and the scores of all candidates.
 
-    Attributes
-    ----------
-    bandwidth, graph_penalty, node_penalty : float
-    results : dict of str to ndarray of shape (n_candidates,)
-        Columns bandwidth, graph_penalty, node_penalty, mean_score, fold_0_score, ...,
-        rank; scores are minus the mean loss over nodes, so higher is better.
+    `results` has columns bandwidth, graph_penalty, ridge, gamma, mean_score, fold_0_score, ...,
+    rank of shape (n_candidates,). Scores are minus the mean loss over nodes, so higher is better.
     """
 
     bandwidth: float
     graph_penalty: float
-    node_penalty: float
+    ridge: float
     results: dict[str, FloatArray]
+
+    @property
+    def pairs(self) -> tuple[FloatArray, FloatArray]:
+        """Graph penalties and ridges of all candidates."""
+        return self.results["graph_penalty"], self.results["ridge"]
 
 
 def select(
@@ -53,23 +54,9 @@ def select(
     *,
     progress: bool = False,
     max_memory: int | None = None,
-    penalty_scale: float = 1.0,
 ) -> Selection:
-    """Run the paper's model selection procedure.
-
-    Parameters
-    ----------
-    split : Split
-    coupling : Coupling
-    candidates : Candidates
-    progress : bool
-    max_memory : int, optional
-        Refuse a selection that needs more bytes.
-    penalty_scale : float
-        Factor of the graph penalties in the solves; the reported ones do not include it. Needed
-        if the samples cover only a part of the nodes that the candidates are meant for.
-    """
-    lam, gam = candidates.pairs
+    """Run the paper's model selection; refuse one that needs more than `max_memory` bytes."""
+    lam, rho = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
     steps = candidates.bandwidth.size * split.n_folds
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
@@ -80,10 +67,10 @@ def select(
                 check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
             for r in range(split.n_folds):
                 train, held_out = data.split(r)
-                theta = coupling.solve(train, penalty_scale * lam, gam)
+                theta = coupling.solve(train, lam, rho)
                 scores[i, :, r] = -mean_losses(held_out, theta)
                 bar.advance()
-    return best_candidate(candidates, scores)
+    return best_candidate(candidates, scores, split.samples.n_nodes)
 
 
 def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
@@ -94,7 +81,7 @@ def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
     return int(entries * data.psi.dtype.itemsize) + FIXED
 
 
-def best_candidate(candidates: Candidates, scores: FloatArray) -> Selection:
+def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> Selection:
     """Pick the candidate with the best mean score; among ties the most regularised.
 
     `scores` has shape (n_bandwidths, n_pairs, n_folds), with NaN in folds in which no node has
@@ -104,13 +91,14 @@ def best_candidate(candidates: Candidates, scores: FloatArray) -> Selection:
     triples = list(product(candidates.bandwidth, zip(*candidates.pairs, strict=True)))
     bandwidth = np.array([s for s, _ in triples])
     lam = np.array([pair[0] for _, pair in triples])
-    gam = np.array([pair[1] for _, pair in triples])
+    rho = np.array([pair[1] for _, pair in triples])
     tied = flat >= flat.max() - TIE_TOLERANCE * abs(flat.max())
     # Order by regularisation: by ridge, then by graph penalty, then by bandwidth.
-    order = np.lexsort((bandwidth, lam, lam * gam))
+    order = np.lexsort((bandwidth, lam, rho))
     best = int(order[tied[order]][-1])
-    columns = {"bandwidth": bandwidth, "graph_penalty": lam, "node_penalty": gam}
-    results = score_table(columns, scores.reshape(-1, scores.shape[2]), best)
+    columns = {"bandwidth": bandwidth, "graph_penalty": lam, "ridge": rho}
+    table = columns | {"gamma": paper_gammas(lam, rho, n_nodes)}
+    results = score_table(table, scores.reshape(-1, scores.shape[2]), best)
     chosen = {name: float(column[best]) for name, column in columns.items()}
     return Selection(**chosen, results=results)
 

@@ -47,20 +47,10 @@ RANK_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Split:
-    """Samples split into folds, and the recipe of their features.
+    """Samples, aligned to the graph and split into folds, and the recipe of their features.
 
-    Attributes
-    ----------
-    samples : NodeSamples
-        Aligned to the graph.
-    folds : ndarray of shape (n_observations,)
-    n_folds : int
-    kernel : Kernel
-    dictionary : ndarray of shape (n_atoms, n_features)
-    alpha : float, or ndarray of shape (n_nodes,)
-    prior_ratio : float
-    dtype : floating type
-        Precision of features, moments and solves, from `precision_for`.
+    `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
+    or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
     """
 
     samples: NodeSamples
@@ -128,7 +118,7 @@ def mean_over_folds(scores: FloatArray) -> FloatArray:
 class Fit(Protocol):
     """A way of fitting all nodes at once."""
 
-    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
 
 
@@ -142,9 +132,9 @@ class Coupling:
     def _bases(self) -> dict[np.dtype[np.floating], Basis]:
         return {}
 
-    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
-        objective = GraphObjective.of(moments, self.graph.laplacian, lam, gam)
+        objective = GraphObjective.of(moments, self.graph.laplacian, lam, rho)
         if not self.graph.n_edges:
             return solve_nodes(objective)
         dtype = moments.second.dtype
@@ -155,12 +145,12 @@ class Coupling:
 
 @dataclass(frozen=True, eq=False)
 class SharedFit:
-    """One ratio for all nodes; the ridge is the product of the two penalties."""
+    """One ratio for all nodes, with the same ridge at each."""
 
-    def solve(self, moments: Moments, lam: FloatArray, gam: FloatArray) -> FloatArray:
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """The same coefficients at every node, shape (n_nodes, C, m)."""
         one = Graph.empty(1).laplacian
-        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, gam))
+        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, rho))
         return np.broadcast_to(theta, (len(moments.complete), *theta.shape[1:]))
 
 

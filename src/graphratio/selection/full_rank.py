@@ -1,10 +1,8 @@
 """The limit of as many profiles as features: every node has its own ratio, as in GRULSIF.
 
-If nodes do not share a few kinds of change, profiles would blur their differences. Penalties are
-in the units of a node's data, as in `solvers.alternating`, and vary independently:
-
-    strength = lam N (mean degree)
-    ridge    = lam gam N
+If nodes do not share a few kinds of change, profiles would blur their differences. The strength
+of the graph is its penalty times the mean degree, as in `solvers.alternating`; strength and ridge
+vary independently.
 """
 
 from __future__ import annotations
@@ -39,33 +37,21 @@ class FullRank:
     trial: Trial
     tried: dict[tuple[float, float], Trial]
 
-    def penalties(self, graph: Graph) -> tuple[float, float]:
-        """Graph and node penalty of GRULSIF."""
-        lam, gam = as_penalties(graph, np.array([self.strength]), np.array([self.ridge]))
-        return float(lam[0]), float(gam[0])
-
     def solve(self, train: Moments, coupling: Coupling) -> FloatArray:
         """Coefficients on the training data of a fold, shape (n_nodes, m)."""
-        lam, gam = self.penalties(coupling.graph)
-        return np.asarray(coupling.solve(train, np.array([lam]), np.array([gam]))[:, 0])
+        lam = graph_penalties(coupling.graph, np.array([self.strength]))
+        return np.asarray(coupling.solve(train, lam, np.array([self.ridge]))[:, 0])
 
 
-def as_penalties(
-    graph: Graph, strength: FloatArray, ridge: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Graph and node penalty of GRULSIF for strengths and ridges of the same shape.
+def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
+    """Graph penalties of given strengths; 0 without edges.
 
     Examples
     --------
-    >>> graph = Graph.from_edges([(0, 1), (1, 2), (2, 0)])
-    >>> as_penalties(graph, np.array([6.0]), np.array([0.6]))
-    (array([1.]), array([0.2]))
+    >>> graph_penalties(Graph.from_edges([(0, 1), (1, 2), (2, 0)]), np.array([6.0]))
+    array([3.])
     """
-    n_nodes = graph.n_nodes
-    if not graph.n_edges:
-        return np.ones_like(ridge), ridge / n_nodes
-    lam = strength / (n_nodes * graph.mean_degree)
-    return lam, ridge / (n_nodes * lam)
+    return strength / graph.mean_degree if graph.n_edges else np.zeros_like(strength)
 
 
 def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis) -> FullRank:
@@ -109,6 +95,6 @@ def _extended(grid: FloatArray, best: float) -> FloatArray:
 
 def _losses(folds: Folds, coupling: Coupling, pairs: FloatArray) -> FloatArray:
     """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-    lam, gam = as_penalties(coupling.graph, pairs[:, 0], pairs[:, 1])
-    losses = [fold.losses(coupling.solve(fold.train, lam, gam)).T for fold in folds]
+    lam = graph_penalties(coupling.graph, pairs[:, 0])
+    losses = [fold.losses(coupling.solve(fold.train, lam, pairs[:, 1])).T for fold in folds]
     return np.stack(losses, axis=1)

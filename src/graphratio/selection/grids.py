@@ -1,4 +1,14 @@
-"""The candidates of a selection: the paper's grids, or those of the user."""
+"""The candidates of a selection: the paper's grids in the library's units, or those of the user.
+
+The paper's objective has the data term (1/N) sum_v loss_v, the graph penalty lambda and the ridge
+lambda gamma; ours is N times that. Its grids, l = 1e-3, ..., 10 for lambda times the mean degree
+and gamma, become pairs
+
+    graph_penalty = l M / d_w,      ridge = l gamma M / k
+
+with d_w the mean weighted degree, k the mean number of neighbours and M = min(N, 2000). So no
+result depends on the unit of the edge weights, nor, on large graphs, on the number of nodes.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +22,12 @@ from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 
-# The grids of the paper's appendix; graph penalties are divided by the mean degree.
-NODE_PENALTIES = (1e-5, 1e-3, 0.1, 1.0)
-GRAPH_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+# The grids of the paper's appendix: lambda times the mean degree, and gamma.
+LAMBDAS = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+GAMMAS = (1e-5, 1e-3, 0.1, 1.0)
 
-# A selection uses at most this many nodes by default. The paper's grid for the graph penalty is
-# meant for graphs of up to this size.
+# A selection uses at most this many nodes by default, and the paper's grids are those of a graph
+# of at most this size.
 SELECTION_NODES = 2000
 
 # Outside this range a sum of penalty and data rounds to one of the two, or overflows.
@@ -26,58 +36,107 @@ PENALTY_SPAN = (1e-15, 1e15)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates in increasing order; every combination is tried."""
+    """Bandwidths, shape (n_bandwidths,), and pairs of penalties, shape (n_pairs,) each.
+
+    Every bandwidth is tried with every pair.
+    """
 
     bandwidth: FloatArray
     graph_penalty: FloatArray
-    node_penalty: FloatArray
+    ridge: FloatArray
 
     @property
     def pairs(self) -> tuple[FloatArray, FloatArray]:
-        """All (graph penalty, node penalty), each as an array of shape (n_pairs,)."""
-        lam, gam = np.meshgrid(self.graph_penalty, self.node_penalty, indexing="ij")
-        return lam.ravel(), gam.ravel()
+        """Graph penalties and ridges."""
+        return self.graph_penalty, self.ridge
+
+    @property
+    def middle(self) -> tuple[float, float, float]:
+        """The middle bandwidth and graph penalty, and the middle ridge that goes with it."""
+        penalties = np.unique(self.graph_penalty)
+        penalty = penalties[penalties.size // 2]
+        ridges = self.ridge[self.graph_penalty == penalty]
+        bandwidth = self.bandwidth[self.bandwidth.size // 2]
+        return float(bandwidth), float(penalty), float(ridges[ridges.size // 2])
 
     def __len__(self) -> int:
-        return self.bandwidth.size * self.graph_penalty.size * self.node_penalty.size
+        return self.bandwidth.size * self.ridge.size
 
 
-def positive_candidates(value: Any, name: str, default: FloatArray) -> FloatArray:
-    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
+def penalty_pairs(
+    graph: Graph, graph_penalty: Any = None, ridge: Any = None
+) -> tuple[FloatArray, FloatArray]:
+    """Pairs of penalties for a graph, each of shape (n_pairs,), in increasing order.
+
+    A parameter that is None stands for the paper's candidates, a number or a sequence for
+    itself. Without edges the graph penalty is 0, whatever was asked for.
 
     Examples
     --------
-    >>> positive_candidates([2.0, 1.0], "bandwidth", np.ones(1))
+    >>> ring = Graph.from_edges([(0, 1, 8.0), (1, 2, 8.0), (2, 0, 8.0)])
+    >>> penalty_pairs(ring, graph_penalty=0.5, ridge=[0.1, 1.0])
+    (array([0.5, 0.5]), array([0.1, 1. ]))
+    >>> penalty_pairs(ring, graph_penalty=0.5)[1]  # gamma times 0.5 times mean weight
+    array([4.e-05, 4.e-03, 4.e-01, 4.e+00])
+    >>> penalty_pairs(Graph.empty(3))
+    (array([0., 0., 0., 0.]), array([3.e-05, 3.e-03, 3.e-01, 3.e+00]))
+    """
+    degree, neighbors = graph.mean_degree, graph.mean_neighbors
+    if not graph.n_edges:
+        candidates_of(graph_penalty, "graph_penalty", np.zeros(1))
+        degree, neighbors, graph_penalty = 1.0, 1.0, 0.0
+    return pairs_by_degree(graph.n_nodes, degree, neighbors, graph_penalty, ridge)
+
+
+def pairs_by_degree(
+    n_nodes: int, mean_degree: float, mean_neighbors: float, graph_penalty: Any, ridge: Any
+) -> tuple[FloatArray, FloatArray]:
+    """The same for any graph with these average degrees."""
+    nodes = min(n_nodes, SELECTION_NODES)
+    usual = np.array(LAMBDAS) * nodes / mean_degree
+    penalties = candidates_of(graph_penalty, "graph_penalty", usual)
+    units = np.where(penalties > 0, penalties * mean_degree / mean_neighbors, nodes)
+    ridges = [candidates_of(ridge, "ridge", np.array(GAMMAS) * unit) for unit in units]
+    return np.repeat(penalties, [own.size for own in ridges]), np.concatenate(ridges)
+
+
+def paper_gammas(graph_penalty: FloatArray, ridge: FloatArray, n_nodes: int) -> FloatArray:
+    """The paper's gamma of pairs: ridge / graph penalty, or ridge / N without coupling.
+
+    Rounded to ten digits, so that equal ones are equal.
+    """
+    coupled = graph_penalty > 0
+    gammas = ridge / np.where(coupled, graph_penalty, n_nodes)
+    return np.array([float(f"{gamma:.10g}") for gamma in gammas.ravel()]).reshape(gammas.shape)
+
+
+def candidates_of(value: Any, name: str, default: FloatArray) -> FloatArray:
+    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
+
+    They are positive; a graph penalty may be 0.
+
+    Examples
+    --------
+    >>> candidates_of([2.0, 1.0], "bandwidth", np.ones(1))
     array([1., 2.])
     """
     if value is None:
         return np.asarray(default, dtype=np.float64)
-    low, high = PENALTY_SPAN if name.endswith("penalty") else (0.0, np.inf)
     if np.ndim(value) == 0:
-        return np.array([check_real(value, name, low=low, high=high)])
+        return np.array([_candidate(value, name)])
     if np.ndim(value) != 1 or not len(value):
         raise InputError(
             f"{name}={value!r} is neither a number nor a sequence of numbers",
             "Pass None to select it, a number to fix it, or a sequence of candidates",
         )
-    return np.array(sorted({check_real(item, name, low=low, high=high) for item in value}))
+    return np.array(sorted({_candidate(item, name) for item in value}))
 
 
-def default_graph_penalties(graph: Graph) -> FloatArray:
-    """The paper's candidates divided by the mean degree; without edges only 1, as in POOL.
-
-    The data term is a mean over nodes. Beyond 2,000 nodes the candidates therefore shrink with
-    the number of nodes, which keeps the balance between data and graph at a node.
-
-    Examples
-    --------
-    >>> default_graph_penalties(Graph.empty(3))
-    array([1.])
-    """
-    if graph.n_edges == 0:
-        return np.ones(1)
-    share = min(1.0, SELECTION_NODES / graph.n_nodes)
-    return np.array(GRAPH_PENALTIES) * share / graph.mean_degree
+def _candidate(value: Any, name: str) -> float:
+    low, high = (0.0, np.inf) if name == "bandwidth" else PENALTY_SPAN
+    if name == "graph_penalty" and not isinstance(value, bool) and np.all(value == 0):
+        return 0.0
+    return check_real(value, name, low=low, high=high)
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:

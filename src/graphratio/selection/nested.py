@@ -30,7 +30,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, assign_folds
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.fold_fits import Fit, Split, mean_losses
+from graphratio.selection.fold_fits import Fit, Split, defined_means, mean_losses
 from graphratio.selection.grids import Candidates
 
 # Beyond this many nodes two inner folds are enough for a selection.
@@ -50,19 +50,9 @@ class Contender(Generic[F]):
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
-    """One fit on all folds but one.
+    """A fit of the contender `name` on all folds but `fold`.
 
-    Attributes
-    ----------
-    name : str
-        Name of the contender.
-    fold : int
-        The held-out fold.
-    data : FoldedMoments
-    train : Moments
-        Moments of the other folds.
-    theta : ndarray of shape (n_nodes, m)
-    graph_penalty, node_penalty : float
+    `train` are the moments of the other folds; `theta` has shape (n_nodes, m).
     """
 
     name: str
@@ -71,21 +61,16 @@ class FoldFit:
     train: Moments
     theta: FloatArray
     graph_penalty: float
-    node_penalty: float
+    ridge: float
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out ratios of one contender.
+    """Held-out ratios of one contender, clipped to [0, 1 / alpha].
 
-    Attributes
-    ----------
-    ratios : ndarray of shape (n_repeats, n_observations)
-        Clipped to [0, 1 / alpha].
-    folds : ndarray of shape (n_repeats, n_observations)
-    chosen : list of (bandwidth, graph penalty, node penalty), one for each repeat and fold
-    functions : list of (NystromMap, ndarray of shape (n_nodes, m)), one for each repeat and fold
-        The fits themselves: a ratio is the prior ratio plus features times coefficients.
+    `ratios` and `folds` have shape (n_repeats, n_observations). For each repeat and fold `chosen`
+    holds (bandwidth, graph penalty, ridge), and `functions` the fit itself, with coefficients of
+    shape (n_nodes, m): a ratio is the prior ratio plus features times coefficients.
     """
 
     ratios: FloatArray
@@ -136,18 +121,17 @@ def held_out_ratios(
 
 def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
     """Mean loss of every pair of penalties without the held-out fold, shape (K, C)."""
-    lam, gam = contender.candidates.pairs
-    total = np.zeros((n_folds, lam.size))
+    lam, rho = contender.candidates.pairs
+    losses = np.full((n_folds, lam.size, n_folds), np.nan)
     held_out = [data.only(fold) for fold in range(n_folds)]
     pairs = list(combinations(range(n_folds), 2))
     if len(data.sizes) > MANY_NODES and n_folds > 3:
         pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
     for j, k in pairs:
-        theta = contender.fit.solve(data.without(j, k), lam, gam)
-        # An empty fold adds zero to all candidates.
-        total[k] += np.nan_to_num(mean_losses(held_out[j], theta))
-        total[j] += np.nan_to_num(mean_losses(held_out[k], theta))
-    return total * n_folds / (2 * len(pairs))
+        theta = contender.fit.solve(data.without(j, k), lam, rho)
+        losses[k, :, j] = mean_losses(held_out[j], theta)
+        losses[j, :, k] = mean_losses(held_out[k], theta)
+    return defined_means(losses, axis=2)
 
 
 @dataclass(eq=False)
@@ -190,25 +174,25 @@ class _Round:
         train = data.without(fold)
         rows = np.flatnonzero(self.split.folds == fold)
         for name in wanted:
-            _, lam, gam = self.chosen[name][fold]
-            theta = self.contenders[name].fit.solve(train, np.array([lam]), np.array([gam]))[:, 0]
+            _, lam, rho = self.chosen[name][fold]
+            theta = self.contenders[name].fit.solve(train, np.array([lam]), np.array([rho]))[:, 0]
             self.ratios[name][rows] = data.ratios(rows, theta)
             self.functions[name, fold] = (features, theta)
             if self.look is not None:
-                self.look(FoldFit(name, fold, data, train, theta, lam, gam))
+                self.look(FoldFit(name, fold, data, train, theta, lam, rho))
 
 
 def _best_of(
     candidates: Candidates, losses: Mapping[float, FloatArray], n_folds: int
 ) -> list[Candidate]:
     """Best candidate for every held-out fold, from losses (K, C) of each bandwidth."""
-    lam, gam = candidates.pairs
+    lam, rho = candidates.pairs
     if len(candidates) == 1:
-        return [(float(candidates.bandwidth[0]), float(lam[0]), float(gam[0]))] * n_folds
+        return [(float(candidates.bandwidth[0]), float(lam[0]), float(rho[0]))] * n_folds
     widths = sorted(losses)
     table = np.stack([losses[width] for width in widths], axis=1).reshape(n_folds, -1)
     picks = []
     for place in np.argmin(table, axis=1):
         width, pair = divmod(int(place), lam.size)
-        picks.append((widths[width], float(lam[pair]), float(gam[pair])))
+        picks.append((widths[width], float(lam[pair]), float(rho[pair])))
     return picks

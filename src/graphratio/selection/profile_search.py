@@ -8,17 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import InputError
+from graphratio._utils.parameters import check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import score_table
 from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import FullRank, best_full_rank
-from graphratio.selection.held_out_data import FoldProblems, HeldOutData
+from graphratio.selection.grids import candidates_of
+from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
 from graphratio.selection.kinds import MOST_KINDS, group, number_of_kinds
-from graphratio.selection.search import Axis, Point, Trial, advantage, search
+from graphratio.selection.search import (
+    Axis,
+    Point,
+    Trial,
+    advantage,
+    decades,
+    listed,
+    moderate,
+    search,
+)
 from graphratio.solvers.alternating import Profiles, rounds
 from graphratio.solvers.rotation import principal
 
@@ -32,21 +46,14 @@ USUAL_POINTS = 50
 
 @dataclass(frozen=True)
 class ProfileSettings:
-    """One candidate.
+    """One candidate; `n_profiles` is 0 if every node has its own ratio.
 
-    Attributes
-    ----------
-    n_profiles : int
-        0 if every node has its own ratio.
-    graph_penalty, node_penalty : float
-        The lam and rho of `solvers.alternating`.
-    bandwidth : float
-    n_rounds : int
+    `strength` and `ridge` are the lam and rho of `solvers.alternating`.
     """
 
     n_profiles: int
-    graph_penalty: float
-    node_penalty: float
+    strength: float
+    ridge: float
     bandwidth: float
     n_rounds: int
 
@@ -67,19 +74,59 @@ class Choice:
     results: dict[str, FloatArray]
 
 
+def profile_axes(
+    widths: FloatArray,
+    graph: Graph,
+    n_atoms: int,
+    *,
+    n_profiles: Any,
+    graph_penalty: Any,
+    ridge: Any,
+    adaptive: bool,
+) -> list[Axis]:
+    """Axes of the search: number of profiles, strength of the graph, ridge, bandwidth.
+
+    Parameters are those of the estimator: None searches a wide range, numbers are themselves.
+    """
+    most = max(1, min(MOST_PROFILES, graph.n_nodes, n_atoms))
+    if n_profiles is None:
+        # One more profile must gain a standard error, since readers must interpret it too.
+        ranks = Axis(np.arange(1.0, most + 1), min(1, most - 1), reluctance=(0.0, 1.0))
+    else:
+        asked = np.atleast_1d(np.asarray(n_profiles, dtype=object))
+        if not asked.size:
+            raise InputError(
+                f"n_profiles={n_profiles!r} has no candidates",
+                "Pass None to select it, a number to fix it, or a sequence of candidates",
+            )
+        counts = {min(check_integer(k, "n_profiles", low=1), most) for k in asked}
+        ranks = listed(np.array(sorted(counts), dtype=np.float64))
+    given = graph.mean_degree * candidates_of(graph_penalty, "graph_penalty", np.zeros(1))
+    strength = listed(given)
+    if not graph.n_edges:
+        strength = listed(np.zeros(1))
+    elif graph_penalty is None:
+        # An adaptive penalty has two regimes: strong with many edges cut, and weak.
+        scanned = (1.0, 100.0, 1000.0) if adaptive else ()
+        # Held-out losses hardly separate strengths with quite different errors, and too weak is
+        # worse: an error that the sample of one kind causes is the same in every fold.
+        strength = decades(-3, 4, start=10.0, zero=True, scanned=scanned, reluctance=(1.0, 0.0))
+    else:
+        moderate(given[given > 0], "graph_penalty * mean degree")
+    if ridge is None:
+        ridges = decades(-8, 2, start=1e-4)
+    else:
+        ridges = listed(moderate(candidates_of(ridge, "ridge", np.zeros(0)), "ridge"))
+    # Held-out losses are flat in the bandwidth, so another one must be clearly better.
+    return [ranks, strength, ridges, listed(widths, reluctance=(1.0, 1.0))]
+
+
 class ProfileSelection:
     """Search for the settings with the smallest held-out loss.
 
-    Parameters
-    ----------
-    data : HeldOutData
-    axes : sequence of Axis
-        Number of profiles, graph penalty, node penalty and bandwidth.
-    n_rounds : int or None
-        None chooses from 0 to `MOST_ROUNDS`, or up to `MORE_ROUNDS` if the last is the best.
-    adaptive : bool
-    bar : ProgressBar
-        Advances with every point.
+    The `axes` are number of profiles, strength of the graph, ridge and bandwidth. If `n_rounds` is
+    None, it is chosen from 0 to `MOST_ROUNDS`, or up to `MORE_ROUNDS` if the last is the best.
+    `bar` advances with every point.
     """
 
     def __init__(
@@ -118,7 +165,7 @@ class ProfileSelection:
             if found.trial.loss < tried[best].loss:
                 full = found
                 chosen = _unshared(found, settings.bandwidth)
-        return Choice(settings, full, _table(rows, chosen))
+        return Choice(settings, full, self._table(rows, chosen))
 
     def choose_full_rank(self, coupling: Coupling) -> Choice:
         """Fit a separate ratio at every node, at the best of all bandwidths."""
@@ -129,7 +176,7 @@ class ProfileSelection:
             rows += _full_rank_rows(found[bandwidth], bandwidth)
         best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
         chosen = _unshared(found[best], best)
-        return Choice(chosen, found[best], _table(rows, chosen))
+        return Choice(chosen, found[best], self._table(rows, chosen))
 
     def _full_rank(self, bandwidth: float, coupling: Coupling) -> FullRank:
         _, strength, ridge, _ = self.axes
@@ -192,9 +239,9 @@ class ProfileSelection:
     def _path(self, fold: FoldProblems, choice: ProfileSettings) -> list[Profiles]:
         return rounds(
             fold.problem,
-            fold.start(choice.n_profiles, smooth=choice.graph_penalty > 0),
-            choice.graph_penalty,
-            choice.node_penalty,
+            fold.start(choice.n_profiles, smooth=choice.strength > 0),
+            choice.strength,
+            choice.ridge,
             choice.n_rounds,
             adaptive=self.adaptive,
         )
@@ -220,6 +267,14 @@ class ProfileSelection:
             for number, scores in enumerate(-trial.by_fold)
         ]
 
+    def _table(self, rows: list[Row], chosen: ProfileSettings) -> dict[str, FloatArray]:
+        names = ("bandwidth", "strength", "ridge", "n_profiles", "n_rounds")
+        columns = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
+        penalties = columns.pop("strength") / self.data.edges.unit
+        columns = {"bandwidth": columns.pop("bandwidth"), "graph_penalty": penalties, **columns}
+        scores = np.array([found for _, found in rows])
+        return score_table(columns, scores, [row for row, _ in rows].index(chosen))
+
 
 def _unshared(full: FullRank, bandwidth: float) -> ProfileSettings:
     return ProfileSettings(0, full.strength, full.ridge, bandwidth, 0)
@@ -231,10 +286,3 @@ def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
         (ProfileSettings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
         for (strength, ridge), trial in full.tried.items()
     ]
-
-
-def _table(rows: list[Row], chosen: ProfileSettings) -> dict[str, FloatArray]:
-    names = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
-    columns = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
-    scores = np.array([found for _, found in rows])
-    return score_table(columns, scores, [row for row, _ in rows].index(chosen))

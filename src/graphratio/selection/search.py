@@ -142,24 +142,12 @@ PER_DECADE = 2
 
 @dataclass(frozen=True)
 class Axis:
-    """Candidates of one setting, by position.
+    """Candidates of one setting, by position, with `values` in increasing order.
 
-    Attributes
-    ----------
-    values : ndarray
-        In increasing order.
-    start : int
-        Position at which the search starts.
-    stride : int
-        Step of the first, coarse pass.
-    scanned : tuple of int
-        Positions that the first pass always tries, because losses may have several minima.
-    reluctance : (float, float)
-        Standard errors by which a smaller and a larger candidate must be better to be chosen.
-    held : bool
-        Whether the search must stay at its start.
-    given : bool
-        Whether the user gave the candidates; they are not extended.
+    The search starts at the position `start`. Its first, coarse pass takes steps of `stride` and
+    always tries the positions in `scanned`, because losses may have several minima. A smaller and a
+    larger candidate must be better by `reluctance` standard errors to be chosen. If `held`, the
+    search must stay at its start. If `given`, the user gave the candidates; they are not extended.
     """
 
     values: FloatArray
@@ -196,18 +184,15 @@ def decades(
     return Axis(values, begin, PER_DECADE, tuple(looked_at), reluctance)
 
 
-def listed(
-    values: FloatArray, start: float | None = None, reluctance: tuple[float, float] = (0.0, 0.0)
-) -> Axis:
-    """Given candidates; the search starts in the middle, or at the nearest to `start`.
+def listed(values: FloatArray, reluctance: tuple[float, float] = (0.0, 0.0)) -> Axis:
+    """Given candidates; the search starts in the middle.
 
     Examples
     --------
     >>> listed(np.array([1.0, 2.0, 4.0])).start
     1
     """
-    begin = (len(values) - 1) // 2 if start is None else int(np.argmin(np.abs(values - start)))
-    return Axis(values, begin, reluctance=reluctance, given=True)
+    return Axis(values, (len(values) - 1) // 2, reluctance=reluctance, given=True)
 
 
 def moderate(penalties: FloatArray, name: str) -> FloatArray:
@@ -215,12 +200,12 @@ def moderate(penalties: FloatArray, name: str) -> FloatArray:
 
     Examples
     --------
-    >>> moderate(np.array([0.1, 1e-300]), "node_penalty")
+    >>> moderate(np.array([0.1, 1e-300]), "ridge")
     Traceback (most recent call last):
         ...
-    graphratio.exceptions.InputError: node_penalty=[0.1, 1e-300] is not between 1e-12 and 1e+12...
+    graphratio.exceptions.InputError: ridge=[0.1, 1e-300] is not between 1e-12 and 1e+12...
     """
-    if penalties.min() < _SMALLEST or penalties.max() > _LARGEST:
+    if penalties.size and (penalties.min() < _SMALLEST or penalties.max() > _LARGEST):
         raise InputError(
             f"{name}={penalties.tolist()} is not between {_SMALLEST:g} and {_LARGEST:g}",
             "Pass None to select it",

@@ -11,12 +11,13 @@ B           profiles, the coefficients of g_1 .. g_r in the features, shape (m, 
 C           coordinates, shape (n_nodes, r): the ratio of node v is rho_0 + sum_k c_vk g_k
 M           mean of the A_v: |B c|_M is the root mean square of the function over the data
 phi         penalty of a difference, see `learned_edges`
-lam, rho    graph penalty relative to the data of a node, and ridge
+lam, rho    strength of the graph (graph penalty times mean degree), and ridge
 
-This is N times the problem of `moments.objective` for coefficients Theta = C B' of rank r, but
-the penalty measures differences between neighbours over the data, not in the kernel norm. So lam
-is a pure number for any bandwidth and any roughness of the ratios: at lam = 1 the neighbours of
-a node together count about as much as its own data.
+This is the problem of `moments.objective` for coefficients Theta = C B' of rank r, but the
+penalty measures differences between neighbours over the data, not in the kernel norm, and edge
+weights are divided by the mean degree. So lam is a pure number for any bandwidth, any roughness
+of the ratios and any unit of the weights: at lam = 1 the neighbours of a node together count
+about as much as its own data.
 
 Phi is quadratic in C and in B, and a quadratic function bounds it at every reweighting of the
 edges. So none of the three steps increases it. Profiles with the same span give the same Phi, so
@@ -42,28 +43,20 @@ SMALL_SYSTEM = 600
 RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 MAX_ITERATIONS = 2000
 
-# Largest graph penalty of the fit that first judges the edges.
-FIRST_PENALTY = 5.0
+# Largest strength of the fit that first judges the edges.
+FIRST_STRENGTH = 5.0
 
 # Below this sum of squared coordinates there are no profiles to refit.
 NO_CHANGE = 1e-20
 
 # Smoothing of the moments that give the first profiles.
-START_PENALTY = 1.0
+START_STRENGTH = 1.0
 START_RIDGE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileProblem:
-    """The data of the problem.
-
-    Attributes
-    ----------
-    moments : Moments
-    metric : ndarray of shape (m, m)
-        The matrix M.
-    edges : Edges
-    """
+    """The data of the problem; `metric` is the matrix M, shape (m, m)."""
 
     moments: Moments
     metric: FloatArray
@@ -83,16 +76,10 @@ class ProfileProblem:
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Profiles and coordinates after some rounds.
+    """Profiles (m, r) and coordinates (n_nodes, r) after some rounds.
 
-    Attributes
-    ----------
-    profiles : ndarray of shape (m, r)
-    coordinates : ndarray of shape (n_nodes, r)
-    weights : ndarray of shape (n_edges,)
-        Weights of the edges that gave these coordinates.
-    scale : float or None
-        Typical distance of the adaptive penalty, None for the quadratic one.
+    The edge weights `weights`, shape (n_edges,), gave these coordinates. `scale` is the typical
+    distance of the adaptive penalty, None for the quadratic one.
     """
 
     profiles: FloatArray
@@ -106,22 +93,20 @@ class Profiles:
         return np.asarray(self.coordinates @ self.profiles.T)
 
 
-def objective_value(
-    problem: ProfileProblem, fit: Profiles, graph_penalty: float, ridge: float
-) -> float:
+def objective_value(problem: ProfileProblem, fit: Profiles, strength: float, ridge: float) -> float:
     """Phi(B, C), with the adaptive penalty if the fit has a scale."""
     theta = fit.theta[:, np.newaxis]
     loss = 0.5 * problem.moments.second.quadratic(theta).sum()
     loss -= np.einsum("vm,vm->", fit.theta, problem.moments.first)
     distances = problem.edges.distances(fit.coordinates @ _metric_root(problem, fit.profiles))
-    edges = graph_penalty * problem.edges.penalty(distances, fit.scale)
+    edges = strength * problem.edges.penalty(distances, fit.scale)
     return float(loss + edges + 0.5 * ridge * np.square(fit.theta).sum())
 
 
 def rounds(
     problem: ProfileProblem,
     profiles: FloatArray,
-    graph_penalty: float,
+    strength: float,
     ridge: float,
     n_rounds: int,
     *,
@@ -129,29 +114,19 @@ def rounds(
 ) -> list[Profiles]:
     """Fit the coordinates to given profiles, then alternate.
 
-    Parameters
-    ----------
-    problem : ProfileProblem
-    profiles : ndarray of shape (m, r)
-        With B' M B = I, from `first_profiles`.
-    graph_penalty, ridge : float
-    n_rounds : int
-        How many times the profiles are refitted, after reweighting the edges.
-    adaptive : bool
-        Whether edges are reweighted.
-
-    Returns
-    -------
-    path : list of Profiles
-        After 0, 1, ..., n_rounds rounds.
+    The profiles, shape (m, r), satisfy B' M B = I; `first_profiles` gives them. Every round refits
+    them, if `adaptive` after reweighting the edges. Returns the fits after 0, 1, ..., n_rounds
+    rounds.
     """
     weights, scale = problem.edges.weights, None
     start = np.zeros((problem.edges.n_nodes, profiles.shape[1]), dtype=problem.dtype)
-    coordinates = fit_coordinates(problem, profiles, weights, graph_penalty, ridge, start)
+    coordinates = fit_coordinates(problem, profiles, weights, strength, ridge, start)
     path = [Profiles(profiles, coordinates, weights, scale)]
-    if adaptive and n_rounds and graph_penalty > FIRST_PENALTY:
+    if adaptive and n_rounds and strength > FIRST_STRENGTH:
         # A strong penalty makes the ends of all edges alike, so a weaker one judges them.
-        coordinates = fit_coordinates(problem, profiles, weights, FIRST_PENALTY, ridge, coordinates)
+        coordinates = fit_coordinates(
+            problem, profiles, weights, FIRST_STRENGTH, ridge, coordinates
+        )
     for _ in range(n_rounds):
         if not np.square(coordinates).sum() > NO_CHANGE:
             path.append(path[-1])
@@ -160,9 +135,9 @@ def rounds(
             distances = problem.edges.distances(coordinates)
             scale = typical_distance(distances) if scale is None else scale
             weights = problem.edges.reweighted(distances, scale)
-        profiles = fit_profiles(problem, coordinates, weights, graph_penalty, ridge)
+        profiles = fit_profiles(problem, coordinates, weights, strength, ridge)
         profiles, coordinates = orthonormal(problem, profiles, coordinates)
-        coordinates = fit_coordinates(problem, profiles, weights, graph_penalty, ridge, coordinates)
+        coordinates = fit_coordinates(problem, profiles, weights, strength, ridge, coordinates)
         path.append(Profiles(profiles, coordinates, weights, scale))
     return path
 
@@ -184,10 +159,10 @@ def first_profiles(problem: ProfileProblem, n_profiles: int, *, smooth: bool) ->
 
 
 def _smoothed(edges: Edges, first: FloatArray) -> FloatArray:
-    """(I + START_PENALTY lap)^{-1} times the first moments, shape (n_nodes, m)."""
+    """(I + START_STRENGTH lap)^{-1} times the first moments, shape (n_nodes, m)."""
     if not len(edges.weights):
         return first
-    strengths = START_PENALTY * edges.weights
+    strengths = START_STRENGTH * edges.weights
     if edges.n_nodes <= SMALL_SYSTEM:
         matrix = np.eye(edges.n_nodes) + edges.dense_laplacian(strengths)
         return np.asarray(np.linalg.solve(matrix, first))
@@ -201,7 +176,7 @@ def fit_coordinates(
     problem: ProfileProblem,
     profiles: FloatArray,
     weights: FloatArray,
-    graph_penalty: float,
+    strength: float,
     ridge: float,
     start: FloatArray,
 ) -> FloatArray:
@@ -210,9 +185,9 @@ def fit_coordinates(
     On larger graphs the iterative solver begins at `start`.
     """
     blocks, rhs = _node_systems(problem, profiles, ridge)
-    if not graph_penalty or not len(weights):
+    if not strength or not len(weights):
         return _solve_blocks(blocks, rhs)
-    strengths = graph_penalty * weights
+    strengths = strength * weights
     if rhs.size <= SMALL_SYSTEM:
         solved = _dense_coordinates(blocks, problem.edges.dense_laplacian(strengths), rhs)
     else:
@@ -222,12 +197,12 @@ def fit_coordinates(
 
 
 def coordinate_residual(
-    problem: ProfileProblem, fit: Profiles, graph_penalty: float, ridge: float
+    problem: ProfileProblem, fit: Profiles, strength: float, ridge: float
 ) -> float:
     """Relative residual of the system that the coordinates solve."""
     blocks, rhs = _node_systems(problem, fit.profiles, ridge)
     product = (blocks @ fit.coordinates[:, :, np.newaxis])[:, :, 0]
-    product += problem.edges.laplacian(graph_penalty * fit.weights) @ fit.coordinates
+    product += problem.edges.laplacian(strength * fit.weights) @ fit.coordinates
     return float(np.linalg.norm(product - rhs) / (np.linalg.norm(rhs) or 1.0))
 
 
@@ -318,7 +293,7 @@ def fit_profiles(
     problem: ProfileProblem,
     coordinates: FloatArray,
     weights: FloatArray,
-    graph_penalty: float,
+    strength: float,
     ridge: float,
 ) -> FloatArray:
     """Minimise over B at given coordinates and edge weights, shape (m, r)."""
@@ -327,7 +302,7 @@ def fit_profiles(
     system = problem.moments.second.combinations(np.ascontiguousarray(pairs.T))
     system = system.reshape(r, r, m, m).astype(np.float64)
     c = coordinates.astype(np.float64)
-    differences = graph_penalty * problem.edges.quadratic(c, weights)
+    differences = strength * problem.edges.quadratic(c, weights)
     system += differences[:, :, np.newaxis, np.newaxis] * problem.metric
     each = np.arange(m)
     system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis]

@@ -26,7 +26,7 @@ from graphratio.data.graph import Graph
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.low_modes import LowModes, component_indicators, low_modes
 from graphratio.solvers.preconditioners.multigrid import Multigrid
-from graphratio.solvers.stacks import Linear, Selection, by_columns, pick, times
+from graphratio.solvers.stacks import Chosen, Linear, by_columns, pick, times
 
 # Up to this many nodes the eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400
@@ -73,11 +73,11 @@ class Basis(Protocol):
     def from_nodes(self, x: FloatArray) -> FloatArray:
         """From nodes to these coordinates."""
 
-    def penalty(self, lam: FloatArray, gam: FloatArray) -> Linear:
-        """The operator lam (lap + gam I) in these coordinates."""
+    def penalty(self, lam: FloatArray, rho: FloatArray) -> Linear:
+        """The operator lam lap + rho I in these coordinates."""
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
-        """Approximate inverse of w + lam (lap + gam I); w has shape (m,)."""
+    def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Linear:
+        """Approximate inverse of w + lam lap + rho I; w has shape (m,)."""
 
 
 def selection_precision(graph: Graph) -> type[np.floating]:
@@ -116,7 +116,7 @@ class Diagonal:
         """Elementwise product."""
         return self.values * x
 
-    def restrict(self, candidates: Selection) -> Diagonal:
+    def restrict(self, candidates: Chosen) -> Diagonal:
         """Keep some of the candidates."""
         # A single column serves all of them.
         return self if self.values.shape[1] == 1 else Diagonal(pick(self.values, candidates))
@@ -124,14 +124,7 @@ class Diagonal:
 
 @dataclass(frozen=True, eq=False)
 class SpectralBasis:
-    """All modes of the Laplacian.
-
-    Attributes
-    ----------
-    modes : ndarray of shape (n_nodes,)
-    vectors : ndarray of shape (n_nodes, n_nodes)
-    laplacian : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-    """
+    """All modes of the Laplacian, shape (n_nodes,), and their vectors, (n_nodes, n_nodes)."""
 
     modes: FloatArray
     vectors: FloatArray
@@ -160,25 +153,21 @@ class SpectralBasis:
         """V' X."""
         return times(self.vectors.T, x)
 
-    def penalty(self, lam: FloatArray, gam: FloatArray) -> Diagonal:
-        """Lam (mu + gam), a number for every mode and candidate."""
-        values = lam * (self.modes[:, np.newaxis] + gam)
+    def penalty(self, lam: FloatArray, rho: FloatArray) -> Diagonal:
+        """Lam mu + rho, a number for every mode and candidate."""
+        values = lam * self.modes[:, np.newaxis] + rho
         return Diagonal(values.astype(self.modes.dtype)[:, :, np.newaxis])
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Diagonal:
-        """1 / (w + lam (mu + gam)): exact."""
-        return Diagonal(_reciprocal(w, lam, gam, self.modes))
+    def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Diagonal:
+        """1 / (w + lam mu + rho): exact."""
+        return Diagonal(_reciprocal(w, lam, rho, self.modes))
 
 
 @dataclass(frozen=True, eq=False)
 class NodeBasis:
     """The nodes themselves.
 
-    Attributes
-    ----------
-    constants : ndarray of shape (n_nodes, n_constants)
-        Normalised indicators of the largest components.
-    graph : Graph
+    `constants`, shape (n_nodes, n_constants), are normalised indicators of the largest components.
     """
 
     constants: FloatArray
@@ -229,29 +218,29 @@ class NodeBasis:
         """Nothing to do."""
         return x
 
-    def penalty(self, lam: FloatArray, gam: FloatArray) -> LaplacianPenalty:
-        """Lam (lap + gam I)."""
+    def penalty(self, lam: FloatArray, rho: FloatArray) -> LaplacianPenalty:
+        """Lam lap + rho I."""
         dtype = self.constants.dtype
-        return LaplacianPenalty(self, lam.astype(dtype), gam.astype(dtype))
+        return LaplacianPenalty(self, lam.astype(dtype), rho.astype(dtype))
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
+    def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Linear:
         """One cycle of multigrid; on crowded graphs the lowest modes and the degrees."""
         if not self.crowded:
-            return Multigrid.of(self.hierarchy, w, lam, gam)
+            return Multigrid.of(self.hierarchy, w, lam, rho)
         dtype = self.constants.dtype
         modes, vectors = self.lowest
-        low = _reciprocal(w, lam, gam, modes).astype(dtype)
-        local = _reciprocal(w, lam, gam, self.graph.degrees).astype(dtype)
+        low = _reciprocal(w, lam, rho, modes).astype(dtype)
+        local = _reciprocal(w, lam, rho, self.graph.degrees).astype(dtype)
         return LowModes(vectors.astype(dtype), low, local)
 
 
 @dataclass(frozen=True, eq=False)
 class LaplacianPenalty:
-    """lam (lap + gam I) at the nodes."""
+    """lam lap + rho I at the nodes."""
 
     basis: NodeBasis
     lam: FloatArray
-    gam: FloatArray
+    rho: FloatArray
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Multiply.
@@ -260,7 +249,7 @@ class LaplacianPenalty:
         penalty would otherwise amplify the rounding error of that cancellation.
         """
         flat, m = self.basis.constants, x.shape[2]
-        lam, gam = np.repeat(self.lam, m), np.repeat(self.gam, m)
+        lam, rho = np.repeat(self.lam, m), np.repeat(self.rho, m)
         connected = self.basis.components.max() == 0
 
         def work(columns: FloatArray, which: slice) -> FloatArray:
@@ -268,19 +257,19 @@ class LaplacianPenalty:
             # A connected graph has one mean per column.
             centred = columns - (flat[0] * means if connected else flat @ means)
             product = np.asarray(self.basis.laplacian @ centred)
-            product += np.multiply(columns, gam[which], out=centred)
             product *= lam[which]
+            product += np.multiply(columns, rho[which], out=centred)
             return product
 
         is_sparse = sparse.issparse(self.basis.laplacian)
         return by_columns(work, x, None if is_sparse else DENSE_GROUP)
 
-    def restrict(self, candidates: Selection) -> LaplacianPenalty:
+    def restrict(self, candidates: Chosen) -> LaplacianPenalty:
         """Keep some of the candidates."""
-        return replace(self, lam=self.lam[candidates], gam=self.gam[candidates])
+        return replace(self, lam=self.lam[candidates], rho=self.rho[candidates])
 
 
-def _reciprocal(w: FloatArray, lam: FloatArray, gam: FloatArray, graph: FloatArray) -> FloatArray:
-    """Values 1 / (w + lam (graph + gam)), shape (len(graph), n_candidates, m)."""
-    coupled = (lam * (graph[:, np.newaxis] + gam))[:, :, np.newaxis]
+def _reciprocal(w: FloatArray, lam: FloatArray, rho: FloatArray, graph: FloatArray) -> FloatArray:
+    """Values 1 / (w + lam graph + rho), shape (len(graph), n_candidates, m)."""
+    coupled = (lam * graph[:, np.newaxis] + rho)[:, :, np.newaxis]
     return (1.0 / (coupled + w)).astype(graph.dtype)

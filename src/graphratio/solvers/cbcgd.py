@@ -2,7 +2,7 @@
 
 Every cycle visits the nodes in their order and updates one after the other:
 
-    theta_v <- (lam gam K + eta_v I)^{-1} [ eta_v theta_v - (A_v theta_v - b_v) / N
+    theta_v <- (rho K + eta_v I)^{-1} [ eta_v theta_v - (A_v theta_v - b_v)
                - lam K (d_v theta_v - sum_u W_uv theta_u) ]
 
 where earlier neighbours in the order already have their new value. K is the Gram matrix in the
@@ -10,7 +10,7 @@ plain dictionary form and the identity in the Nystrom form.
 
 Symbols
 -------
-eta_v       curvature: largest eigenvalue of A_v / N + lam d_v K
+eta_v       curvature: largest eigenvalue of A_v + lam d_v K
 kappa, Q    eigenvalues and eigenvectors of K
 
 The update of a node needs only the new values of its earlier neighbours. So nodes that are not
@@ -51,8 +51,8 @@ def solve_cbcgd(
         Default zero, where the first relative change is undefined and skipped.
     """
     n_nodes, _, m = objective.shape
-    lam, gam = float(objective.lam[0]), float(objective.gam[0])
-    blocks = objective.moments.second.dense() / n_nodes
+    lam, rho = float(objective.lam[0]), float(objective.rho[0])
+    blocks = objective.moments.second.dense()
     gram = np.eye(m) if objective.gram is None else objective.gram
     adjacency = _adjacency(objective.laplacian)
     degrees = objective.laplacian.diagonal()
@@ -75,9 +75,9 @@ def solve_cbcgd(
             eta = curvature[nodes, np.newaxis]
             step = eta * own - data - lam * graph
             if objective.gram is None:
-                theta[nodes] = step / (lam * gam + eta)
+                theta[nodes] = step / (rho + eta)
             else:
-                theta[nodes] = (step @ rotation / (lam * gam * kappa + eta)) @ rotation.T
+                theta[nodes] = (step @ rotation / (rho * kappa + eta)) @ rotation.T
         scale = float(np.linalg.norm(before))
         if scale > 0:
             history.append(float(np.linalg.norm(theta - before)) / scale)
@@ -93,11 +93,10 @@ def solve_cbcgd(
 
 
 def curvatures(objective: GraphObjective) -> FloatArray:
-    """eta_v, the largest eigenvalue of A_v / N + lam d_v K, shape (n_nodes,)."""
-    n_nodes, _, m = objective.shape
-    gram = np.eye(m) if objective.gram is None else objective.gram
+    """eta_v, the largest eigenvalue of A_v + lam d_v K, shape (n_nodes,)."""
+    gram = np.eye(objective.shape[2]) if objective.gram is None else objective.gram
     graph = objective.lam[0] * objective.laplacian.diagonal()
-    matrices = objective.moments.second.dense() / n_nodes + graph[:, None, None] * gram
+    matrices = objective.moments.second.dense() + graph[:, None, None] * gram
     return np.asarray(np.linalg.eigvalsh(matrices)[:, -1])
 
 
@@ -105,12 +104,6 @@ def levels(adjacency: sparse.csr_array) -> list[IntArray]:
     """Split nodes into sets that can be updated together without changing the cyclic order.
 
     The level of a node is one more than the highest level among its earlier neighbours.
-
-    Examples
-    --------
-    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
-    >>> [level.tolist() for level in levels(path)]
-    [[0], [1], [2]]
     """
     earlier = sparse.csr_array(sparse.tril(adjacency, k=-1))
     level = np.zeros(adjacency.shape[0], dtype=np.intp)

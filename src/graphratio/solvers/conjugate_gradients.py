@@ -23,7 +23,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.solvers.solution import Solution
 from graphratio.solvers.stacks import Linear, pick, row_chunks
 
-# N * lam * mean degree below which the preconditioner uses the blocks of the nodes from the start.
+# lam * mean degree below which the preconditioner uses the blocks of the nodes from the start.
 WEAK_COUPLING = 0.05
 
 # Rounding separates the recursive residual from the true one. A restart from the current iterate
@@ -33,18 +33,15 @@ MAX_RESTARTS = 3
 # Dropping candidates copies all iterates, so it has to save something.
 KEEP_SHARE = 0.8
 
-REMEDY = "Raise max_iter, raise node_penalty or graph_penalty, or accept a larger tol"
+REMEDY = "Raise max_iter, raise ridge or graph_penalty, or accept a larger tol"
 
 
 class Iterates(Protocol):
     """X, R, Z, P and Q of all active candidates.
 
-    Attributes
-    ----------
-    norms : ndarray of shape (n_candidates,)
-        Norms of the right-hand sides of all candidates; 1 where the right-hand side is zero.
-    keep_share : float
-        Converged candidates are dropped once at most this share of the batch is unfinished.
+    `norms`, shape (n_candidates,), are those of the right-hand sides of all candidates; 1 where a
+    side is zero. Converged candidates are dropped once at most `keep_share` of the batch is
+    unfinished.
     """
 
     norms: FloatArray
@@ -138,17 +135,10 @@ class StackIterates:
 
 @dataclass(eq=False)
 class Progress:
-    """Iterations and residuals of every candidate.
+    """Iterations and relative residuals of every candidate, shape (n_candidates,) each.
 
-    Attributes
-    ----------
-    n_iter : ndarray of shape (n_candidates,)
-    residual : ndarray of shape (n_candidates,)
-        Relative residuals.
-    history : list of ndarray of shape (n_candidates,)
-        Relative residuals after every iteration; those of dropped candidates stay.
-    preconditioner : str
-        The one used last.
+    `history` holds the residuals after every iteration; those of dropped candidates stay.
+    `preconditioner` is the one used last.
     """
 
     n_iter: IntArray
@@ -206,26 +196,15 @@ def stages(
 ) -> Iterator[tuple[str, int]]:
     """Preconditioners to use in turn, each with its largest number of iterations.
 
-    The mean field replaces every A_v by their mean. This works where the graph penalty
-    dominates. Where the penalty is small against the data, or the nodes are very different, the
-    preconditioner needs the blocks of the nodes. A small penalty is known beforehand; different
-    nodes show in slow progress.
+    The mean field replaces every A_v by their mean. This works where the graph penalty dominates.
+    Where the penalty is small against the data, or the nodes are very different, the preconditioner
+    needs the blocks of the nodes. A small penalty is known beforehand; different nodes show in slow
+    progress.
 
-    Parameters
-    ----------
-    progress : Progress
-        The caller updates it before the next stage, with residuals from scratch if possible.
-    tol : float
-    max_iter : int
-        Of all stages together.
-    preconditioner : str
-        With the blocks of the nodes.
-    first : str, optional
-        The mean field, tried first unless the coupling is weak.
-    coupling : float
-        N * lam * mean degree, the smallest of all candidates.
-    patience : int
-        Largest number of iterations with `first`.
+    So `first`, the mean field, gets at most `patience` iterations, and none if `coupling`, the
+    smallest lam * mean degree of all candidates, is weak. Then comes `preconditioner`, with the
+    blocks. `max_iter` bounds all stages together. The caller updates `progress` before the next
+    stage, with residuals from scratch if possible.
     """
     plan = [(preconditioner, max_iter)] * MAX_RESTARTS
     if first is not None and coupling >= WEAK_COUPLING:

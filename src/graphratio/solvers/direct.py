@@ -1,6 +1,6 @@
 """Closed forms: one dense solve over all nodes, or without a graph one small solve per node.
 
-Symbols as in `moments.objective`: A, b, lap, lam, gam, K.
+Symbols as in `moments.objective`: A, b, lap, lam, rho, K.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ LARGEST_SYSTEM = 10_000
 CHUNK = 2048
 
 
-def system_matrix(objective: GraphObjective, candidate: int = 0) -> FloatArray:
-    """Hessian blockdiag(A)/N + lam (lap + gam I) (x) K, dense, shape (n_nodes m, n_nodes m)."""
+def system_matrix(objective: GraphObjective) -> FloatArray:
+    """Hessian blockdiag(A) + (lam lap + rho I) (x) K, dense, shape (n_nodes m, n_nodes m)."""
     n_nodes, _, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
-    lam, gam = objective.lam[candidate], objective.gam[candidate]
-    matrix = np.kron(lam * (objective.laplacian.toarray() + gam * np.eye(n_nodes)), gram)
+    lam, rho = objective.lam[0], objective.rho[0]
+    matrix = np.kron(lam * objective.laplacian.toarray() + rho * np.eye(n_nodes), gram)
     diagonal = matrix.reshape(n_nodes, m, n_nodes, m)
     each = np.arange(n_nodes)
-    diagonal[each, :, each, :] += objective.moments.second.dense() / n_nodes
+    diagonal[each, :, each, :] += objective.moments.second.dense()
     return matrix
 
 
@@ -61,8 +61,7 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
 def solve_nodes(objective: GraphObjective) -> FloatArray:
     """Solve every node by itself for every candidate, shape (n_nodes, n_candidates, m).
 
-    The paper's closed form of POOL, [A_v / N + lam gam I]^{-1} b_v / N; exact when the graph
-    has no edges.
+    The paper's closed form of POOL, [A_v + rho I]^{-1} b_v; exact if nothing couples the nodes.
     """
     n_nodes, n_candidates, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
@@ -71,16 +70,16 @@ def solve_nodes(objective: GraphObjective) -> FloatArray:
     theta = np.empty((n_nodes, n_candidates, m), dtype=dtype)
     for begin in range(0, n_nodes, CHUNK):
         nodes = slice(begin, begin + CHUNK)
-        part = blocks[nodes].astype(dtype) / n_nodes
+        part = blocks[nodes].astype(dtype)
         rhs = objective.rhs[nodes, :, np.newaxis]
-        for candidate, ridge in enumerate(objective.lam * objective.gam):
+        for candidate, ridge in enumerate(objective.rho):
             matrix = part + (ridge * gram).astype(dtype)
             theta[nodes, candidate] = np.linalg.solve(matrix, rhs)[..., 0]
     return theta
 
 
 def solve_per_node(objective: GraphObjective, tol: float) -> Solution:
-    """Solve a single candidate on a graph without edges, node by node."""
+    """Solve a single candidate without coupling, node by node."""
     return _finished(objective, solve_nodes(objective)[:, 0], tol, "per-node closed form")
 
 
@@ -88,5 +87,5 @@ def _finished(objective: GraphObjective, theta: FloatArray, tol: float, method: 
     residual = float(objective.residual(theta)[0])
     solution = Solution(theta, residual <= tol, 0, residual, [residual], method)
     return solution.warn_unless_converged(
-        tol, "The system is nearly singular: raise node_penalty, or widen tol"
+        tol, "The system is nearly singular: raise ridge, or widen tol"
     )

@@ -50,24 +50,13 @@ def kliep_residuals(
 ) -> FloatArray:
     """KKT residual of several problems at given coefficients, shape (k,).
 
-    The largest of |b' theta - 1|, of (-z_k)_+ / (s max b) over k and of
-    sum_k theta_k |z_k| / s, where s = 1 + gam ||theta||^2 is the size of the terms that cancel
-    in z; see the top of this module. The sum over theta_k z_k is the duality gap: if no z_k is
-    negative, the objective is at most that far below its maximum. Scaling the features by a
-    constant does not change the residual.
+    The largest of |b' theta - 1|, of (-z_k)_+ / (s max b) over k and of sum_k theta_k |z_k| / s,
+    where s = 1 + gam ||theta||^2 is the size of the terms that cancel in z; see the top of this
+    module. The sum over theta_k z_k is the duality gap: if no z_k is negative, the objective is at
+    most that far below its maximum. Scaling the features by a constant does not change the
+    residual.
 
-    Parameters
-    ----------
-    theta, mean : ndarray of shape (k, C)
-    rows : ndarray of shape (k, T, C)
-    omega : ndarray of shape (k, T)
-    ridge : ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> one = np.ones((1, 1))
-    >>> kliep_residuals(one, np.ones((1, 3, 1)), np.full((1, 3), 1 / 3), one, np.array([0.1]))
-    array([0.])
+    `theta` and `mean` have shape (k, C), `rows` (k, T, C), `omega` (k, T) and `ridge` (k,).
     """
     slope = slope_of(rows, omega, ratios_of(rows, theta))
     return _residuals(theta, slope, mean, ridge)
@@ -84,33 +73,19 @@ def solve_kliep(
     max_iter: int = 100,
     basis: FloatArray | None = None,
 ) -> tuple[Solution, FloatArray]:
-    """Solve several problems at once.
+    """Solve several problems at once, to a KKT residual of `tol` (see `kliep_residuals`).
 
-    Parameters
-    ----------
-    rows : ndarray of shape (k, T, C)
-        Features of the target rows. Rows without a positive feature have a ratio of zero for
-        any theta and are left out.
-    omega : ndarray of shape (k, T)
-        Weights of the rows; scaled to sum to one.
-    mean : ndarray of shape (k, C)
-        Mean features of the reference, at least `SMALLEST_MEAN` for some centre.
-    present : ndarray of shape (k, C)
-        False for centres that are padding; their coefficients are zero.
-    ridge : ndarray of shape (k,)
-    tol : float
-        Largest KKT residual, see `kliep_residuals`.
-    max_iter : int
-    basis : ndarray of shape (k, C, r), optional
-        From `interior_step.low_rank_basis`: faster iterations, for tolerances of about 1e-3.
+    `rows` are the features of the target rows, shape (k, T, C). Rows without a positive feature
+    have a ratio of zero for any theta and are left out. The row weights `omega`, shape (k, T), are
+    scaled to sum to one. `mean`, shape (k, C), holds the mean features of the reference, at least
+    `SMALLEST_MEAN` for some centre. `present`, shape (k, C), is False for centres that are padding;
+    their coefficients are zero. `ridge` has shape (k,). A `basis` from
+    `interior_step.low_rank_basis`, shape (k, C, r), makes iterations faster, for tolerances of
+    about 1e-3.
 
-    Returns
-    -------
-    solution : Solution
-        `theta` has shape (k, C) and gives a mean ratio of exactly one; `residual` is the largest
-        of all problems, `history` the largest after every iteration.
-    residuals : ndarray of shape (k,)
-        Residual of every problem.
+    Returns the solution, and the residual of every problem, shape (k,). `theta` has shape (k, C)
+    and gives a mean ratio of exactly one; `residual` is the largest of all problems, `history` the
+    largest after every iteration.
 
     Examples
     --------

@@ -53,21 +53,8 @@ class State:
 def low_rank_basis(rows: FloatArray) -> FloatArray | None:
     """Orthonormal V with rows V V' close to rows, or None if that saves nothing.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (k, T, C)
-
-    Returns
-    -------
-    basis : ndarray of shape (k, C, r), or None
-        All problems share r, so some have more directions than they need.
-
-    Examples
-    --------
-    >>> low_rank_basis(np.ones((1, 3, 4))).shape
-    (1, 4, 1)
-    >>> low_rank_basis(np.eye(3)[np.newaxis]) is None
-    True
+    `rows` has shape (k, T, C), and V has (k, C, r). All problems share r, so some have more
+    directions than they need.
     """
     values, vectors = np.linalg.eigh(rows.transpose(0, 2, 1) @ rows)
     rank = max(1, int((values > _RANK_TOLERANCE**2 * values[:, -1:]).sum(axis=1).max()))

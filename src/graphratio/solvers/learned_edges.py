@@ -1,8 +1,8 @@
 """Learned edges: a penalty that lets edges between different nodes break.
 
-    Phi(Theta) = (1/N) sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
+    Phi(Theta) = sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
                  + lam sum_uv W_uv phi(|theta_u - theta_v|)      over the edges, each once
-                 + (lam gam/2) sum_v |theta_v|^2
+                 + (rho/2) sum_v |theta_v|^2
 
 Symbols
 -------
@@ -40,49 +40,32 @@ SOFTENING = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of a graph, each once.
+    """The edges of a graph, each once, in arrays of shape (n_edges,).
 
-    Attributes
-    ----------
-    n_nodes : int
-    rows, columns : ndarray of shape (n_edges,)
-    weights : ndarray of shape (n_edges,)
-        Divided by the mean degree, so that the units of the weights do not matter.
+    `weights` are divided by `unit`, the mean degree (1 without edges), so that the units of the
+    weights do not matter.
     """
 
     n_nodes: int
     rows: IntArray
     columns: IntArray
     weights: FloatArray
+    unit: float
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
-        """Edges of a graph.
-
-        Examples
-        --------
-        >>> edges = Edges.of(Graph.from_edges([("a", "b"), ("b", "c")]))
-        >>> edges.rows, edges.columns, edges.weights
-        (array([0, 1]), array([1, 2]), array([0.75, 0.75]))
-        """
+        """Edges of a graph."""
         upper = sparse.triu(graph.adjacency, k=1).tocoo()
-        scale = graph.mean_degree or 1.0
+        unit = graph.mean_degree or 1.0
         rows, columns = upper.row.astype(np.intp), upper.col.astype(np.intp)
-        return cls(graph.n_nodes, rows, columns, upper.data / scale)
+        return cls(graph.n_nodes, rows, columns, upper.data / unit, unit)
 
     def distances(self, points: FloatArray) -> FloatArray:
         """Distance between the ends of every edge, for points of shape (n_nodes, k)."""
         return np.asarray(np.linalg.norm(points[self.rows] - points[self.columns], axis=1))
 
     def reweighted(self, distances: FloatArray, scale: float) -> FloatArray:
-        """Weights of the quadratic upper bound on the adaptive penalty at these distances.
-
-        Examples
-        --------
-        >>> edges = Edges.of(Graph.from_edges([("a", "b"), ("b", "c")]))
-        >>> edges.reweighted(np.array([0.0, 7.0]), scale=1.0).round(3)  # alike, and different
-        array([3.75 , 0.015])
-        """
+        """Weights of the quadratic upper bound on the adaptive penalty at these distances."""
         return np.asarray(self.weights / (np.square(distances / scale) + SOFTENING))
 
     def penalty(self, distances: FloatArray, scale: float | None) -> float:
@@ -126,15 +109,9 @@ def typical_distance(distances: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveFit:
-    """Coefficients after some rounds.
+    """Coefficients (n_nodes, m) after some rounds, and the graph with the weights that gave them.
 
-    Attributes
-    ----------
-    theta : ndarray of shape (n_nodes, m)
-    graph : Graph
-        With the weights that gave these coefficients.
-    scale : float or None
-        Typical distance of the adaptive penalty, None for the quadratic one.
+    `scale` is the typical distance of the adaptive penalty, None for the quadratic one.
     """
 
     theta: FloatArray
@@ -143,23 +120,15 @@ class AdaptiveFit:
 
 
 def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
-    """The same graph with other weights on its edges.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> graph = Graph.from_edges([("a", "b"), ("b", "c")])
-    >>> with_weights(graph, Edges.of(graph), np.array([0.5, 2.0])).degrees
-    array([0.5, 2.5, 2. ])
-    """
-    return replace(graph, adjacency=edges.adjacency(weights))
+    """The same graph with other weights on its edges, in units of the mean degree."""
+    return replace(graph, adjacency=edges.adjacency(edges.unit * weights))
 
 
 def adaptive_rounds(
     moments: Moments,
     graph: Graph,
     lam: float,
-    gam: float,
+    rho: float,
     n_rounds: int,
     tol: float,
     max_iter: int,
@@ -173,9 +142,8 @@ def adaptive_rounds(
         if number:
             distances = edges.distances(path[-1].theta)
             scale = typical_distance(distances) if scale is None else scale
-            weights = edges.reweighted(distances, scale) * (graph.mean_degree or 1.0)
-            current = with_weights(graph, edges, weights)
-        objective = GraphObjective.of(moments, current.laplacian, lam, gam)
+            current = with_weights(graph, edges, edges.reweighted(distances, scale))
+        objective = GraphObjective.of(moments, current.laplacian, lam, rho)
         basis = basis_of(current, moments.second.dtype)
         theta = solve_path(objective, basis, tol, max_iter).theta[:, 0]
         path.append(AdaptiveFit(theta, current, scale))

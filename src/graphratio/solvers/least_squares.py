@@ -47,22 +47,11 @@ def _second_moments(phi_ref: FloatArray, phi_tgt: FloatArray, weights: FloatArra
 def least_squares(
     phi_ref: FloatArray, phi_tgt: FloatArray, sizes: IntArray, alpha: float, ridge: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Closed form theta = (H + gam I)^{-1} h of several nodes.
+    """Closed form theta = (H + gam I)^{-1} h of several nodes, shape (k, C).
 
-    Parameters
-    ----------
-    phi_ref, phi_tgt : ndarray of shape (k, R, C) and (k, T, C)
-        Features; zero in padding.
-    sizes : ndarray of shape (k, 2)
-        n and n' of every node.
-    alpha : float
-    ridge : ndarray of shape (k,)
-
-    Returns
-    -------
-    theta : ndarray of shape (k, C)
-    residual : ndarray of shape (k,)
-        ||(H + gam I) theta - h|| / ||h||.
+    The features have shapes (k, R, C) and (k, T, C), with zeros in padding. `sizes`, shape (k, 2),
+    holds n and n' of every node; `ridge` has shape (k,). Also returns the relative residuals, ||(H
+    + gam I) theta - h|| / ||h||, shape (k,).
 
     Examples
     --------
@@ -90,24 +79,15 @@ def left_out_losses(
     *,
     nonnegative: bool = False,
 ) -> FloatArray:
-    """Loss of every left-out pair, for every node and ridge.
+    """Loss of every left-out pair, for every node and ridge, shape (k, n_pairs, n_ridges).
 
-    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y). The top of this module
-    says how rows are paired when the sizes differ.
+    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y). The top of this module says
+    how rows are paired when the sizes differ. Losses are zero after the last pair of a node, and
+    NaN at nodes with a single row in a sample, where nothing would remain.
 
-    Parameters
-    ----------
-    phi_ref, phi_tgt, sizes, alpha :
-        As in `least_squares`.
-    ridges : ndarray of shape (n_ridges,)
-    nonnegative : bool, default False
-        Set the negative coefficients of every theta_i to zero before computing its loss.
-
-    Returns
-    -------
-    losses : ndarray of shape (k, n_pairs, n_ridges)
-        Zero after the last pair of a node. NaN at nodes with a single row in a sample, where
-        nothing would remain.
+    `ridges` has shape (n_ridges,); the other arguments are those of `least_squares`. If
+    `nonnegative`, the negative coefficients of every theta_i are set to zero before computing its
+    loss.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Solve for one pair of penalties, for many pairs, or for many first moments.
 
-`solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, gam) at
+`solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, rho) at
 once, since they share the data, see `conjugate_gradients`. Symbols as in `mean_field`.
 """
 
@@ -18,12 +18,12 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate, stages
-from graphratio.solvers.direct import solve_direct, solve_per_node
+from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_blocks
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
-from graphratio.solvers.stacks import Linear, Selection, pick
+from graphratio.solvers.stacks import Chosen, Linear, pick
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
 
@@ -56,18 +56,20 @@ def solve(
 ) -> Solution:
     """Solve with the given method; "auto" chooses one and gives the reason in `Solution.reason`.
 
-    Without edges every node has a closed form. A dense factorisation solves small systems, and
-    conjugate gradients all others.
+    If nothing couples the nodes, each has a closed form. A dense factorisation solves small
+    systems, and conjugate gradients all others.
     """
     n_nodes, _, m = objective.shape
+    coupled = graph.n_edges > 0 and bool(objective.lam[0])
     if method == "direct":
         return solve_direct(objective, tol)
     if method == "cbcgd":
         return solve_cbcgd(objective, tol, max_iter)
-    if method == "pcg":
+    if method == "pcg" and (coupled or not graph.n_edges):
         return solve_pcg(objective, basis_of(graph), tol, max_iter)
-    if graph.n_edges == 0:
-        chosen, reason = solve_per_node(objective, tol), "the graph has no edges"
+    if not coupled:
+        reason = "the graph penalty is 0" if graph.n_edges else "the graph has no edges"
+        chosen = solve_per_node(objective, tol)
     elif n_nodes * m <= SMALL_SYSTEM:
         chosen, reason = solve_direct(objective, tol), f"only {n_nodes * m} unknowns"
     else:
@@ -113,15 +115,18 @@ def solve_path(
     """Solve all candidates of an objective at once, in the precision of its moments.
 
     The basis must be in the same precision. The iteration starts from the solution of the
-    preconditioner, so `n_iter` counts the corrections to it.
+    preconditioner, so `n_iter` counts the corrections to it. Candidates without a graph penalty
+    have a closed form.
     """
     check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
+    if not objective.lam.all():
+        return _solve_uncoupled_apart(objective, basis, tol, max_iter, preconditioner)
     first = None
     if preconditioner == "auto":
         first = "kronecker"
         preconditioner = "mixed" if isinstance(basis, SpectralBasis) else "multigrid"
     mean_degree = objective.laplacian.diagonal().mean()
-    coupling = float(objective.lam.min() * mean_degree * objective.shape[0])
+    coupling = float(objective.lam.min() * mean_degree)
     dtype = objective.moments.second.dtype
     n_candidates = len(objective.lam)
     one = basis.from_nodes(objective.moments.first.astype(dtype, copy=False))
@@ -132,7 +137,7 @@ def solve_path(
         total, tol, max_iter, preconditioner, first=first, coupling=coupling, patience=PATIENCE
     ):
         going = np.flatnonzero(total.residual > tol)
-        part = replace(objective, lam=objective.lam[going], gam=objective.gam[going])
+        part = objective.restrict(going)
         inverse = _build(name, part, basis)
         if np.isinf(total.residual).all():
             # The preconditioner gives the mean-field solution at once, which is close already.
@@ -155,23 +160,40 @@ def solve_path(
     return PathSolution(basis.to_nodes(x), total)
 
 
+def _solve_uncoupled_apart(
+    objective: GraphObjective, basis: Basis, tol: float, max_iter: int, preconditioner: str
+) -> PathSolution:
+    """Solve the candidates without a graph penalty node by node, the others together."""
+    alone = objective.lam == 0
+    theta = np.empty(objective.shape, dtype=objective.moments.second.dtype)
+    progress = Progress.start(len(alone))
+    part = objective.restrict(alone)
+    theta[:, alone] = solve_nodes(part)
+    progress.residual[alone] = part.residual(theta[:, alone])
+    if not alone.all():
+        rest = objective.restrict(~alone)
+        coupled = solve_path(rest, basis, tol, max_iter, preconditioner)
+        theta[:, ~alone] = coupled.theta
+        progress.n_iter[~alone] = coupled.progress.n_iter
+        progress.residual[~alone] = coupled.progress.residual
+    return PathSolution(theta, progress)
+
+
 def solve_many(
     objective: GraphObjective, basis: Basis | None, first: FloatArray, tol: float, max_iter: int
 ) -> FloatArray:
     """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
 
     `first` has the same shape and replaces the first moment of the objective, which has one
-    candidate. A basis of None stands for a graph without edges, where every node has a closed
+    candidate. If nothing couples the nodes (no basis, or no graph penalty), each has a closed
     form. `tol` bounds the relative residual of each solution.
     """
-    if basis is None:
-        n_nodes, _, m = objective.shape
-        ridge = objective.lam[0] * objective.gam[0] * n_nodes
-        blocks = objective.moments.second.dense() + ridge * np.eye(m)
+    if basis is None or not objective.lam[0]:
+        blocks = objective.moments.second.dense() + objective.rho[0] * np.eye(objective.shape[2])
         return np.linalg.solve(blocks, first.transpose(0, 2, 1)).transpose(0, 2, 1)
     n_sets = first.shape[1]
     repeated = replace(
-        objective, lam=np.repeat(objective.lam, n_sets), gam=np.repeat(objective.gam, n_sets)
+        objective, lam=np.repeat(objective.lam, n_sets), rho=np.repeat(objective.rho, n_sets)
     )
     rhs = basis.from_nodes(first)
     inverse = _build("kronecker", repeated, basis)
@@ -190,14 +212,14 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
 
 
 class _System:
-    """N times the Hessian in the coordinates of the basis."""
+    """The Hessian in the coordinates of the basis."""
 
     def __init__(self, objective: GraphObjective, basis: Basis) -> None:
         self.second = objective.moments.second
         self.basis = basis
-        self.penalty: Linear = basis.penalty(objective.shape[0] * objective.lam, objective.gam)
+        self.penalty: Linear = basis.penalty(objective.lam, objective.rho)
 
-    def restrict(self, candidates: Selection) -> _System:
+    def restrict(self, candidates: Chosen) -> _System:
         smaller = copy(self)
         smaller.penalty = self.penalty.restrict(candidates)
         return smaller

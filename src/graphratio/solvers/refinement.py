@@ -7,19 +7,17 @@ about as many digits as single precision has.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from graphratio._utils.errors import ConvergenceWarning
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
 from graphratio.solvers.conjugate_gradients import REMEDY
 from graphratio.solvers.path import solve
-from graphratio.solvers.solution import Solution
+from graphratio.solvers.solution import Solution, without_judgement
 
 MAX_CORRECTIONS = 3
 
@@ -37,26 +35,24 @@ def solve_streamed(
     The moments of the objective may have any precision. Also returns psi' theta at every
     observation, shape (n_observations,).
     """
-    n_nodes = objective.shape[0]
     norm = float(np.linalg.norm(objective.rhs)) or 1.0
     total = Solution(np.zeros_like(objective.rhs), False, 0, 1.0, [], "")
     first = objective.moments.first
     goal = tol
     for _ in range(1 + MAX_CORRECTIONS):
         problem = replace(objective, moments=replace(objective.moments, first=first))
-        with warnings.catch_warnings():
-            # Only the residual from the observations counts, below.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # Only the residual from the observations counts, below.
+        with without_judgement():
             found = solve(problem, graph, method, goal, max_iter)
         total = _sum(total, found)
         product, fitted = data.apply(total.theta)
-        gradient = product / n_nodes - objective.rhs
+        gradient = product - objective.rhs
         gradient += objective.penalty_gradient(total.theta[:, np.newaxis])[:, 0]
         residual = float(np.linalg.norm(gradient)) / norm
         total = replace(total, residual=residual, converged=residual <= tol)
         if total.converged or total.n_iter >= max_iter:
             break
-        first = -n_nodes * gradient
+        first = -gradient
         # `tol` is relative to the first right-hand side; half of it for safety.
         goal = min(0.5, 0.5 * tol / residual)
     return total.warn_unless_converged(tol, REMEDY), fitted

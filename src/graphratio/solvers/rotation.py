@@ -37,13 +37,8 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Profiles and coordinates of any coefficients, by a singular value decomposition.
 
-    Directions with a tiny share of the metric are left out. Signs are as in `readable`.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (n_nodes, m)
-    metric : ndarray of shape (m, m)
-        Mean second moment of the features.
+    `theta` has shape (n_nodes, m); `metric`, shape (m, m), is the mean second moment of the
+    features. Directions with a tiny share of the metric are left out. Signs are as in `readable`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.threads import in_parallel, n_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
-Selection = IntArray | BoolArray
+Chosen = IntArray | BoolArray
 
 # Most entries of a group of columns, so that intermediate results stay in the cache, and fewest
 # columns, since a pass over a sparse matrix has a cost of its own.
@@ -22,13 +22,7 @@ ROW_ENTRIES = 2**15
 
 
 def row_chunks(x: FloatArray) -> list[slice]:
-    """Chunks of nodes that are small enough for several arrays to share the cache.
-
-    Examples
-    --------
-    >>> row_chunks(np.empty((3, 2, 2)))
-    [slice(0, 3, None)]
-    """
+    """Chunks of nodes that are small enough for several arrays to share the cache."""
     step = max(1, ROW_ENTRIES * len(x) // max(x.size, 1))
     return [slice(begin, min(begin + step, len(x))) for begin in range(0, len(x), step)]
 
@@ -39,11 +33,11 @@ class Linear(Protocol):
     def apply(self, x: FloatArray) -> FloatArray:
         """Apply it, shape (n_nodes, n_candidates, m)."""
 
-    def restrict(self, candidates: Selection) -> Linear:
+    def restrict(self, candidates: Chosen) -> Linear:
         """The same for some of the candidates only."""
 
 
-def pick(x: FloatArray, candidates: Selection) -> FloatArray:
+def pick(x: FloatArray, candidates: Chosen) -> FloatArray:
     """Some of the candidates of a stack, contiguous in memory, which indexing alone is not."""
     return np.ascontiguousarray(x[:, candidates])
 
@@ -59,18 +53,8 @@ def by_columns(
 ) -> FloatArray:
     """Apply a function that treats columns independently, to groups of columns of a stack.
 
-    Parameters
-    ----------
-    work : callable
-        Takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are.
-    x : ndarray of shape (n_nodes, n_candidates, m)
-    entries : int, optional
-        Most entries of a group; by default few enough for the cache.
-
-    Examples
-    --------
-    >>> by_columns(lambda x, columns: 2 * x, np.ones((2, 1, 3))).shape
-    (2, 1, 3)
+    `work` takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are. A
+    group has at most `entries` entries, by default few enough for the cache.
     """
     flat = x.reshape(len(x), -1)
     n_columns = flat.shape[1]

@@ -22,18 +22,18 @@ _MOST_PAIRS = 2000
 _FEWEST_SHARED = 5
 
 
-def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArray:
+def read_stamps(time: Any, given: NodeSamples, aligned: NodeSamples) -> IntArray:
     """Time stamps as whole numbers, in the order of `aligned.values`, shape (n_observations,).
 
-    `index` is as in `two_sample_test`. The samples are in the order of the user (`given`), which
-    lists in `index` follow, and in that of the graph (`aligned`).
+    `time` is as in `two_sample_test`. The samples are in the order of the user (`given`), which
+    lists in `time` follow, and in that of the graph (`aligned`).
     """
-    if not isinstance(index, tuple) or len(index) != 2:
+    if not isinstance(time, tuple) or len(time) != 2:
         raise InputError(
-            f"index of type {type(index).__name__} cannot be read",
+            f"time of type {type(time).__name__} cannot be read",
             "Pass a tuple (reference, target) with the time stamps of each node's observations",
         )
-    sides = [_by_node(part, given) for part in index]
+    sides = [_by_node(part, given) for part in time]
     labels = given.nodes if given.labelled else aligned.nodes
     places = {label: place for place, label in enumerate(labels)}
     pieces: list[np.ndarray] = []
@@ -44,7 +44,7 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
             expected = int((aligned.n_target if side else aligned.n_reference)[position])
             if len(stamps) != expected:
                 raise InputError(
-                    f"index has {len(stamps)} {name} time stamps for node {node!r}, which has "
+                    f"time has {len(stamps)} {name} time stamps for node {node!r}, which has "
                     f"{expected} {name} observations",
                     "Give one time stamp for each observation, in the same order",
                 )
@@ -57,7 +57,7 @@ def read_stamps(index: Any, given: NodeSamples, aligned: NodeSamples) -> IntArra
         _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
     except TypeError as error:
         raise InputError(
-            "index has time stamps of several kinds that have no order among them",
+            "time has stamps of several kinds that have no order among them",
             "Use dates everywhere, or numbers everywhere",
         ) from error
     return np.asarray(codes.ravel(), dtype=np.intp)
@@ -77,7 +77,7 @@ def _by_node(part: Any, given: NodeSamples) -> Any:
         return lambda _, __: entries
     if len(entries) != given.n_nodes:
         raise InputError(
-            f"index has {len(entries)} entries for {given.n_nodes} nodes",
+            f"time has {len(entries)} entries for {given.n_nodes} nodes",
             "Give one sequence of time stamps for each node, or one for all",
         )
     return lambda position, _: entries[position]
@@ -99,15 +99,9 @@ def check_stamps(stamps: IntArray, samples: NodeSamples) -> None:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Typical correlation between neighbouring nodes.
+    """Typical correlation between neighbouring nodes; `noise` is the one that chance can produce.
 
-    Attributes
-    ----------
-    value : float
-    noise : float
-        The correlation that chance can produce.
-    by_stamp : bool
-        Whether observations were matched by time stamp, or by position.
+    Observations were matched by time stamp if `by_stamp`, else by position.
     """
 
     value: float

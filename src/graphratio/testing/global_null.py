@@ -46,25 +46,21 @@ def permute_all_nodes(
 ) -> tuple[NodeTests, IntArray]:
     """Test all nodes at once; with `joint` the units of one time stamp move together.
 
-    Returns
-    -------
-    outcome : NodeTests
-        Every node against its own permuted values.
-    against_largest : ndarray of shape (n_nodes,)
-        How many data sets have a value as extreme as this node's at some node. The smallest
-        of these counts belongs to the global test.
+    Returns the tests of every node against its own permuted values. Also returns, shape (n_nodes,),
+    how many data sets have a value as extreme as this node's at some node. The smallest of these
+    counts belongs to the global test.
     """
     units, n_nodes = plan.units, plan.graph.n_nodes
     sums = UnitSums.of(units, plan.pooled, features.psi)
     statistics = np.empty((len(NAMES), n_nodes, plan.n_permutations + 1))
-    draw = _JointLabels(units, plan.rng) if joint else _NodeLabels(units, n_nodes, plan.rng)
+    draw = label_source(plan, joint)
     fit = _Refit(features, plan, penalties)
     width = int(units.node.size + n_nodes * features.psi.shape[1])
     observed = units.is_target[np.newaxis].astype(np.float64)
-    statistics[:, :, :1] = fit.statistics(_moments(sums, units, observed, n_nodes))
+    statistics[:, :, :1] = fit.statistics(node_first_moments(sums, units, observed, n_nodes))
     for part in chunks(plan.n_permutations, width, least=16):
         size = part.stop - part.start
-        b = _moments(sums, units, draw.next(size), n_nodes)
+        b = node_first_moments(sums, units, draw.next(size), n_nodes)
         statistics[:, :, part.start + 1 : part.stop + 1] = fit.statistics(b)
         bar.advance(size)
     return _compare(statistics, plan.pooled.complete)
@@ -126,7 +122,9 @@ class _Refit:
         return node_statistics(theta, b, self.second, witness)
 
 
-def _moments(sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int) -> FloatArray:
+def node_first_moments(
+    sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int
+) -> FloatArray:
     """First moments of all nodes, shape (n_nodes, n_sets, m); labels are (n_sets, n_units)."""
     total = units.counts(n_nodes)[0]
     starts = np.concatenate([[0], np.cumsum(total)[:-1]])
@@ -138,6 +136,13 @@ def _moments(sums: UnitSums, units: Units, labels: FloatArray, n_nodes: int) -> 
         own_labels = np.ascontiguousarray(labels[:, own].transpose(1, 0, 2))
         b[nodes] = sums.first_moments(own_labels, own, nodes)
     return b
+
+
+def label_source(plan: PermutationPlan, joint: bool) -> _JointLabels | _NodeLabels:
+    """Random labels of all units; with `joint` those of one time stamp together."""
+    if joint:
+        return _JointLabels(plan.units, plan.rng)
+    return _NodeLabels(plan.units, plan.graph.n_nodes, plan.rng)
 
 
 class _NodeLabels:

@@ -80,7 +80,7 @@ def selected_penalties(
     dictionary: FloatArray,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
-    """Bandwidth, graph penalty and node penalty of every group."""
+    """Bandwidth, graph penalty and ridge of every group."""
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
@@ -105,5 +105,5 @@ def selected_penalties(
             dtype=dtype,
         )
         found = select(split, coupling, settings.candidates)
-        chosen.append((found.bandwidth, found.graph_penalty, found.node_penalty))
+        chosen.append((found.bandwidth, found.graph_penalty, found.ridge))
     return chosen

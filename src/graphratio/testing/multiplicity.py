@@ -56,13 +56,7 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def strictest_threshold(n_tests: int, level: float, correction: str | None) -> float:
-    """Largest p-value with which a single changed node among `n_tests` is rejected.
-
-    Examples
-    --------
-    >>> strictest_threshold(100, 0.05, "fwer")
-    0.0005
-    """
+    """Largest p-value with which a single changed node among `n_tests` is rejected."""
     if correction is None:
         return level
     harmonic = float(np.sum(1 / np.arange(1, n_tests + 1))) if correction == "fdr-by" else 1.0

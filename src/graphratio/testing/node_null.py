@@ -5,7 +5,7 @@ have changed or not: they only tell the test in which direction to look. With
 alpha_v = n'_v / (n_v + n'_v) the mixture is the pooled sample, A_v does not change under
 permutations, and the node's coefficients are linear in b_v:
 
-    theta_v(pi) = (A_v/N + C_v)^{-1} (b_v(pi)/N + C_v w_v)
+    theta_v(pi) = (A_v + C_v)^{-1} (b_v(pi) + C_v w_v)
 
 where w_v is the prediction of the rest of the graph for the node and C_v says how firmly it holds.
 For the joint fit both follow from eliminating the other nodes. The test is valid for any w_v and
@@ -57,14 +57,9 @@ _SWEEPS = 3
 class NodeTests:
     """Outcome at every node.
 
-    Attributes
-    ----------
-    statistics : ndarray of shape (4, n_nodes)
-        Observed values; zero at nodes that cannot be tested.
-    counts : ndarray of shape (4, n_nodes)
-        Permuted and observed data sets with a value at least as large, of n_permutations + 1.
-    combined : ndarray of shape (n_nodes,)
-        The same for the combination.
+    `statistics`, shape (4, n_nodes), are the observed values; zero at nodes that cannot be tested.
+    `counts`, shape (4, n_nodes), says how many of the n_permutations + 1 permuted and observed data
+    sets have a value at least as large; `combined`, shape (n_nodes,), says it of the combination.
     """
 
     statistics: FloatArray
@@ -105,7 +100,7 @@ def permute_each_node(
 ) -> None:
     """Test some nodes, with the features of one bandwidth; results go into `outcome`.
 
-    `penalties` has shape (n_groups, 2): graph and node penalty of every group.
+    `penalties` has shape (n_groups, 2): graph penalty and ridge of every group.
     """
     fits = _ConditionalFits.of(nodes, features, plan, groups, penalties)
     units, n_permutations = plan.units, plan.n_permutations
@@ -147,14 +142,8 @@ def _looks(n_permutations: int) -> list[int]:
 class _ConditionalFits:
     """Coefficients of single nodes as functions of their labels, the rest held fixed.
 
-    Attributes
-    ----------
-    place : ndarray of shape (n_nodes,)
-        Position of a node in the arrays that follow.
-    inverse : ndarray of shape (k, m, m)
-        (A/N + C)^{-1}.
-    pull, witness : ndarray of shape (k, m)
-        C w and w.
+    `place`, shape (n_nodes,), is the position of a node in the other arrays: `inverse`, (A +
+    C)^{-1} of shape (k, m, m), and `pull` and `witness`, C w and w of shape (k, m).
     """
 
     place: IntArray
@@ -194,7 +183,7 @@ class _ConditionalFits:
             objective = GraphObjective.of(moments, graph.laplacian, *penalties[groups[part[0]]])
             witness[part] = _solved(objective, basis)[part]
         held, witness = conductance[nodes], witness[nodes]
-        system = features.second[nodes] / n_nodes + held[:, :, np.newaxis] * np.eye(m)
+        system = features.second[nodes] + held[:, :, np.newaxis] * np.eye(m)
         place = np.empty(n_nodes, dtype=np.intp)
         place[nodes] = np.arange(len(nodes))
         sums = UnitSums.of(plan.units, plan.pooled, features.psi)
@@ -205,7 +194,7 @@ class _ConditionalFits:
         """Statistics of a node under given labels of its units, shape (4, n_sets)."""
         i = self.place[node]
         b = self.sums.first_moments(labels.astype(np.float64), own, node)
-        theta = (b / len(self.second) + self.pull[i]) @ self.inverse[i]
+        theta = (b + self.pull[i]) @ self.inverse[i]
         return node_statistics(theta, b, self.second[node], self.witness[i][:, np.newaxis])
 
 
@@ -215,7 +204,7 @@ def _solved(objective: GraphObjective, basis: Basis | None) -> FloatArray:
     return solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta[:, 0]
 
 
-def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> FloatArray:
+def conductances(second: FloatArray, graph: Graph, lam: float, rho: float) -> FloatArray:
     """How firmly the rest of the graph holds each node, shape (n_nodes, m).
 
     The penalised problem is a network of springs. A node is held by its own ridge and, through
@@ -225,9 +214,8 @@ def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> Fl
     other nodes exactly, except that it counts the way back over the same edge.
     """
     n_nodes = graph.n_nodes
-    data = np.einsum("vmm->vm", second) / n_nodes
-    ridge = lam * gam
-    held = np.full_like(data, ridge)
+    data = np.einsum("vmm->vm", second)
+    held = np.full_like(data, rho)
     weights = lam * graph.adjacency.data[:, np.newaxis]
     neighbour, pointer = graph.adjacency.indices, graph.adjacency.indptr
     total = sparse.csr_array(
@@ -236,5 +224,5 @@ def conductances(second: FloatArray, graph: Graph, lam: float, gam: float) -> Fl
     )
     for _ in range(_SWEEPS):
         there = (data + held)[neighbour]
-        held = ridge + total @ (weights * there / (weights + there))
+        held = rho + total @ (weights * there / (weights + there))
     return np.asarray(held)

@@ -32,14 +32,9 @@ _CHUNK = 2_000_000
 class Units:
     """Units that are exchanged between the two samples, node after node.
 
-    Attributes
-    ----------
-    of_row : ndarray of shape (n_observations,)
-        Unit of each pooled row, -1 where the row keeps its label.
-    node : ndarray of shape (n_units,)
-    is_target : ndarray of bool, shape (n_units,)
-    code : ndarray of shape (n_units,)
-        Units with the same code move together when nodes are permuted jointly.
+    `of_row`, shape (n_observations,), is the unit of each pooled row, -1 where the row keeps its
+    label. The other arrays have shape (n_units,). Units with the same `code` move together when
+    nodes are permuted jointly.
     """
 
     of_row: IntArray
@@ -64,13 +59,8 @@ class Units:
         keeps its label. With `joint` the observations of all nodes at one stamp stay together.
         """
         node = pooled.samples.node_index
-        if joint and stamps is not None:
-            code, kept = _stamp_blocks(stamps, pooled.is_target, block_length or 1)
-            code, kept = code[stamps], kept[stamps]
-        else:
-            segment = 2 * node + pooled.is_target
-            order = np.lexsort((pooled.rows if stamps is None else stamps, segment))
-            code, kept = _blocks(order, segment, block_length or 1)
+        segment = 2 * node + pooled.is_target
+        code, kept = unit_codes(pooled.rows, segment, pooled.is_target, block_length, stamps, joint)
         _check_enough(pooled, node, kept, block_length)
         pairs = node[kept] * (int(code.max(initial=0)) + 1) + code[kept]
         _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
@@ -99,23 +89,33 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class PermutationPlan:
-    """Data and units to permute, shared by both null hypotheses.
-
-    Attributes
-    ----------
-    pooled : PooledSamples
-        In the order of the graph.
-    graph : Graph
-    units : Units
-    n_permutations : int
-    rng : numpy Generator
-    """
+    """Data in the order of the graph and units to permute, shared by both null hypotheses."""
 
     pooled: PooledSamples
     graph: Graph
     units: Units
     n_permutations: int
     rng: np.random.Generator
+
+
+def unit_codes(
+    rows: IntArray,
+    segment: IntArray,
+    is_target: BoolArray,
+    block_length: int | None,
+    stamps: IntArray | None,
+    joint: bool,
+) -> tuple[IntArray, BoolArray]:
+    """Unit of every observation, and whether the unit is complete; both (n_observations,).
+
+    Blocks follow the stamps, or the `rows` as given. With `joint` the observations of all nodes
+    at one stamp, or block of stamps, are one unit.
+    """
+    if joint and stamps is not None:
+        code, kept = _stamp_blocks(stamps, is_target, block_length or 1)
+        return code[stamps], kept[stamps]
+    order = np.lexsort((rows if stamps is None else stamps, segment))
+    return _blocks(order, segment, block_length or 1)
 
 
 def _blocks(order: IntArray, segment: IntArray, length: int) -> tuple[IntArray, BoolArray]:
@@ -161,13 +161,8 @@ def _check_enough(
 class UnitSums:
     """Features summed over units, to be added up by permuted labels.
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_units, m)
-    sizes : ndarray of shape (n_units,)
-        Observations in each unit.
-    fixed_sums, fixed_sizes : ndarray of shape (n_nodes, m) and (n_nodes,)
-        Of the target observations that keep their label.
+    `sums` has shape (n_units, m); `sizes`, shape (n_units,), counts observations. The fixed ones,
+    shapes (n_nodes, m) and (n_nodes,), are of the target observations that keep their label.
     """
 
     sums: FloatArray
@@ -208,13 +203,7 @@ def _indicator(to: IntArray, n_to: int, rows: IntArray, n_rows: int) -> sparse.c
 def random_labels(
     n_permutations: int, n_units: int, n_target: int, rng: np.random.Generator
 ) -> BoolArray:
-    """Uniformly random splits, shape (n_permutations, n_units).
-
-    Examples
-    --------
-    >>> random_labels(2, 5, 3, np.random.default_rng(0)).sum(axis=1)
-    array([3, 3])
-    """
+    """Uniformly random splits, shape (n_permutations, n_units)."""
     labels = np.zeros((n_permutations, n_units), dtype=bool)
     for rows in chunks(n_permutations, n_units):
         part = labels[rows]

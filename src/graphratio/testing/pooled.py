@@ -34,15 +34,9 @@ _RANK_TOLERANCE = 1e-6
 class PooledSamples:
     """Both samples of every node together, in an order that ignores the labels.
 
-    Attributes
-    ----------
-    samples : NodeSamples
-        All observations of a node as its reference sample, the target sample empty.
-    rows : ndarray of shape (n_observations,)
-        Position of each row in the samples as they were given.
-    is_target : ndarray of bool, shape (n_observations,)
-    complete : ndarray of bool, shape (n_nodes,)
-        Nodes with both samples: only these can be tested.
+    In `samples` all observations of a node are its reference sample, and the target sample is
+    empty. `rows`, shape (n_observations,), is the position of each row in the samples as they were
+    given. `complete`, shape (n_nodes,), marks nodes with both samples: only these can be tested.
     """
 
     samples: NodeSamples
@@ -78,12 +72,8 @@ class PooledSamples:
 class PooledFeatures:
     """Features of one bandwidth, and the moments that no permutation changes.
 
-    Attributes
-    ----------
-    psi : ndarray of shape (n_observations, m)
-        In the order of the pooled samples, minus the mean of the node.
-    second : ndarray of shape (n_nodes, m, m)
-        A of every node, of the features before the mean was taken out.
+    `psi`, shape (n_observations, m), is in the order of the pooled samples, minus the mean of the
+    node. `second`, shape (n_nodes, m, m), is A of the features before the mean was taken out.
     """
 
     psi: FloatArray

@@ -15,9 +15,11 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomStat
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators.contract import check_estimator
 from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.groups import node_groups, selected_penalties
+from graphratio.testing.halves import HalfTest, check_second_half, first_half
 from graphratio.testing.multiplicity import (
     adjust,
     check_correction,
@@ -39,11 +41,12 @@ def two_sample_test(
     samples: Any,
     graph: Graph | None = None,
     estimator: Any = None,
+    *,
     null: str = "node",
     correction: str | None = "fwer",
     level: float = 0.05,
     n_permutations: int | None = None,
-    index: Any = None,
+    time: Any = None,
     block_length: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
@@ -61,12 +64,15 @@ def two_sample_test(
     samples : NodeSamples, or a tuple (reference, target)
     graph : Graph
         Aligned with the samples by label. None means no edges.
-    estimator : GRULSIF, optional
-        Gives the kernel, bandwidth, penalties, dictionary and folds. Numbers are used as they
-        are; None and sequences stand for candidates to select from. Its alpha and prior_ratio
-        are not used: the test compares the target with the pooled sample and shrinks towards
-        "no change". Default: a Gaussian kernel of 0.7 times the median distance within nodes,
-        and penalties selected by cross-validation.
+    estimator : estimator, optional
+        Any estimator of the library; its parameters count, never what it was fitted to. GRULSIF
+        (not adaptive) and Pool give the kernel, bandwidth, penalties, dictionary and folds.
+        Numbers are used as they are; None and sequences stand for candidates to select from.
+        Their alpha and prior_ratio are not used: the test compares the target with the pooled
+        sample and shrinks towards "no change". All other estimators are fitted on one half of
+        every sample, and their ratio is tested on the other half, which costs power. Default: a
+        Gaussian kernel of 0.7 times the median distance within nodes, and penalties selected by
+        cross-validation.
     null : {"node", "global"}
         "node": this node did not change, whatever the others did. "global": nothing changed
         anywhere; `global_p_value` is the answer. The columns for single nodes are then
@@ -81,7 +87,7 @@ def two_sample_test(
     n_permutations : int, optional
         Default: enough for the correction, at least 10 N / level with a correction and
         null="node", otherwise 999 or 10 / level. Too few for any rejection is an error.
-    index : tuple (reference, target), optional
+    time : tuple (reference, target), optional
         Time stamps of the observations: for each sample a list or dict over nodes of
         sequences as long as the node's sample, or one sequence for all nodes. With
         null="global" all observations of one time stamp are permuted together, so the test
@@ -90,7 +96,7 @@ def two_sample_test(
         estimated with them.
     block_length : int, optional
         Permute blocks of this many consecutive observations, for data that are dependent in
-        time, in the order of `index` or as given. A rest too short for a block keeps its label.
+        time, in the order of `time` or as given. A rest too short for a block keeps its label.
     random_state : int, numpy Generator, RandomState or None
         Seed of the permutations, the groups and the folds.
     progress : bool, default False
@@ -103,7 +109,7 @@ def two_sample_test(
     -----
     DataWarning
         With null="node", if the correlation between neighbouring nodes exceeds 0.2.
-        Observations are matched by `index`, or by position if all nodes have equally many.
+        Observations are matched by `time`, or by position if all nodes have equally many.
 
     Notes
     -----
@@ -143,51 +149,50 @@ def two_sample_test(
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph)
-    stamps = None if index is None else read_stamps(index, given, aligned)
-    tested = aligned.complete
-    n_tests = int(tested.sum())
-    needed_for = correction if null == "node" else None
-    count = enough_permutations(n_permutations, n_tests, level, needed_for)
-    pooled = PooledSamples.of(aligned, rng)
-    settings = read_settings(estimator, pooled, graph)
+    stamps = None if time is None else read_stamps(time, given, aligned)
+    chosen = None if estimator is None else check_estimator(estimator, rng)
+    halves = chosen is not None and not chosen._is_quadratic
     joint = null == "global" and stamps is not None
     if joint:
         check_stamps(stamps, aligned)  # type: ignore[arg-type]
-    units = Units.of(
-        pooled,
-        rng,
-        block_length=block_length,
-        stamps=None if stamps is None else stamps[pooled.rows],
-        joint=joint,
-    )
-    dictionary = settings.atoms(pooled, rng)
+    tested, learned = aligned, np.zeros(aligned.n_observations, dtype=bool)
+    if halves:
+        learned = first_half(aligned, rng, block_length=block_length, stamps=stamps, joint=joint)
+        tested = aligned.subset(observations=~learned)
+        check_second_half(aligned, tested, block_length)
+    n_tests = int(tested.complete.sum())
+    needed_for = correction if null == "node" else None
+    count = enough_permutations(n_permutations, n_tests, level, needed_for)
+    pooled = PooledSamples.of(tested, rng)
+    there = None
+    if stamps is not None:
+        # Numbered anew, so that blocks follow the stamps that are left.
+        there = np.unique(stamps[~learned], return_inverse=True)[1][pooled.rows]
+    units = Units.of(pooled, rng, block_length=block_length, stamps=there, joint=joint)
+    correlation = cross_correlation(aligned, stamps, graph, rng) if null == "node" else None
+    if correlation is not None and correlation.is_high:
+        warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
     plan = PermutationPlan(pooled, graph, units, count, rng)
-    with suitable_threads(aligned.n_observations, len(dictionary)):
-        if null == "node":
-            correlation = cross_correlation(aligned, stamps, graph, rng)
-            if correlation is not None and correlation.is_high:
-                warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
-            outcome, penalties = _each_node(aligned, plan, settings, dictionary, progress)
-            against = None
-        else:
-            correlation, penalties = None, [settings.middle]
-            features = PooledFeatures.of(pooled, settings.kernel, dictionary, penalties[0][0])
-            with ProgressBar(count, "permutations", enabled=progress) as bar:
-                outcome, against = permute_all_nodes(features, plan, penalties[0][1:], joint, bar)
+    if halves:
+        outcome, against = _by_halves(chosen, aligned, learned, plan, null, joint, progress)
+        penalties: list[tuple[float, float, float]] = []
+    else:
+        outcome, against, penalties = _all_at_once(aligned, plan, chosen, null, joint, progress)
     smallest = units.smallest_p_values(graph.n_nodes)
     p_value = outcome.combined / (count + 1)
-    adjusted, overall = _over_nodes(p_value, against, tested, correction, count)
+    adjusted, overall = _over_nodes(p_value, against, pooled.complete, correction, count)
+    names = ("held-out ratio",) if halves else NAMES
     return TwoSampleResult(
         nodes=aligned.nodes,
         graph=graph,
         statistic=outcome.statistics[0],
         p_value=p_value,
         adjusted_p_value=adjusted,
-        rejected=tested & (adjusted <= level),
+        rejected=pooled.complete & (adjusted <= level),
         global_p_value=overall,
-        statistics=dict(zip(NAMES, outcome.statistics, strict=True)),
-        p_values=dict(zip(NAMES, outcome.counts / (count + 1), strict=True)),
-        tested=tested,
+        statistics=dict(zip(names, outcome.statistics, strict=True)),
+        p_values=dict(zip(names, outcome.counts / (count + 1), strict=True)),
+        tested=pooled.complete,
         null=null,
         correction=correction,
         level=level,
@@ -195,10 +200,55 @@ def two_sample_test(
         penalties=tuple(penalties),
         block_length=block_length,
         joint=joint,
-        too_few=tested & (smallest > strictest_threshold(max(n_tests, 1), level, needed_for)),
+        halves=halves,
+        too_few=pooled.complete
+        & (smallest > strictest_threshold(max(n_tests, 1), level, needed_for)),
         correlation=correlation,
         backend=aligned.backend,
     )
+
+
+def _by_halves(
+    estimator: Any,
+    samples: NodeSamples,
+    learned: BoolArray,
+    plan: PermutationPlan,
+    null: str,
+    joint: bool,
+    progress: bool,
+) -> tuple[NodeTests, IntArray | None]:
+    """Learn the ratio on one half, and permute the labels of the other."""
+    test = HalfTest.of(estimator, samples, learned, plan)
+    steps = int(plan.pooled.complete.sum()) if null == "node" else plan.n_permutations
+    against = None
+    with ProgressBar(steps, "permutations", enabled=progress) as bar:
+        if null == "node":
+            statistic, counts = test.each_node(bar)
+        else:
+            statistic, counts, against = test.all_nodes(joint, bar)
+    return NodeTests(statistic[np.newaxis], counts[np.newaxis], counts), against
+
+
+def _all_at_once(
+    samples: NodeSamples,
+    plan: PermutationPlan,
+    estimator: Any,
+    null: str,
+    joint: bool,
+    progress: bool,
+) -> tuple[NodeTests, IntArray | None, list[tuple[float, float, float]]]:
+    """Use all observations, with a ratio that is linear in their labels."""
+    settings = read_settings(estimator, plan.pooled, plan.graph)
+    dictionary = settings.atoms(plan.pooled, plan.rng)
+    with suitable_threads(samples.n_observations, len(dictionary)):
+        if null == "node":
+            outcome, penalties = _each_node(samples, plan, settings, dictionary, progress)
+            return outcome, None, penalties
+        penalties = [settings.middle]
+        features = PooledFeatures.of(plan.pooled, settings.kernel, dictionary, penalties[0][0])
+        with ProgressBar(plan.n_permutations, "permutations", enabled=progress) as bar:
+            outcome, against = permute_all_nodes(features, plan, penalties[0][1:], joint, bar)
+        return outcome, against, penalties
 
 
 def _each_node(

@@ -67,7 +67,8 @@ class TwoSampleResult:
     graph : Graph
     statistic : ndarray of shape (n_nodes,)
         Size of the change: Pearson divergence of the target from the pooled sample, estimated
-        with the help of the neighbours. The p-value combines it with three more statistics.
+        with the help of the neighbours. The p-value combines it with three more statistics. With
+        `halves` the mean of the ratio over the held-out target minus over both samples.
     p_value : ndarray of shape (n_nodes,)
         From the combination of the four statistics, (b + 1) / (n_permutations + 1) where b
         counts permutations that are at least as extreme; 1 at nodes that lack a sample.
@@ -79,19 +80,23 @@ class TwoSampleResult:
         nodes; with null="node" the smallest p-value times the number of tested nodes
         (Bonferroni), which is valid under any dependence, but conservative.
     statistics, p_values : dict of str to ndarray of shape (n_nodes,)
-        The four statistics and their own p-values: "divergence", "norm", "witness", "mmd".
+        The four statistics and their own p-values: "divergence", "norm", "witness", "mmd"; with
+        `halves` only "held-out ratio".
     tested : ndarray of bool, shape (n_nodes,)
         False at nodes that lack a sample.
     null : {"node", "global"}
     correction : {"fwer", "fdr", "fdr-by"} or None
     level : float
     n_permutations : int
-    penalties : tuple of (bandwidth, graph_penalty, node_penalty)
-        Of every group of nodes that was tested together; one with null="global".
+    penalties : tuple of (bandwidth, graph_penalty, ridge)
+        Of every group of nodes that was tested together; one with null="global", none with
+        `halves`.
     block_length : int or None
         Observations or time stamps that were permuted together.
     joint : bool
         Whether all observations of one time stamp were permuted together.
+    halves : bool
+        Whether the ratio was fitted on one half of the observations and tested on the other.
     too_few : ndarray of bool, shape (n_nodes,)
         True at nodes with too few observations or blocks to become significant.
     correlation : Correlation or None
@@ -129,6 +134,7 @@ class TwoSampleResult:
     penalties: tuple[tuple[float, float, float], ...]
     block_length: int | None
     joint: bool
+    halves: bool
     too_few: BoolArray
     correlation: Correlation | None
     backend: frames.Backend = "pandas"

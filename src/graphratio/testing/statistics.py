@@ -52,11 +52,6 @@ def exceedances(statistics: FloatArray) -> IntArray:
 
     Divided by the length of that axis the counts are permutation p-values, of the observed and
     of every permuted data set. Entries that differ only by rounding are tied.
-
-    Examples
-    --------
-    >>> exceedances(np.array([[3.0, 1.0, 2.0, 2.0]]))
-    array([[1, 4, 3, 3]])
     """
     count = statistics.shape[-1]
     flat = statistics.reshape(-1, count)

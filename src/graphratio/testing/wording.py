@@ -61,6 +61,10 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             "nodes without reference or target observations cannot be tested, their p-value "
             f"is 1: {named(~result.tested)}"
         )
+    if result.halves:
+        found.append(
+            "the estimator was fitted on one half of the observations and tested on the other"
+        )
     if several and not result.graph.n_edges:
         found.append("the graph has no edges: every node is tested by itself")
     if result.too_few.any():
@@ -75,12 +79,12 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
 
 def correlation_note(correlation: Correlation | None, spelling: Spelling = str) -> list[str]:
     """A note if nodes are correlated, or if this could not be checked; otherwise empty."""
-    index = Argument("index")
+    time = Argument("time")
     if correlation is None:
         words = (
             "the correlation between nodes could not be checked, since their observations cannot "
             "be matched; the test assumes that nodes are independent. To check it, pass ",
-            index,
+            time,
         )
         return [spelled(words, spelling)]
     if not correlation.is_high:
@@ -97,7 +101,7 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
                 "confirm. For a valid test of the whole graph use ",
                 Argument("null", "global"),
                 " with ",
-                index,
+                time,
             ),
             spelling,
         )

@@ -82,7 +82,7 @@ def convergence_bound(
         Factor of the capacity condition; the largest over nodes.
     smoothness : float
         Lambda of the paper, with Lambda^2 at least half the squared graph norm of the ratios:
-        half of (the sum over edges of W_uv |r_u - r_v|^2 plus node_penalty times the sum over
+        half of (the sum over edges of W_uv |r_u - r_v|^2 plus gamma times the sum over
         nodes of |r_v|^2), in the norm of the kernel space.
     bound : float
         Estimates range in [-bound, bound].
@@ -153,17 +153,17 @@ def convergence_bound(
     )
 
 
-def graph_factor(graph: Graph, node_penalty: float) -> float:
-    """Largest diagonal entry of (Laplacian + node_penalty I)^-1.
+def graph_factor(graph: Graph, gamma: float) -> float:
+    """Largest diagonal entry of (Laplacian + gamma I)^-1.
 
     The convergence theorem depends on the graph through this factor. The entry of a node without
-    edges is 1 / node_penalty; that of a well connected node approaches 1 / (node_penalty times
+    edges is 1 / gamma; that of a well connected node approaches 1 / (gamma times
     the nodes of its component).
 
     Parameters
     ----------
     graph : Graph
-    node_penalty : float
+    gamma : float
         Positive.
 
     Returns
@@ -180,12 +180,12 @@ def graph_factor(graph: Graph, node_penalty: float) -> float:
     --------
     >>> import graphratio as gr
     >>> from graphratio.theory import graph_factor
-    >>> graph_factor(gr.Graph.empty(3), node_penalty=0.5)
+    >>> graph_factor(gr.Graph.empty(3), gamma=0.5)
     2.0
-    >>> round(graph_factor(gr.Graph.from_adjacency([[0, 1], [1, 0]]), node_penalty=0.5), 6)
+    >>> round(graph_factor(gr.Graph.from_adjacency([[0, 1], [1, 0]]), gamma=0.5), 6)
     1.2
     """
-    gam = check_real(node_penalty, "node_penalty", low=0.0)
+    gam = check_real(gamma, "gamma", low=0.0)
     n_nodes = graph.n_nodes
     if n_nodes <= theory.LARGEST_DENSE:
         eigenvalues, vectors = np.linalg.eigh(graph.laplacian.toarray())

@@ -27,7 +27,7 @@ class CycleBound:
     cycles : int
         Cycles after which the objective is within the tolerance of its minimum.
     strong_convexity : float
-        Graph penalty times node penalty times `gram_eigenvalue`.
+        lambda times gamma times `gram_eigenvalue`.
     gram_eigenvalue : float
         Smallest eigenvalue of the Gram matrix; 1 in the Nystrom form.
     curvature : float
@@ -43,7 +43,7 @@ class CycleBound:
     >>> import graphratio as gr
     >>> bound = gr.theory.cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
-    ...     graph_penalty=0.1, node_penalty=1.0, initial_gap=1.0, tolerance=1e-6,
+    ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,
     ... )
     >>> round(bound.strong_convexity, 6), bound.node_curvature.shape
     (0.1, (3,))
@@ -60,8 +60,8 @@ class CycleBound:
 def cbcgd_cycle_bound(
     second: Any,
     graph: Graph,
-    graph_penalty: float,
-    node_penalty: float,
+    lambda_: float,
+    gamma: float,
     initial_gap: float,
     tolerance: float,
     gram: Any = None,
@@ -79,8 +79,9 @@ def cbcgd_cycle_bound(
         (1 - alpha) reference + alpha target.
     graph : Graph
         In the same order of nodes.
-    graph_penalty, node_penalty : float
-        Positive; the ridge is their product.
+    lambda_, gamma : float
+        The paper's penalties, positive; the ridge is their product. `paper_penalties_` of a
+        fitted model has both.
     initial_gap : float
         Objective at the starting point minus its minimum. At zero coefficients the objective is
         zero.
@@ -107,7 +108,7 @@ def cbcgd_cycle_bound(
     >>> from graphratio.theory import cbcgd_cycle_bound
     >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
-    ...     graph_penalty=0.1, node_penalty=1.0, initial_gap=1.0, tolerance=1e-6,
+    ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,
     ... )
     >>> bound.cycles
     13903
@@ -121,8 +122,8 @@ def cbcgd_cycle_bound(
             f"second holds moments of {n_nodes} nodes, but the graph has {graph.n_nodes}",
             "Give one matrix for each node of the graph, in its order",
         )
-    lam = check_real(graph_penalty, "graph_penalty", low=0.0)
-    ridge = lam * check_real(node_penalty, "node_penalty", low=0.0)
+    lam = check_real(lambda_, "lambda_", low=0.0)
+    ridge = lam * check_real(gamma, "gamma", low=0.0)
     gap = check_real(initial_gap, "initial_gap", low=0.0, include_low=True)
     tol = check_real(tolerance, "tolerance", low=0.0)
 

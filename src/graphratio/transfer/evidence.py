@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import stats
-from sklearn.base import clone
 
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.moments.folds import assign_folds
 
 # Samples with fewer observations are never held out, and their node is not tested.
 SMALLEST = 5
-
-_SELECTED = ("bandwidth", "graph_penalty", "node_penalty")
 
 
 def shift_p_values(
@@ -44,32 +42,9 @@ def shift_p_values(
         return p_values
     folds = assign_folds(samples, n_folds, rng)
     folds[~large.ravel()[samples.segments]] = -1
-    scores = _held_out_ratios(model, samples, graph, folds)
+    scores = held_out(fold_ratios(model, samples, graph, folds, fixed=True), folds)
     p_values[tested] = _welch(scores, samples)[tested]
     return p_values
-
-
-def _held_out_ratios(
-    model: NodeRatioEstimator, samples: NodeSamples, graph: Graph, folds: IntArray
-) -> FloatArray:
-    """Unclipped ratio at every observation, fitted without its fold; 0 in fold -1."""
-    ratios = np.zeros(samples.n_observations)
-    for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        part = _at_same_hyperparameters(model).fit(samples.subset(observations=~held), graph)
-        ratios[held] = part._ratios_at_nodes(samples.values[held], samples.node_index[held])
-    return ratios
-
-
-def _at_same_hyperparameters(model: NodeRatioEstimator) -> NodeRatioEstimator:
-    fresh: NodeRatioEstimator = clone(model)
-    known = fresh.get_params()
-    fixed = {
-        name: getattr(model, f"{name}_")
-        for name in _SELECTED
-        if name in known and np.ndim(getattr(model, f"{name}_")) == 0
-    }
-    return fresh.set_params(**fixed)  # type: ignore[no-any-return]
 
 
 def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:

@@ -52,7 +52,7 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
             labels = labels.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"y of node {node!r} is not numeric, and the estimator is not a classifier",
+                f"y of node {node!r} is not numeric, and the predictor is not a classifier",
                 "Pass numbers, or a classifier",
             ) from error
     bad = int((~np.isfinite(labels)).sum()) if labels.dtype.kind == "f" else 0
@@ -64,37 +64,37 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
     return labels
 
 
-def weight_parameter(estimator: Any) -> str:
+def weight_parameter(predictor: Any) -> str:
     """Name under which `fit` takes weights; of a pipeline, those of its last step."""
-    name = _weight_parameter(estimator)
+    name = _weight_parameter(predictor)
     if name is None:
         raise InputError(
-            f"{type(estimator).__name__} takes no sample_weight in fit, so it cannot be reweighted",
-            "Use an estimator that does, such as Ridge, LogisticRegression, RandomForestRegressor "
+            f"{type(predictor).__name__} takes no sample_weight in fit, so it cannot be reweighted",
+            "Use a predictor that does, such as Ridge, LogisticRegression, RandomForestRegressor "
             "or HistGradientBoostingClassifier",
         )
     return name
 
 
-def _weight_parameter(estimator: Any) -> str | None:
-    if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
+def _weight_parameter(predictor: Any) -> str | None:
+    if isinstance(predictor, Pipeline):
+        name, last = predictor.steps[-1]
         inner = _weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
-    if not hasattr(estimator, "fit"):
+    if not hasattr(predictor, "fit"):
         return None
-    if has_fit_parameter(estimator, "sample_weight"):
+    if has_fit_parameter(predictor, "sample_weight"):
         return "sample_weight"
     # Searches and wrappers pass unknown arguments on.
-    kinds = {item.kind for item in inspect.signature(estimator.fit).parameters.values()}
-    wrapped = getattr(estimator, "estimator", None) or getattr(estimator, "regressor", None)
+    kinds = {item.kind for item in inspect.signature(predictor.fit).parameters.values()}
+    wrapped = getattr(predictor, "estimator", None) or getattr(predictor, "regressor", None)
     if inspect.Parameter.VAR_KEYWORD in kinds and wrapped is not None:
         return _weight_parameter(wrapped)
     return None
 
 
-def pointwise_errors(estimator: Any, y: Any, predicted: Any) -> np.ndarray:
+def pointwise_errors(predictor: Any, y: Any, predicted: Any) -> np.ndarray:
     """Squared errors of a regression, or 1 for each wrong class."""
-    if is_classifier(estimator):
+    if is_classifier(predictor):
         return np.asarray(np.asarray(y) != np.asarray(predicted), dtype=np.float64)
     return np.asarray((np.asarray(y) - np.asarray(predicted)) ** 2, dtype=np.float64)

@@ -15,16 +15,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import DataWarning, InputError, OverlapWarning, listing
+from graphratio._utils.errors import DataWarning, InputError, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators import GRULSIF
+from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
@@ -38,18 +38,18 @@ from graphratio.transfer.weight_powers import (
 
 
 def _has_probabilities(transfer: Any) -> bool:
-    return hasattr(transfer.estimator, "predict_proba")
+    return hasattr(transfer.predictor, "predict_proba")
 
 
 class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     """A model for the target of every node, trained on its labelled reference observations.
 
-    Each node gets a copy of `estimator`, fitted to its reference observations with importance
+    Each node gets a copy of `predictor`, fitted to its reference observations with importance
     weights. Weights are used only where they should help:
 
     1. Evidence. A node is reweighted only if held-out observations show that its target differs
        from its reference: a test per node, with the false discovery rate over nodes at
-       `false_discovery`. All other nodes get the plain model.
+       `level`. All other nodes get the plain model.
     2. Own samples. The weights are the geometric mean of those by the joint ratio and those by
        a ratio of the node alone (RULSIF). The joint ratio knows better what changed; the node's
        own ratio balances chance differences between the weighted and the target observations.
@@ -60,23 +60,23 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : scikit-learn classifier or regressor
+    predictor : scikit-learn classifier or regressor
         Must take ``sample_weight``; pipelines hand it to their last step.
-    ratio : ratio estimator, optional
-        Estimates the weights; default `GRULSIF()`.
+    estimator : estimator, optional
+        Any estimator of the library; gives the weights. Default `GraphRatio()`.
     relative : bool, default True
         Weights by the relative ratio, or with False by the plain one.
-    false_discovery : float in (0, 1], default 0.1
+    level : float in (0, 1], default 0.1
         Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
     own_share : float in [0, 1], default 0.5
-        Exponent of the weights of the node alone, if `ratio` couples nodes. 0 uses `ratio` as
-        it is.
+        Exponent of the weights of the node alone, if all nodes share features. 0 uses the
+        weights of `estimator` as they are.
     sharpness : float >= 0, sequence of float, or None
         The power: a number is used as it is, a sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds, of the default ratio estimator, and of models whose
+        Seed of the folds, of the default estimator, and of predictors whose
         `random_state` is None.
 
     Attributes
@@ -92,7 +92,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     p_values_ : ndarray of shape (n_nodes,)
         Of the evidence, before the correction; NaN where there were too few observations.
     sharpness_ : float
-    ratio_ : fitted ratio estimator
+    estimator_ : fitted estimator
     nodes_ : tuple of labels
         In the order of the graph.
     classes_ : ndarray, classifiers only
@@ -118,20 +118,20 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
-        ratio: Any = None,
+        predictor: Any,
+        estimator: Any = None,
         *,
         relative: bool = True,
-        false_discovery: float = 0.1,
+        level: float = 0.1,
         own_share: float = 0.5,
         sharpness: Any = None,
         cv: int = 5,
         random_state: RandomState = None,
     ) -> None:
+        self.predictor = predictor
         self.estimator = estimator
-        self.ratio = ratio
         self.relative = relative
-        self.false_discovery = false_discovery
+        self.level = level
         self.own_share = own_share
         self.sharpness = sharpness
         self.cv = cv
@@ -149,35 +149,31 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         graph : Graph, optional
             None means no edges.
         """
-        level = check_real(
-            self.false_discovery, "false_discovery", low=0, high=1, include_high=True
-        )
+        level = check_real(self.level, "level", low=0, high=1, include_high=True)
         share = check_real(
             self.own_share, "own_share", low=0, high=1, include_low=True, include_high=True
         )
         n_folds = check_integer(self.cv, "cv", low=2)
-        self._weight_name = weight_parameter(self.estimator)
+        self._weight_name = weight_parameter(self.predictor)
         rng = as_generator(self.random_state)
         read = as_samples(samples)
-        self.ratio_ = self._new_ratio(rng).fit(read, graph)
-        self.nodes_, self.n_features_in_ = self.ratio_.nodes_, self.ratio_.n_features_in_
-        aligned = self.ratio_._align(read)
-        labels = read_labels(y, read, self.nodes_, numeric=not is_classifier(self.estimator))
-        if is_classifier(self.estimator):
+        self.estimator_ = self._new_estimator(rng).fit(read, graph)
+        self.nodes_, self.n_features_in_ = self.estimator_.nodes_, self.estimator_.n_features_in_
+        aligned = self.estimator_._align(read)
+        labels = read_labels(y, read, self.nodes_, numeric=not is_classifier(self.predictor))
+        if is_classifier(self.predictor):
             self.classes_ = np.unique(np.concatenate(labels))
-        with warnings.catch_warnings():
-            # The final weights warn.
-            warnings.simplefilter("ignore", OverlapWarning)
-            weights = self.ratio_.importance_weights(aligned, relative=self.relative)
+        # Only the final weights warn.
+        weights = self.estimator_._weights(aligned, relative=self.relative)
         # No evidence is needed if every node is to be reweighted.
         self.p_values_ = (
-            shift_p_values(self.ratio_, aligned, self.ratio_.graph_, n_folds, rng)
+            shift_p_values(self.estimator_, aligned, self.estimator_.graph_, n_folds, rng)
             if level < 1
             else np.full(len(self.nodes_), np.nan)
         )
-        self.is_reweighted_ = _reweighted(self.p_values_, level, self.ratio_.graph_)
-        if isinstance(self.ratio_, NystromEstimator):
-            alpha, chosen = self.ratio_.alpha_, self.is_reweighted_
+        self.is_reweighted_ = _reweighted(self.p_values_, level, self.estimator_.graph_)
+        if hasattr(self.estimator_, "dictionary_"):
+            alpha, chosen = self.estimator_.alpha_, self.is_reweighted_
             weights = blended(weights, aligned, chosen, alpha, share, rng)
         self.sharpness_ = self._choose_sharpness(aligned, labels, weights, n_folds, rng)
         self.weights_ = self._final(weights)
@@ -216,7 +212,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "models_")
         if node is not None:
-            return float(self._model(node).score(self.ratio_._points(x), np.asarray(y)))
+            return float(self._model(node).score(self.estimator_._points(x), np.asarray(y)))
         points = self._by_node(x)
         labels = y if isinstance(y, Mapping) else dict(zip(self.nodes_, y, strict=True))
         scores = [self.score(own, labels[node], node) for node, own in points.items() if len(own)]
@@ -227,24 +223,17 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "models_")
         table: dict[str, Any] = {
             "node": list(self.nodes_),
-            "n_reference": self.ratio_.sizes_[:, 0],
-            "n_target": self.ratio_.sizes_[:, 1],
+            "n_reference": self.estimator_.sizes_[:, 0],
+            "n_target": self.estimator_.sizes_[:, 1],
             "p_value": self.p_values_,
             "reweighted": self.is_reweighted_,
             "effective_sample_size": self.weights_.effective_sample_size,
             "uncovered_share": self.weights_.uncovered_share,
         }
-        return frames.make_frame(table, self.ratio_.backend_)
+        return frames.make_frame(table, self.estimator_.backend_)
 
-    def _new_ratio(self, rng: np.random.Generator) -> NodeRatioEstimator:
-        if self.ratio is None:
-            return GRULSIF(random_state=int(rng.integers(2**31)))
-        if not isinstance(self.ratio, NodeRatioEstimator):
-            raise InputError(
-                f"ratio of type {type(self.ratio).__name__} cannot be used",
-                "Pass an estimator such as gr.GRULSIF(), or None",
-            )
-        return clone(self.ratio)  # type: ignore[no-any-return]
+    def _new_estimator(self, rng: np.random.Generator) -> NodeRatioEstimator:
+        return clone(check_estimator(self.estimator, rng, GraphRatio))  # type: ignore[no-any-return]
 
     def _choose_sharpness(
         self,
@@ -265,7 +254,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                 errors.append(
                     target_errors(
                         self._fit_one,
-                        lambda truth, found: pointwise_errors(self.estimator, truth, found),
+                        lambda truth, found: pointwise_errors(self.predictor, truth, found),
                         (samples.reference(node), labels[v], samples.target(node)),
                         weights[node],
                         candidates,
@@ -291,7 +280,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                 self.models_[node] = self._fit_one(
                     samples.reference(node), y, self.weights_[node], rng=rng
                 )
-        if is_classifier(self.estimator):
+        if is_classifier(self.predictor):
             constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
             if constant:
                 warnings.warn(
@@ -313,9 +302,9 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     def _fit_one(
         self, x: FloatArray, y: Any, weights: FloatArray, rng: np.random.Generator | None = None
     ) -> Any:
-        if is_classifier(self.estimator) and len(np.unique(y)) == 1:
+        if is_classifier(self.predictor) and len(np.unique(y)) == 1:
             return DummyClassifier(strategy="most_frequent").fit(x, y)
-        model = clone(self.estimator)
+        model = clone(self.predictor)
         if self.random_state is not None:
             names = [
                 name
@@ -327,7 +316,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         return model.fit(x, y, **{self._weight_name: weights})
 
     def _model(self, node: Label) -> Any:
-        return self.models_[self.nodes_[self.ratio_.graph_.position(node)]]
+        return self.models_[self.nodes_[self.estimator_.graph_.position(node)]]
 
     def _apply(self, method: str, x: Any, node: Label | None) -> Any:
         check_is_fitted(self, "models_")
@@ -335,7 +324,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             return {
                 label: self._apply(method, own, label) for label, own in self._by_node(x).items()
             }
-        points, model = self.ratio_._points(x), self._model(node)
+        points, model = self.estimator_._points(x), self._model(node)
         if not len(points):
             shape = (0, len(self.classes_)) if method == "predict_proba" else (0,)
             return np.empty(shape)

@@ -22,7 +22,6 @@ standard errors over the reweighted nodes.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,7 +30,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import OverlapWarning
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import RULSIF
@@ -64,10 +62,7 @@ def blended(
         return weights
     theirs = samples.subset(nodes)
     alone = RULSIF(alpha=alpha, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        # The final weights warn.
-        warnings.simplefilter("ignore", OverlapWarning)
-        own = alone.fit(theirs).importance_weights(theirs, relative=weights.relative)
+    own = alone.fit(theirs)._weights(theirs, relative=weights.relative)
     pieces = dict(weights)
     for node in nodes:
         joint = np.maximum(weights[node], FLOOR)

@@ -16,7 +16,7 @@ from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
-from graphratio.solvers.stacks import Linear, Selection, pick
+from graphratio.solvers.stacks import Chosen, Linear, pick
 
 # Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
 # precision cannot make the inverse indefinite.
@@ -33,15 +33,9 @@ CHUNK = 1024
 class NodeInverses:
     """Inverses of A_v + ridge_v I at every node.
 
-    With few candidates it holds the inverses themselves. With many it holds the eigenvectors of
-    the A_v, which all ridges share.
-
-    Attributes
-    ----------
-    blocks : ndarray of shape (n, n_candidates, m, m) or (n, m, m)
-        Inverses or eigenvectors.
-    scale : ndarray of shape (n, n_candidates, m), or None with inverses
-        Reciprocals of the eigenvalues.
+    With few candidates `blocks` are the inverses themselves, shape (n, n_candidates, m, m), and
+    `scale` is None. With many they are the eigenvectors of the A_v, shape (n, m, m), which all
+    ridges share, and `scale` the reciprocals of the eigenvalues, shape (n, n_candidates, m).
     """
 
     blocks: FloatArray
@@ -90,7 +84,7 @@ class NodeInverses:
         rotated *= self.scale
         return np.asarray(rotated @ self.blocks.transpose(0, 2, 1))
 
-    def restrict(self, candidates: Selection) -> NodeInverses:
+    def restrict(self, candidates: Chosen) -> NodeInverses:
         """Keep some of the candidates."""
         if self.scale is None:
             return replace(self, blocks=self.blocks[:, candidates])
@@ -98,9 +92,9 @@ class NodeInverses:
 
 
 def node_blocks(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses:
-    """The inverses of A_v + N lam (d_v + gam) I, for an objective in Nystrom form."""
+    """The inverses of A_v + (lam d_v + rho) I, for an objective in Nystrom form."""
     degrees = objective.laplacian.diagonal()[:, np.newaxis]
-    ridge = objective.shape[0] * objective.lam * (degrees + objective.gam)
+    ridge = objective.lam * degrees + objective.rho
     blocks = objective.moments.second.dense(compact=dtype == np.float32)
     return NodeInverses.of(blocks, ridge, dtype=dtype)
 
@@ -117,7 +111,7 @@ class InCoordinates:
         own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
         return self.basis.from_nodes(own.astype(x.dtype, copy=False))
 
-    def restrict(self, candidates: Selection) -> InCoordinates:
+    def restrict(self, candidates: Chosen) -> InCoordinates:
         """Keep some of the candidates."""
         return replace(self, nodes=self.nodes.restrict(candidates))
 
@@ -133,6 +127,6 @@ class HalfSum:
         """Apply both and average."""
         return np.asarray(x.dtype.type(0.5) * (self.first.apply(x) + self.second.apply(x)))
 
-    def restrict(self, candidates: Selection) -> HalfSum:
+    def restrict(self, candidates: Chosen) -> HalfSum:
         """Keep some of the candidates."""
         return HalfSum(self.first.restrict(candidates), self.second.restrict(candidates))

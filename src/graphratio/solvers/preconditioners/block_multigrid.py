@@ -11,7 +11,7 @@ Everything is in single precision, which is enough for a preconditioner.
 
 Symbols
 -------
-A, lam, gam     as in `moments.objective`, with N lam for lam
+A, lam, rho     as in `moments.objective`
 L, M, P, D      as in `aggregation`; A of a level is the sum of P_vg A_v over v
 """
 
@@ -28,7 +28,7 @@ from graphratio.solvers.bases import Basis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.mean_field import DenseInverse
-from graphratio.solvers.stacks import Linear, Selection, times
+from graphratio.solvers.stacks import Chosen, Linear, times
 
 # Up to this many unknowns the last level is solved exactly, which is quick.
 LARGEST_LAST = 3000
@@ -39,20 +39,12 @@ DAMPING = 4 / 3
 
 @dataclass(frozen=True, eq=False)
 class BlockMultigrid:
-    """Approximate inverse of blockdiag(A) + N lam (lap + gam I) (x) I.
+    """Approximate inverse of blockdiag(A) + (lam lap + rho I) (x) I.
 
-    Attributes
-    ----------
-    basis : Basis
-        Coordinates of the stacks that it is applied to.
-    levels : list of Level
-    second : list of ndarray of shape (n, m, m)
-        A of every level below the finest.
-    inverses : list of NodeInverses
-        One for every level but the last.
-    lam, gam : ndarray of shape (n_candidates,)
-    last : Linear
-        Inverse on the last level, exact unless the level is too large.
+    It is applied to stacks in the coordinates of `basis`. `second` holds A of every level below the
+    finest, shape (n, m, m), and `inverses` one for every level but the last. `last` is the inverse
+    on the last level, exact unless the level is too large. `lam` and `rho` have shape
+    (n_candidates,).
     """
 
     basis: Basis
@@ -60,32 +52,32 @@ class BlockMultigrid:
     second: list[FloatArray]
     inverses: list[NodeInverses]
     lam: FloatArray
-    gam: FloatArray
+    rho: FloatArray
     last: Linear
 
     @classmethod
     def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
         """Set up for an objective in Nystrom form."""
-        lam, gam = objective.shape[0] * objective.lam, objective.gam
+        lam, rho = objective.lam, objective.rho
         blocks = objective.moments.second.dense(compact=True)
         second, inverses = [], []
         for level in hierarchy.levels:
             diagonal = level.laplacian.diagonal()[:, np.newaxis]
-            ridge = lam * (diagonal + gam * level.mass_diagonal[:, np.newaxis])
+            ridge = lam * diagonal + rho * level.mass_diagonal[:, np.newaxis]
             inverses.append(NodeInverses.of(blocks, ridge, DAMPING / level.radius))
             blocks = times(level.restriction, blocks).astype(np.float32, copy=False)
             second.append(blocks)
         n, m, _ = blocks.shape
         last: Linear
         if n * m <= LARGEST_LAST:
-            last = DenseInverse(_dense_inverse(hierarchy, blocks, lam, gam))
+            last = DenseInverse(_dense_inverse(hierarchy, blocks, lam, rho))
         else:
             ridge = lam * (np.diagonal(hierarchy.laplacian)[:, np.newaxis])
-            ridge = ridge + lam * gam * np.diagonal(hierarchy.mass)[:, np.newaxis]
+            ridge = ridge + rho * np.diagonal(hierarchy.mass)[:, np.newaxis]
             last = NodeInverses.of(blocks, ridge)
         single = np.float32
         return cls(
-            basis, hierarchy.levels, second, inverses, lam.astype(single), gam.astype(single), last
+            basis, hierarchy.levels, second, inverses, lam.astype(single), rho.astype(single), last
         )
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -93,13 +85,13 @@ class BlockMultigrid:
         right = self.basis.to_nodes(x).astype(np.float32, copy=False)
         return self.basis.from_nodes(self._cycle(0, right).astype(x.dtype, copy=False))
 
-    def restrict(self, candidates: Selection) -> BlockMultigrid:
+    def restrict(self, candidates: Chosen) -> BlockMultigrid:
         """Keep some of the candidates."""
         return replace(
             self,
             inverses=[inverse.restrict(candidates) for inverse in self.inverses],
             lam=self.lam[candidates],
-            gam=self.gam[candidates],
+            rho=self.rho[candidates],
             last=self.last.restrict(candidates),
         )
 
@@ -125,22 +117,21 @@ class BlockMultigrid:
         """The system of a level below the finest."""
         level = self.levels[depth]
         product = times(level.mass, x)
-        product *= self.gam[:, np.newaxis]
-        product += times(level.laplacian, x)
-        product *= self.lam[:, np.newaxis]
+        product *= self.rho[:, np.newaxis]
+        product += self.lam[:, np.newaxis] * times(level.laplacian, x)
         product += x @ self.second[depth - 1]
         return product
 
 
 def _dense_inverse(
-    hierarchy: Hierarchy, blocks: FloatArray, lam: FloatArray, gam: FloatArray
+    hierarchy: Hierarchy, blocks: FloatArray, lam: FloatArray, rho: FloatArray
 ) -> FloatArray:
     """Inverse of the last level for every candidate, shape (n_candidates, n m, n m)."""
     n, m, _ = blocks.shape
     unit, each = np.eye(m), np.arange(n)
     inverse = np.empty((len(lam), n * m, n * m), dtype=np.float32)
-    for candidate, (strength, ridge) in enumerate(zip(lam, gam, strict=True)):
-        coupling: Any = strength * (hierarchy.laplacian + ridge * hierarchy.mass)
+    for candidate, (strength, ridge) in enumerate(zip(lam, rho, strict=True)):
+        coupling: Any = strength * hierarchy.laplacian + ridge * hierarchy.mass
         matrix = np.kron(coupling, unit).reshape(n, m, n, m)
         matrix[each, :, each, :] += blocks
         inverse[candidate] = np.linalg.inv(matrix.reshape(n * m, n * m))

@@ -16,18 +16,15 @@ from scipy.sparse.linalg import eigsh
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.solvers.stacks import Selection, pick, times
+from graphratio.solvers.stacks import Chosen, pick, times
 
 
 @dataclass(frozen=True, eq=False)
 class LowModes:
     """Sum of an exact part on the lowest modes and a diagonal part at the nodes.
 
-    Attributes
-    ----------
-    vectors : ndarray of shape (n_nodes, n_low)
-    low : ndarray of shape (n_low, n_candidates, m)
-    local : ndarray of shape (n_nodes, n_candidates, m)
+    `vectors` has shape (n_nodes, n_low), `low` (n_low, n_candidates, m) and `local` (n_nodes,
+    n_candidates, m).
     """
 
     vectors: FloatArray
@@ -40,7 +37,7 @@ class LowModes:
         result += times(self.vectors, self.low * times(self.vectors.T, x))
         return result
 
-    def restrict(self, candidates: Selection) -> LowModes:
+    def restrict(self, candidates: Chosen) -> LowModes:
         """Keep some of the candidates."""
         return replace(self, low=pick(self.low, candidates), local=pick(self.local, candidates))
 

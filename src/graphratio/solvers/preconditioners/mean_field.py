@@ -1,4 +1,4 @@
-"""The mean field: an approximate inverse of N times the Hessian, and its corrections.
+"""The mean field: an approximate inverse of the Hessian, and its corrections.
 
 The mean field replaces the second moment of every node by their average. Across an edge the
 penalty decides, so this does no harm. No edge constrains the mean over a connected component,
@@ -12,8 +12,8 @@ Abar, U, w  mean of the A_v over nodes, its eigenvectors and eigenvalues
 P           orthonormal functions on the nodes, shape (n_nodes, k): normalised indicators of
             components, or lowest modes of the Laplacian
 mu          eigenvalues of these modes; zero for components
-C           P' (blockdiag(A) + N lam (lap + gam I)) P, of size k m: for components a block of
-            size m for each, which is the mean of its A_v plus N lam gam I
+C           P' (blockdiag(A) + lam lap + rho I) P, of size k m: for components a block of size m
+            for each, which is the mean of its A_v plus rho I
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.stacks import Linear, Selection, times
+from graphratio.solvers.stacks import Chosen, Linear, times
 
 # Abar counts as diagonal when its correlations are this small: two rotations per iteration would
 # then cost more than they save.
@@ -50,17 +50,16 @@ FEW_CANDIDATES = 3
 class MeanFieldBasis(Protocol):
     """Coordinates in which the mean field can be solved."""
 
-    def mean_field(self, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Linear:
-        """Approximate inverse of w + lam (lap + gam I); w has shape (m,)."""
+    def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Linear:
+        """Approximate inverse of w + lam lap + rho I; w has shape (m,)."""
 
 
 def mean_field(objective: GraphObjective, basis: MeanFieldBasis) -> Linear:
-    """Replace every A_v by their mean: (I (x) Abar + N lam (lap + gam I) (x) I)^{-1}.
+    """Replace every A_v by their mean: (I (x) Abar + (lam lap + rho I) (x) I)^{-1}.
 
     It is diagonal in the eigenvectors of the Laplacian and of Abar.
     """
     dtype = objective.moments.second.dtype
-    n_nodes = objective.shape[0]
     mean = objective.moments.second.mean(rough=True).astype(np.float64)
     w = np.maximum(np.diagonal(mean), 0.0)
     rotation = None
@@ -70,7 +69,7 @@ def mean_field(objective: GraphObjective, basis: MeanFieldBasis) -> Linear:
     if correlations.max() > DIAGONAL_TOLERANCE:
         eigenvalues, vectors = np.linalg.eigh(mean)
         w, rotation = np.maximum(eigenvalues, 0.0), vectors.astype(dtype)
-    inverse = basis.mean_field(w, n_nodes * objective.lam, objective.gam)
+    inverse = basis.mean_field(w, objective.lam, objective.rho)
     return inverse if rotation is None else Rotated(inverse, rotation)
 
 
@@ -85,7 +84,7 @@ class Rotated:
         """Rotate, apply, rotate back."""
         return _on_features(self.inner.apply(_on_features(x, self.rotation)), self.rotation.T)
 
-    def restrict(self, candidates: Selection) -> Rotated:
+    def restrict(self, candidates: Chosen) -> Rotated:
         """Keep some of the candidates."""
         return replace(self, inner=self.inner.restrict(candidates))
 
@@ -94,16 +93,8 @@ class Rotated:
 class Corrected:
     """(I - P P') inner (I - P P') + P C^{-1} P'.
 
-    Attributes
-    ----------
-    inner : Linear
-        Acts on the complement of the span of P.
-    rows : ndarray of shape (n_rows,), or slice
-        Coordinates in which P is not zero.
-    functions : sparse or dense matrix of shape (n_rows, k)
-        P at these coordinates.
-    inverse : Linear
-        C^{-1}, on stacks of shape (k, n_candidates, m).
+    `functions`, shape (n_rows, k), is P at the coordinates `rows`; at the others P is zero.
+    `inverse` is C^{-1}, on stacks of shape (k, n_candidates, m).
     """
 
     inner: Linear
@@ -123,7 +114,7 @@ class Corrected:
         result[self.rows] += times(self.functions, solved)
         return result
 
-    def restrict(self, candidates: Selection) -> Corrected:
+    def restrict(self, candidates: Chosen) -> Corrected:
         """Keep some of the candidates."""
         return replace(
             self,
@@ -145,7 +136,7 @@ class DenseInverse:
         solved = (self.matrix @ flat).reshape(n_candidates, k, m)
         return np.ascontiguousarray(solved.transpose(1, 0, 2))
 
-    def restrict(self, candidates: Selection) -> DenseInverse:
+    def restrict(self, candidates: Chosen) -> DenseInverse:
         """Keep some of the candidates."""
         return DenseInverse(self.matrix[candidates])
 
@@ -177,7 +168,7 @@ def with_clusters(inner: Linear, objective: GraphObjective, basis: NodeBasis) ->
     of_pair = np.ascontiguousarray((P[:, :, np.newaxis] * P[:, np.newaxis]).reshape(n_nodes, -1).T)
     sums = second.combinations(of_pair).reshape(k, k, m, m)
     data = sums.transpose(0, 2, 1, 3).reshape(k * m, k * m).astype(np.float32)
-    penalty = n_nodes * objective.lam[:, np.newaxis] * (modes[:k] + objective.gam[:, np.newaxis])
+    penalty = objective.lam[:, np.newaxis] * modes[:k] + objective.rho[:, np.newaxis]
     C = np.repeat(data[np.newaxis], n_candidates, axis=0)
     diagonal = np.arange(k * m)
     C[:, diagonal, diagonal] += np.repeat(penalty, m, axis=1)
@@ -198,7 +189,7 @@ def with_components(inner: Linear, objective: GraphObjective, basis: Basis) -> L
     nodes = nodes[np.argsort(rank[member[nodes]], kind="stable")]
     part = rank[member[nodes]]
     blocks = _means(objective.moments.second, nodes, part, sizes[small])
-    ridge = np.tile(len(member) * objective.lam * objective.gam, (small.size, 1))
+    ridge = np.tile(objective.rho, (small.size, 1))
     size = (1 / np.sqrt(sizes[small][part])).astype(objective.moments.second.dtype)
     shape = (len(member), small.size)
     rows, functions = basis.in_null_space(sparse.csr_array((size, (nodes, part)), shape=shape))

@@ -3,7 +3,7 @@
 With every A_v replaced by their mean, and the features rotated so that the mean is diagonal,
 the system falls apart into one problem on the graph per feature and candidate,
 
-    (w + lam gam) I + lam lap = lam (tau I + lap),      tau = w / lam + gam,
+    (w + rho) I + lam lap = lam (tau I + lap),      tau = (w + rho) / lam,
 
 which differ only in the number tau. They share the hierarchy of `aggregation`, so a cycle is a
 few products of sparse matrices with all columns together: smooth, restrict the residual, correct
@@ -26,7 +26,7 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
-from graphratio.solvers.stacks import Selection, by_columns, pick
+from graphratio.solvers.stacks import Chosen, by_columns, pick
 
 # Damping for eigenvalues of D^{-1} (tau M + L) up to one; divided by their bound.
 DAMPING = 1.5
@@ -36,18 +36,11 @@ DAMPING = 1.5
 class Multigrid:
     """Approximate inverse of lam (tau I + lap) for stacks of shape (n_nodes, n_candidates, m).
 
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-    lam : ndarray of shape (n_candidates,)
-    tau : ndarray of shape (n_candidates, m)
-    diagonals : list of tuple of ndarray of shape (n, 1)
-        Diagonals of L and M, divided by omega, of every level above the diagonalised one. With a
-        shift they give the steps omega / D.
-    vectors : ndarray of shape (n_last, n_last)
-        Of the diagonalised level: vectors' M vectors = I and vectors' L vectors is diagonal.
-    last : ndarray of shape (n_last, n_candidates, m)
-        Reciprocals of its eigenvalues.
+    `lam` has shape (n_candidates,), `tau` (n_candidates, m). `diagonals` are those of L and M,
+    divided by omega, of every level above the diagonalised one, shape (n, 1) each. With a shift
+    they give the steps omega / D. `vectors`, shape (n_last, n_last), are of the diagonalised level:
+    vectors' M vectors = I and vectors' L vectors is diagonal. `last`, shape (n_last, n_candidates,
+    m), holds the reciprocals of its eigenvalues.
     """
 
     hierarchy: Hierarchy
@@ -58,10 +51,10 @@ class Multigrid:
     last: FloatArray
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy, w: FloatArray, lam: FloatArray, gam: FloatArray) -> Multigrid:
-        """Set up for w + lam (lap + gam I), where w has shape (m,)."""
+    def of(cls, hierarchy: Hierarchy, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Multigrid:
+        """Set up for w + lam lap + rho I, where w has shape (m,)."""
         dtype = np.float32
-        tau = (w / lam[:, np.newaxis] + gam[:, np.newaxis]).astype(dtype)
+        tau = ((w + rho[:, np.newaxis]) / lam[:, np.newaxis]).astype(dtype)
         small = hierarchy.dense_level
         diagonals = [_diagonals(level, dtype) for level in hierarchy.levels[: small.depth]]
         last = 1.0 / (small.modes[:, np.newaxis, np.newaxis] + tau)
@@ -91,7 +84,7 @@ class Multigrid:
 
         return by_columns(work, x)
 
-    def restrict(self, candidates: Selection) -> Multigrid:
+    def restrict(self, candidates: Chosen) -> Multigrid:
         """Keep some of the candidates."""
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""ProfileGRULSIF: a few kinds of change, shared by all nodes."""
+"""GraphRatio: the estimator to use; a few profiles of change, shared by all nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.errors import InputError, Words
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
@@ -23,12 +23,17 @@ from graphratio.estimators.notes import data_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.fold_fits import Coupling
-from graphratio.selection.full_rank import FullRank, as_penalties
-from graphratio.selection.grids import positive_candidates
-from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
+from graphratio.selection.full_rank import RIDGES, STRENGTHS, FullRank, graph_penalties
+from graphratio.selection.grids import candidates_of
+from graphratio.selection.held_out_data import HeldOutData
 from graphratio.selection.kinds import named
-from graphratio.selection.profile_search import USUAL_POINTS, ProfileSelection, ProfileSettings
-from graphratio.selection.search import Axis, decades, listed, moderate
+from graphratio.selection.profile_search import (
+    USUAL_POINTS,
+    ProfileSelection,
+    ProfileSettings,
+    profile_axes,
+)
+from graphratio.selection.search import Axis
 from graphratio.solvers import Solution, solve
 from graphratio.solvers.alternating import (
     RESIDUAL,
@@ -43,8 +48,8 @@ from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.rotation import principal, readable
 
 
-class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
-    """Likelihood-ratios of all nodes, made up of a few profiles that all nodes share.
+class GraphRatio(LearnedGraphMixin, NystromEstimator):
+    """Likelihood-ratios of all nodes of a graph: the estimator to start with.
 
     Most networks show only a few kinds of change. So the model of the relative
     ratio = target / reference of node v is::
@@ -54,13 +59,14 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     with few profiles g_k common to all nodes, and coordinates c_v that are similar at
     neighbours. Profiles and coordinates minimise together::
 
-        sum_v loss_v(f_v) + graph_penalty * sum_uv W_uv phi(|f_u - f_v|)
-                          + node_penalty / 2 * sum_v ||f_v - 1||^2
+        sum_v loss_v(f_v) + graph_penalty / 2 * sum_uv W_uv phi(|f_u - f_v|)
+                          + ridge / 2 * sum_v ||f_v - prior_ratio||^2
 
-    with the loss of `GRULSIF`, weights divided by the mean degree, |.| the root mean square over
-    the data, ||.|| the norm of the kernel space, and phi(t) = t^2 / 2, or, with
-    `adaptive=True`, a concave function of t^2 that lets edges between different behaviours
-    break. Every step of the fit (coordinates, edge weights, profiles) lowers this objective.
+    with the loss of `GRULSIF`, |.| the root mean square over the data, ||.|| the norm of the
+    kernel space, and phi(t) = t^2 / 2, or, with `adaptive=True`, a concave function of t^2 that
+    lets edges between different behaviours break. Every step of the fit (coordinates, edge
+    weights, profiles) lowers this objective. Held-out data choose everything that is not given:
+    the number of profiles, or none, whether to use the graph, and how strongly.
 
     Parameters
     ----------
@@ -68,15 +74,13 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         How much of the target is mixed into the reference; ratios are bounded by 1 / alpha.
     n_profiles : int, sequence of int, or None
         None chooses up to 12 on held-out data, or 0. With 0 nodes share no profiles: every node
-        has its own ratio as in `GRULSIF`, the edges stay as given, and graph and node penalties
-        are searched independently.
+        has its own ratio as in `GRULSIF`, the edges stay as given, and differences between
+        neighbours are measured in the kernel space.
     graph_penalty : float, sequence of float, or None
-        Weight of all neighbours of a node together, relative to its own data; 0 switches the
-        graph off. It equals lambda * N * mean degree of `GRULSIF`, with differences measured
-        over the data.
-    node_penalty : float, sequence of float, or None
-        The ridge, lambda * gamma * N of `GRULSIF`.
-    adaptive : bool, default False
+        Times the mean degree it is the weight of all neighbours of a node together, relative to
+        its own data. 0 switches the graph off.
+    ridge : float, sequence of float, or None
+    adaptive : bool, default True
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
@@ -86,6 +90,9 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         Ratios are shrunk towards this constant.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
+    engine : DaskEngine, optional
+        Where to run: partitions of the graph on Dask workers. Shared profiles and learned edges
+        do not run there yet: the fit is then that of n_profiles=0, and a note says so.
 
     Attributes
     ----------
@@ -95,7 +102,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         coordinates is about its divergence.
     coordinates_ : ndarray of shape (n_nodes, n_profiles_)
         Rotated so that nodes use few profiles each; most used profile first.
-    kinds_ : ndarray of str, shape (n_nodes,)
+    kinds_ : ndarray of str, shape (n_nodes,), or None after a fit on an engine
         Kind of change of every node: "unchanged", "kind 1", "kind 2", ... by size, and "other"
         for nodes that clearly changed, but like none of the kinds.
     n_profiles_, n_rounds_ : int
@@ -104,8 +111,10 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         profiles only describe them.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
-    coef_, divergence_, dictionary_, bandwidth_, graph_penalty_, node_penalty_, cv_results_ :
-        As in `GRULSIF`; `cv_results_` also has the columns n_profiles and n_rounds. With 0
+    coef_, divergence_, dictionary_, bandwidth_, graph_penalty_, ridge_, paper_penalties_ :
+        As in `GRULSIF`.
+    cv_results_ : dict of str to ndarray, or None if nothing was selected
+        As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. With 0
         profiles every node has its own ratio.
     solution_, nodes_, notes_, n_atoms_, n_components_, n_features_in_, graph_ :
         As in `GRULSIF`; the history of the solution holds the objective after every round.
@@ -114,8 +123,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     --------
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
-    >>> model = gr.ProfileGRULSIF(adaptive=True, random_state=0)
-    >>> model = model.fit(scenario.samples, scenario.graph)
+    >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
     >>> model.n_profiles_  # a cluster changes its shape, another its mean
     2
     >>> sorted(set(model.kinds_.tolist()))
@@ -124,7 +132,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
 
     profiles_: FloatArray
     coordinates_: FloatArray
-    kinds_: np.ndarray
+    kinds_: np.ndarray | None
     n_profiles_: int
     shared_: bool
 
@@ -147,8 +155,8 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         kernel: str = "gaussian",
         bandwidth: float | Sequence[float] | None = None,
         graph_penalty: float | Sequence[float] | None = None,
-        node_penalty: float | Sequence[float] | None = None,
-        adaptive: bool = False,
+        ridge: float | Sequence[float] | None = None,
+        adaptive: bool = True,
         n_rounds: int | None = None,
         dictionary: Any = "coherence",
         node_coherence: float = 0.1,
@@ -160,13 +168,14 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         max_iter: int = 1000,
         random_state: RandomState = None,
         progress: bool = False,
+        engine: Any = None,
     ) -> None:
         self.alpha = alpha
         self.n_profiles = n_profiles
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.graph_penalty = graph_penalty
-        self.node_penalty = node_penalty
+        self.ridge = ridge
         self.adaptive = adaptive
         self.n_rounds = n_rounds
         self.dictionary = dictionary
@@ -179,6 +188,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
         self.progress = progress
+        self.engine = engine
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -190,14 +200,24 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         graph : Graph
             Aligned with the samples by label. None means no edges.
         """
-        aligned = self._prepare(samples, graph, borrow=True)
+        if self.engine is not None:
+            return self._fit_on_engine(samples, graph)
+        aligned = self._prepare(samples, graph, borrow=self._couples)
         if self.n_rounds is not None:
             check_integer(self.n_rounds, "n_rounds", low=0)
         check_integer(self.max_iter, "max_iter", low=1)
         check_flag(self.adaptive, "adaptive")
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(aligned, rng)
-        axes = self._axes(widths)
+        axes = profile_axes(
+            widths,
+            self._graph_used,
+            self.n_atoms_,
+            n_profiles=None if self._full_rank else self.n_profiles,
+            graph_penalty=self.graph_penalty,
+            ridge=self.ridge,
+            adaptive=bool(self.adaptive),
+        )
         with suitable_threads(aligned.n_observations, self.n_atoms_):
             coupling = Coupling(self._graph_used)
             data = HeldOutData(self._split(aligned, self.graph_, rng), Edges.of(self.graph_))
@@ -212,13 +232,37 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
             self.kinds_ = named(self.coordinates_, n_kinds, gains)
             return self._keep(aligned, psi, moments)
 
+    def _fit_on_engine(self, samples: Any, graph: Graph | None) -> Self:
+        """Fit a ratio of its own at every node, on partitions."""
+        # Imported on use, since only fits on an engine need it.
+        from graphratio.estimators.partitioned import fit_partitioned
+
+        metric = fit_partitioned(self, samples, graph)
+        self.profiles_, self.coordinates_ = principal(self.coef_, metric)
+        self.n_profiles_ = int(self.profiles_.shape[1])
+        self.shared_, self.kinds_ = False, None
+        return self
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        shape = {"n_profiles": self.n_profiles_ if self.shared_ else 0, "n_rounds": self.n_rounds_}
+        return super()._chosen | shape
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        """Candidates of a fit without shared profiles."""
+        usual = graph_penalties(graph, STRENGTHS)
+        strength = candidates_of(self.graph_penalty, "graph_penalty", np.unique(usual))
+        ridge = candidates_of(self.ridge, "ridge", RIDGES)
+        lam, rho = np.meshgrid(strength, ridge, indexing="ij")
+        return lam.ravel(), rho.ravel()
+
     def profile_values(self, x: Any) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
 
         Examples
         --------
         >>> import graphratio as gr
-        >>> model = gr.ProfileGRULSIF(n_profiles=1, random_state=0)
+        >>> model = gr.GraphRatio(n_profiles=1, random_state=0)
         >>> model = model.fit(([[0.0, 1.0, 2.0] * 5], [[1.0, 2.0, 3.0] * 5]))
         >>> model.profile_values([0.0, 3.0]).shape
         (2, 1)
@@ -230,50 +274,12 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return np.asarray(self.features_(points) @ self.profiles_)
 
     @property
-    def _graph_off(self) -> bool:
-        return np.isscalar(self.graph_penalty) and self.graph_penalty == 0
-
-    @property
     def _full_rank(self) -> bool:
         return np.isscalar(self.n_profiles) and self.n_profiles == 0
 
     @property
     def _graph_used(self) -> Graph:
-        return Graph.empty(self.graph_.nodes) if self._graph_off else self.graph_
-
-    def _axes(self, widths: FloatArray) -> list[Axis]:
-        """Axes of the search: profiles, graph penalty, node penalty, bandwidth."""
-        most = max(1, min(MOST_PROFILES, self.graph_.n_nodes, self.n_atoms_))
-        if self.n_profiles is None or self._full_rank:
-            # One more profile must gain a standard error, since readers must interpret it too.
-            ranks = Axis(np.arange(1.0, most + 1), min(1, most - 1), reluctance=(0.0, 1.0))
-        else:
-            listing = np.atleast_1d(np.asarray(self.n_profiles, dtype=object))
-            if not listing.size:
-                raise InputError(
-                    f"n_profiles={self.n_profiles!r} has no candidates",
-                    "Pass None to select it, a number to fix it, or a sequence of candidates",
-                )
-            counts = {min(check_integer(k, "n_profiles", low=1), most) for k in listing}
-            ranks = listed(np.array(sorted(counts), dtype=np.float64))
-        if self.graph_penalty is not None and not self._graph_off:
-            given = positive_candidates(self.graph_penalty, "graph_penalty", np.zeros(0))
-            strength = listed(moderate(given, "graph_penalty"))
-        if not self._graph_used.n_edges:
-            strength = listed(np.zeros(1))
-        elif self.graph_penalty is None:
-            # An adaptive penalty has two regimes: strong with many edges cut, and weak.
-            scanned = (1.0, 100.0, 1000.0) if self.adaptive else ()
-            # Held-out losses hardly separate strengths with quite different errors, and too weak
-            # is worse: an error that the sample of one kind causes is the same in every fold.
-            strength = decades(-3, 4, start=10.0, zero=True, scanned=scanned, reluctance=(1.0, 0.0))
-        if self.node_penalty is None:
-            ridge = decades(-8, 2, start=1e-4)
-        else:
-            given = positive_candidates(self.node_penalty, "node_penalty", np.zeros(0))
-            ridge = listed(moderate(given, "node_penalty"))
-        # Held-out losses are flat in the bandwidth, so another one must be clearly better.
-        return [ranks, strength, ridge, listed(widths, reluctance=(1.0, 1.0))]
+        return self.graph_ if self._couples else Graph.empty(self.graph_.nodes)
 
     def _choose(
         self, selection: ProfileSelection, axes: list[Axis], coupling: Coupling
@@ -300,12 +306,12 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     ) -> tuple[FloatArray, Moments]:
         """Fit on all observations; returns their features and the moments of all nodes."""
         self.bandwidth_ = settings.bandwidth
-        self.graph_penalty_ = settings.graph_penalty
-        self.node_penalty_ = settings.node_penalty
+        edges = Edges.of(self.graph_)
+        self.graph_penalty_ = settings.strength / edges.unit
+        self.ridge_ = settings.ridge
         self.n_rounds_ = settings.n_rounds
         self.graph_learned_ = self.graph_
         psi, moments = self._moments(samples)
-        edges = Edges.of(self.graph_)
         problem = ProfileProblem.of(moments, edges)
         if full_rank is not None:
             self._fit_full_rank(moments, full_rank)
@@ -313,18 +319,17 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         else:
             path = rounds(
                 problem,
-                first_profiles(problem, settings.n_profiles, smooth=settings.graph_penalty > 0),
-                settings.graph_penalty,
-                settings.node_penalty,
+                first_profiles(problem, settings.n_profiles, smooth=settings.strength > 0),
+                settings.strength,
+                settings.ridge,
                 settings.n_rounds,
                 adaptive=bool(self.adaptive),
             )
             self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
             self.solution_ = self._solution(problem, path, settings)
-            unused = self.graph_penalty is None and not settings.graph_penalty
+            unused = self.graph_penalty is None and not settings.strength
             if self.adaptive and edges.weights.size and not unused:
-                weights = path[-1].weights * self.graph_.mean_degree
-                self.graph_learned_ = with_weights(self.graph_, edges, weights)
+                self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
         self.shared_ = full_rank is None
         return psi, moments
@@ -332,13 +337,6 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     @property
     def _coupling(self) -> Graph:
         return self.graph_learned_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
-
-    @property
-    def _penalties(self) -> tuple[float, float]:
-        graph = self.graph_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
-        strength, ridge = np.array([self.graph_penalty_]), np.array([self.node_penalty_])
-        lam, gam = as_penalties(graph, strength, ridge)
-        return float(lam[0]), float(gam[0])
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """If nodes share profiles, data of other nodes reach a node through its coordinates."""
@@ -350,7 +348,7 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
     def _solution(
         self, problem: ProfileProblem, path: list[Profiles], settings: ProfileSettings
     ) -> Solution:
-        penalties = settings.graph_penalty, settings.node_penalty
+        penalties = settings.strength, settings.ridge
         residual = coordinate_residual(problem, path[-1], *penalties)
         return Solution(
             theta=self.coordinates_ @ self.profiles_.T,
@@ -362,14 +360,22 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         )
 
     def _fit_full_rank(self, moments: Moments, full_rank: FullRank) -> None:
-        self.graph_penalty_, self.node_penalty_ = full_rank.strength, full_rank.ridge
-        self.n_rounds_ = 0
         graph = self._graph_used
-        objective = GraphObjective.of(moments, graph.laplacian, *full_rank.penalties(graph))
+        self.graph_penalty_ = float(graph_penalties(graph, np.array(full_rank.strength)))
+        self.ridge_ = full_rank.ridge
+        self.n_rounds_ = 0
+        objective = GraphObjective.of(moments, graph.laplacian, self.graph_penalty_, self.ridge_)
         self.solution_ = solve(objective, graph, "auto", float(self.tol), self.max_iter)
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
+        if self.kinds_ is None:
+            return [
+                *notes,
+                "every node has its own ratio, and edges keep their weights: shared profiles and "
+                "learned weights do not run on an engine yet",
+                *super()._notes(),
+            ]
         unused = self.graph_penalty is None and not self.graph_penalty_
         if self.shared_ and unused and self.graph_.n_edges:
             notes.append("the graph was not used: it does not improve the held-out loss")
@@ -380,9 +386,13 @@ class ProfileGRULSIF(LearnedGraphMixin, NystromEstimator):
         return notes
 
     def _table(self) -> dict[str, Any]:
+        if self.kinds_ is None:
+            return super()._table()
         return {**super()._table(), "kind": [str(kind) for kind in self.kinds_]}
 
     def _summary(self) -> str:
+        if self.kinds_ is None:
+            return super()._summary()
         counts = {kind: int((self.kinds_ == kind).sum()) for kind in sorted(set(self.kinds_))}
         listed_kinds = ", ".join(f"{kind}: {number}" for kind, number in counts.items())
         shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''}"

@@ -1,4 +1,4 @@
-"""ProfileGRULSIF and the preset: what they find, what they protect from, how they are used."""
+"""GraphRatio: what it finds, what it protects from, how it is used."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def fitted():
     scenario = make_scenario("Ib", n_nodes=60, n=50, random_state=1)
-    return scenario, gr.recommended(random_state=0).fit(scenario.samples, scenario.graph)
+    return scenario, gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
 
 
-def test_preset_is_far_more_accurate_than_the_plain_fit(fitted):
+def test_far_more_accurate_than_the_plain_fit(fitted):
     scenario, model = fitted
     plain = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
     errors = [
@@ -102,7 +102,7 @@ def test_results_list_every_candidate_and_rank_the_choice_first(fitted):
     _, model = fitted
     results = model.cv_results_
     best = int(np.argmin(results["rank"]))
-    chosen = ("bandwidth", "graph_penalty", "node_penalty", "n_profiles", "n_rounds")
+    chosen = ("bandwidth", "graph_penalty", "ridge", "n_profiles", "n_rounds")
     assert all(results[name][best] == getattr(model, f"{name}_") for name in chosen)
     folds = np.array([results[f"fold_{r}_score"] for r in range(5)])
     np.testing.assert_allclose(folds.mean(axis=0), results["mean_score"])
@@ -118,7 +118,7 @@ def test_random_graph_is_not_believed():
         [scenario.sample_target(v, 200, rng) for v in range(60)],
     )
     losses = [
-        -gr.recommended(random_state=0).fit(scenario.samples, graph).score(fresh)
+        -gr.GraphRatio(random_state=0).fit(scenario.samples, graph).score(fresh)
         for graph in (shuffled, gr.Graph.empty(60))
     ]
     assert losses[0] <= losses[1] + 0.01
@@ -144,9 +144,9 @@ def test_held_out_data_do_not_enter_what_is_learned(monkeypatch):
     monkeypatch.setattr(held_out_data, "first_profiles", spy)
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 6, 20, 1))
-    settings = {"n_profiles": 1, "bandwidth": 1.0, "node_penalty": 1e-3, "random_state": 0}
+    settings = {"n_profiles": 1, "bandwidth": 1.0, "ridge": 1e-3, "adaptive": False}
     atoms = np.linspace(-2, 2, 6)[:, np.newaxis]
-    model = gr.ProfileGRULSIF(dictionary=atoms, **settings)
+    model = gr.GraphRatio(dictionary=atoms, random_state=0, **settings)
     model.fit((list(reference), list(target)))
     samples = gr.NodeSamples.from_arrays(list(reference), list(target))
     from graphratio._utils.parameters import as_generator
@@ -170,32 +170,33 @@ def test_unlike_nodes_get_ratios_of_their_own():
     centres = np.linspace(-8, 8, 24)
     reference = [c + rng.normal(size=60) for c in centres]
     target = [c + rng.normal(size=60) * rng.uniform(0.4, 1.6) for c in centres]
-    model = gr.recommended(random_state=0).fit((reference, target))
+    model = gr.GraphRatio(random_state=0).fit((reference, target))
     assert model.n_profiles_ >= 4
 
 
 def test_given_settings_are_used_without_a_search():
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
-    model = gr.ProfileGRULSIF(
-        n_profiles=2, bandwidth=1.0, graph_penalty=3.0, node_penalty=1e-3, n_rounds=2
-    )
+    penalty = 3.0 / scenario.graph.mean_degree
+    given = {"n_profiles": 2, "bandwidth": 1.0, "graph_penalty": penalty, "ridge": 1e-3}
+    model = gr.GraphRatio(**given, n_rounds=2, adaptive=False)
     model.fit(scenario.samples, scenario.graph)
     assert model.cv_results_ is None
-    assert (model.n_profiles_, model.graph_penalty_, model.n_rounds_) == (2, 3.0, 2)
+    assert (model.n_profiles_, model.n_rounds_) == (2, 2)
+    assert (model.graph_penalty_, model.ridge_) == pytest.approx((penalty, 1e-3))
     assert np.all(np.diff(model.solution_.history) <= 0)
     assert model.graph_learned_ is model.graph_
 
 
 def test_strong_graph_gives_consensus_and_none_gives_single_nodes():
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
-    given = {"n_profiles": 2, "bandwidth": 1.0, "node_penalty": 1e-3, "n_rounds": 0}
-    strong = gr.ProfileGRULSIF(graph_penalty=1e7, **given)
+    given = {"n_profiles": 2, "bandwidth": 1.0, "ridge": 1e-3, "n_rounds": 0, "adaptive": False}
+    strong = gr.GraphRatio(graph_penalty=1e7 / scenario.graph.mean_degree, **given)
     strong.fit(scenario.samples, scenario.graph)
     for component in range(scenario.graph.n_components):
         members = strong.coordinates_[scenario.graph.components == component]
         np.testing.assert_allclose(members, members[:1].repeat(len(members), 0), atol=1e-3)
-    off = gr.ProfileGRULSIF(graph_penalty=0.0, **given).fit(scenario.samples, scenario.graph)
-    alone = gr.ProfileGRULSIF(**given).fit(scenario.samples)
+    off = gr.GraphRatio(graph_penalty=0.0, **given).fit(scenario.samples, scenario.graph)
+    alone = gr.GraphRatio(**given).fit(scenario.samples)
     np.testing.assert_allclose(off.coef_, alone.coef_)
 
 
@@ -205,7 +206,7 @@ def test_nodes_without_observations_borrow():
     target = [scenario.samples.target(v) for v in range(40)]
     lacking = int(np.flatnonzero(scenario.groups == "C4")[0])
     target[lacking] = np.zeros((0, 1))
-    model = gr.recommended(random_state=0).fit((reference, target), scenario.graph)
+    model = gr.GraphRatio(random_state=0).fit((reference, target), scenario.graph)
     other = int(np.flatnonzero(scenario.groups == "C4")[1])
     assert np.isnan(model.divergence_[lacking])
     assert model.predict([2.0], node=lacking)[0] > 1.5
@@ -219,17 +220,17 @@ def test_nodes_without_observations_borrow():
         ({"n_profiles": [1, 2.5]}, "n_profiles"),
         ({"n_rounds": -1}, "n_rounds"),
         ({"graph_penalty": -1.0}, "graph_penalty"),
-        ({"node_penalty": 0.0}, "node_penalty"),
+        ({"ridge": 0.0}, "ridge"),
         ({"cv": 1}, "cv"),
     ],
 )
 def test_bad_parameters_are_named(parameters, named):
     with pytest.raises(InputError, match=named):
-        gr.ProfileGRULSIF(**parameters).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
+        gr.GraphRatio(**parameters, adaptive=False).fit(([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]))
 
 
 def test_single_node_and_constant_data():
-    model = gr.recommended(random_state=0).fit(([0.0] * 12, [0.0] * 12))
+    model = gr.GraphRatio(random_state=0).fit(([0.0] * 12, [0.0] * 12))
     assert np.isfinite(model.predict([0.0, 1.0], node=0)).all()
     assert set(model.kinds_) == {"unchanged"}
 
@@ -242,7 +243,7 @@ def test_very_few_observations(seed):
     sizes = rng.integers(1, 5, size=(2, n_nodes))
     reference, target = ([rng.normal(size=(n, n_features)) for n in side] for side in sizes)
     for graph in (gr.Graph.empty(n_nodes), path_graph(n_nodes)):
-        model = gr.recommended(random_state=0).fit((reference, target), graph)
+        model = gr.GraphRatio(random_state=0).fit((reference, target), graph)
         assert np.isfinite(model.coef_).all()
         assert np.isfinite(model.divergence_).all()
 
@@ -251,10 +252,11 @@ def path_graph(n_nodes):
     return gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)], nodes=range(n_nodes))
 
 
-def test_preset_takes_overrides():
-    model = gr.recommended(0.2, 7, n_profiles=1, adaptive=False)
+def test_parameters_are_kept_as_given():
+    model = gr.GraphRatio(0.2, random_state=7, n_profiles=1, adaptive=False)
     assert (model.alpha, model.random_state, model.n_profiles) == (0.2, 7, 1)
     assert not model.adaptive
+    assert gr.GraphRatio().adaptive
 
 
 def test_search_goes_on_while_it_gets_better_and_stops_at_the_end():
@@ -331,27 +333,28 @@ def test_clear_changes_that_no_kind_describes_are_other():
 
 def test_no_shared_profiles_is_the_joint_fit_on_independent_grids():
     scenario = make_scenario("Ia", n_nodes=20, n=40, random_state=1)
-    model = gr.ProfileGRULSIF(n_profiles=0, graph_penalty=[1.0, 10.0], node_penalty=1e-3)
+    penalties = np.array([1.0, 10.0]) / scenario.graph.mean_degree
+    model = gr.GraphRatio(n_profiles=0, graph_penalty=penalties, ridge=1e-3, adaptive=False)
     model.set_params(random_state=0).fit(scenario.samples, scenario.graph)
-    lam = model.graph_penalty_ / (20 * scenario.graph.mean_degree)
     plain = gr.GRULSIF(
         prior_ratio=1.0,
         bandwidth=model.bandwidth_,
-        graph_penalty=lam,
-        node_penalty=1e-3 / (20 * lam),
+        graph_penalty=model.graph_penalty_,
+        ridge=1e-3,
         tol=1e-10,
     ).fit(scenario.samples, scenario.graph)
     x = scenario.samples.values[:50]
     np.testing.assert_allclose(model.predict(x), plain.predict(x), atol=1e-3)
     assert set(model.cv_results_["n_profiles"]) == {0}
-    assert set(model.cv_results_["graph_penalty"]) == {1.0, 10.0}
+    np.testing.assert_allclose(np.unique(model.cv_results_["graph_penalty"]), penalties)
 
 
 def test_graph_that_is_switched_off_is_not_used():
     scenario = make_scenario("Ia", n_nodes=20, n=40, random_state=1)
-    given = {"n_profiles": 0, "graph_penalty": 0.0, "node_penalty": 1e-2, "bandwidth": 1.0}
-    off = gr.ProfileGRULSIF(**given).fit(scenario.samples, scenario.graph)
-    alone = gr.ProfileGRULSIF(**given).fit(scenario.samples)
+    given = {"n_profiles": 0, "graph_penalty": 0.0, "ridge": 1e-2, "bandwidth": 1.0}
+    given["adaptive"] = False
+    off = gr.GraphRatio(**given).fit(scenario.samples, scenario.graph)
+    alone = gr.GraphRatio(**given).fit(scenario.samples)
     np.testing.assert_allclose(off.coef_, alone.coef_)
     assert off.graph_ is scenario.graph
     assert off.cut_links() == []
@@ -359,36 +362,41 @@ def test_graph_that_is_switched_off_is_not_used():
 
 def test_progress_reaches_its_end(capsys):
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
-    gr.ProfileGRULSIF(progress=True, random_state=0).fit(scenario.samples, scenario.graph)
+    gr.GraphRatio(progress=True, adaptive=False, random_state=0).fit(
+        scenario.samples, scenario.graph
+    )
     assert "model selection: 50/50" in capsys.readouterr().err
 
 
-def test_effective_sizes_are_those_of_the_learned_graph():
+def test_sizes_with_borrowed_are_those_of_the_learned_graph():
     scenario = make_scenario("Ia", n_nodes=40, n=50, random_state=1)
-    model = gr.ProfileGRULSIF(
-        n_profiles=2, bandwidth=1.0, graph_penalty=10.0, node_penalty=1e-3, n_rounds=2,
-        adaptive=True,
-    )  # fmt: skip
+    given = {"n_profiles": 2, "bandwidth": 1.0, "ridge": 1e-3, "n_rounds": 2}
+    model = gr.GraphRatio(graph_penalty=10.0 / scenario.graph.mean_degree, **given)
     model.fit(scenario.samples, scenario.graph)
     table = model.borrowed(0)
     inside = scenario.groups[table["node"].to_numpy()] == scenario.groups[0]
     assert table["share"][inside].sum() > 0.95
-    assert (model.effective_sizes() > 50).all()
-    off = gr.ProfileGRULSIF(n_profiles=2, bandwidth=1.0, graph_penalty=0.0, node_penalty=1e-3)
-    off.set_params(n_rounds=2).fit(scenario.samples, scenario.graph)
-    np.testing.assert_allclose(off.effective_sizes(), 50.0)
+    assert (model.sizes_with_borrowed() > 50).all()
+    off = gr.GraphRatio(graph_penalty=0.0, adaptive=False, **given)
+    off.fit(scenario.samples, scenario.graph)
+    np.testing.assert_allclose(off.sizes_with_borrowed(), 50.0)
 
 
-def test_no_intervals_for_profiles(fitted):
+def test_intervals_for_profiles(fitted):
     scenario, model = fitted
-    with pytest.raises(InputError, match="ProfileGRULSIF has no interval"):
-        gr.expected_ratio_interval(model, scenario.samples, [0.0], node=0)
+    points = scenario.samples.values[:2]
+    band = gr.expected_ratio_interval(
+        scenario.samples, estimator=model, x=points, node=0, random_state=0
+    )
+    np.testing.assert_array_equal(band.ratio, model.predict(points, node=0, clip=False))
+    assert (band.expected_ratio_low < band.ratio).all()
+    assert (band.ratio < band.expected_ratio_high).all()
 
 
 def test_folds_that_do_not_fit_into_memory_are_made_again(monkeypatch):
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
-    given = {"random_state": 0, "bandwidth": [0.8, 1.0], "node_penalty": 1e-3}
-    kept = gr.recommended(**given).fit(scenario.samples, scenario.graph)
+    given = {"random_state": 0, "bandwidth": [0.8, 1.0], "ridge": 1e-3}
+    kept = gr.GraphRatio(**given).fit(scenario.samples, scenario.graph)
     monkeypatch.setattr(held_out_data, "LARGEST_KEPT", 0)
-    again = gr.recommended(**given).fit(scenario.samples, scenario.graph)
+    again = gr.GraphRatio(**given).fit(scenario.samples, scenario.graph)
     np.testing.assert_array_equal(kept.coef_, again.coef_)

@@ -1,0 +1,103 @@
+"""Any estimator fitted on parts of the data, and its ratios at the rest.
+
+Symbols
+-------
+K           number of folds
+f_k         the ratio fitted without fold k
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.contract import RatioEstimator
+from graphratio.evaluation.refit_noise import RefitNoise
+from graphratio.moments.node_moments import segment_indicator
+
+# Noise that is spread over so many directions is normal.
+MANY_DIRECTIONS = 1e6
+
+
+def ratios_after(
+    estimator: RatioEstimator,
+    train: NodeSamples,
+    graph: Graph,
+    points: FloatArray,
+    node: IntArray,
+    *,
+    fixed: bool = False,
+) -> FloatArray:
+    """Fit a copy on some data, and evaluate the ratio of the given node at each point.
+
+    Unclipped, shape (n_points,); 1 at nodes of which the training data say nothing. With `fixed`
+    the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
+    """
+    known = train.complete
+    if estimator._couples:
+        joined = graph.components
+        known = (np.bincount(joined, weights=known) > 0)[joined]
+    ratios = np.ones(len(points))
+    rows = known[node]
+    if not rows.any():
+        return ratios
+    if not known.all():
+        labels = [graph.nodes[i] for i in np.flatnonzero(known)]
+        train, graph = train.subset(labels), graph.subset(labels)
+    place = np.cumsum(known) - 1
+    model = estimator._again(fixed=fixed).fit(train, graph)
+    ratios[rows] = model._ratios_at_nodes(points[rows], place[node[rows]])
+    return ratios
+
+
+def fold_ratios(
+    estimator: RatioEstimator,
+    samples: NodeSamples,
+    graph: Graph,
+    folds: IntArray,
+    *,
+    fixed: bool = False,
+    bar: ProgressBar | None = None,
+) -> FloatArray:
+    """f_k at all observations, shape (K, n_observations); a fold of -1 is never left out."""
+    table = []
+    for fold in range(int(folds.max()) + 1):
+        train = samples.subset(observations=folds != fold)
+        at = (samples.values, samples.node_index)
+        table.append(ratios_after(estimator, train, graph, *at, fixed=fixed))
+        if bar is not None:
+            bar.advance()
+    return np.array(table)
+
+
+def held_out(table: FloatArray, folds: IntArray) -> FloatArray:
+    """Ratio of every observation from the fit without its fold; 1 in the fold -1.
+
+    `table` is that of `fold_ratios`.
+    """
+    chosen = table[np.maximum(folds, 0), np.arange(len(folds))]
+    return np.asarray(np.where(folds < 0, 1.0, chosen))
+
+
+def spread_of_refits(
+    table: FloatArray, folds: IntArray, samples: NodeSamples, alpha: float
+) -> RefitNoise:
+    """Variance that refitting adds to the cross-fitted loss of every node, by the jackknife.
+
+    The variance of a ratio at an observation is (K - 1)/K times the sum of squares of
+    f_k - mean f_k. Times the squared slope of the loss term, with the weights of the means, this
+    is what `refit_noise` computes from the system matrix. Data of other nodes enter here too, so
+    it is an upper bound. Tails are taken as those of the normal law.
+    """
+    n_folds = len(table)
+    spread = (n_folds - 1) * table.var(axis=0)
+    f = held_out(table, folds)
+    slope = np.where(samples.is_target, alpha * f - 1, (1 - alpha) * f)
+    sizes = samples.sizes.ravel()
+    terms = spread * np.square(slope / sizes[samples.segments])
+    sums = segment_indicator(sizes, terms.dtype) @ terms
+    variance = sums.reshape(-1, 2).sum(axis=1)
+    return RefitNoise(variance, variance**2 / (n_folds * MANY_DIRECTIONS), n_folds)

@@ -1,0 +1,135 @@
+"""The test with any estimator: learn its ratio on one half of the data, test it on the other.
+
+An estimator whose ratio is not linear in the labels cannot follow their permutations. So every
+sample is split at random into two halves, in whole blocks if there are any. The estimator is
+fitted on the first halves of all nodes. Given those, the labels in the second half of an unchanged
+node are exchangeable, whatever the neighbours did and however the ratio was fitted. The statistic
+of a node is the mean of its fitted ratio over the target minus that over both samples: a target
+that is denser where the ratio is large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.errors import Argument, InputError, listing
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators.contract import RatioEstimator
+from graphratio.evaluation.refits import ratios_after
+from graphratio.moments.node_moments import segment_indicator
+from graphratio.testing.global_null import label_source, node_first_moments
+from graphratio.testing.permutations import (
+    PermutationPlan,
+    UnitSums,
+    chunks,
+    node_labels,
+    unit_codes,
+)
+from graphratio.testing.statistics import exceedances
+
+
+def first_half(
+    samples: NodeSamples,
+    rng: np.random.Generator,
+    *,
+    block_length: int | None,
+    stamps: IntArray | None,
+    joint: bool,
+) -> BoolArray:
+    """True for the observations to learn from, shape (n_observations,).
+
+    Of every sample about half of its blocks, the smaller part if their number is odd; with
+    `joint` the same time stamps at all nodes. A rest too short for a block is learned from.
+    """
+    segment = samples.segments
+    rows = np.arange(samples.n_observations)
+    code, kept = unit_codes(rows, segment, samples.is_target, block_length, stamps, joint)
+    _, first, unit = np.unique(code[kept], return_index=True, return_inverse=True)
+    whole = np.flatnonzero(kept)[first]
+    group = samples.is_target[whole].astype(np.intp) if joint else segment[whole]
+    order = np.lexsort((rng.random(len(whole)), group))
+    count = np.bincount(group)
+    rank = np.empty(len(whole), dtype=np.intp)
+    rank[order] = np.arange(len(whole)) - (np.cumsum(count) - count)[group[order]]
+    learned = np.ones(len(code), dtype=bool)
+    learned[kept] = (rank < count[group] // 2)[unit]
+    return learned
+
+
+def check_second_half(samples: NodeSamples, tested: NodeSamples, length: int | None) -> None:
+    """Refuse blocks of a length that leaves nothing to test at some node."""
+    lost = np.flatnonzero(samples.complete & ~tested.complete)
+    if lost.size:
+        nodes = [samples.nodes[v] for v in lost]
+        raise InputError(
+            (
+                Argument("block_length", length),
+                f" leaves no complete block in a sample of {listing(nodes)}",
+            ),
+            "Use shorter blocks",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class HalfTest:
+    """The second halves, ready to be permuted; `sums` of the ratio, centred at every node."""
+
+    plan: PermutationPlan
+    sums: UnitSums
+
+    @classmethod
+    def of(
+        cls,
+        estimator: RatioEstimator,
+        samples: NodeSamples,
+        learned: BoolArray,
+        plan: PermutationPlan,
+    ) -> HalfTest:
+        """Fit on the observations in `learned`; the plan is about the others."""
+        pooled = plan.pooled
+        node = pooled.samples.node_index
+        train = samples.subset(observations=learned)
+        ratios = ratios_after(estimator, train, plan.graph, pooled.samples.values, node)
+        means = segment_indicator(pooled.sizes, ratios.dtype) @ ratios
+        centred = ratios - (means / np.maximum(pooled.sizes, 1))[node]
+        return cls(plan, UnitSums.of(plan.units, pooled, centred[:, np.newaxis]))
+
+    def each_node(self, bar: ProgressBar) -> tuple[FloatArray, IntArray]:
+        """Statistic of every node, and how many data sets are as extreme, (n_nodes,) each."""
+        plan, units = self.plan, self.plan.units
+        statistic = np.zeros(plan.graph.n_nodes)
+        count = np.full(plan.graph.n_nodes, plan.n_permutations + 1)
+        nodes = np.flatnonzero(plan.pooled.complete)
+        for node, own, labels in node_labels(units, nodes, plan.n_permutations, plan.rng):
+            observed = units.is_target[own][np.newaxis]
+            parts = [observed, *(labels[part] for part in chunks(len(labels), own.size))]
+            values = np.concatenate([self._of(part, own, node) for part in parts])
+            statistic[node], count[node] = values[0], exceedances(values)[0]
+            bar.advance()
+        return statistic, count
+
+    def all_nodes(self, joint: bool, bar: ProgressBar) -> tuple[FloatArray, IntArray, IntArray]:
+        """The same with all nodes permuted at once, and each node against the largest of all."""
+        plan, n_nodes = self.plan, self.plan.graph.n_nodes
+        draw = label_source(plan, joint)
+        observed = plan.units.is_target[np.newaxis].astype(np.float64)
+        parts = [node_first_moments(self.sums, plan.units, observed, n_nodes)]
+        for part in chunks(plan.n_permutations, plan.units.node.size, least=16):
+            labels = draw.next(part.stop - part.start)
+            parts.append(node_first_moments(self.sums, plan.units, labels, n_nodes))
+            bar.advance(part.stop - part.start)
+        values = np.concatenate(parts, axis=1)[:, :, 0]
+        spread = values.std(axis=1, keepdims=True)
+        scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+        # Rounded, so that equal splits of small samples stay tied.
+        scaled = np.round(scaled, 8)
+        scaled[~plan.pooled.complete] = -np.inf
+        against = (scaled.max(axis=0) >= scaled[:, :1]).sum(axis=1)
+        return values[:, 0], exceedances(values)[:, 0], against
+
+    def _of(self, labels: BoolArray, own: IntArray, node: int) -> FloatArray:
+        return self.sums.first_moments(labels.astype(np.float64), own, node)[:, 0]

@@ -1,0 +1,47 @@
+"""Which losses rank graphs, and the degrees of freedom of a mean."""
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.evaluation.comparison import GraphComparison, Losses
+from graphratio.evaluation.node_means import NodeMeans
+from graphratio.evaluation.verdict import ALONE, SHARED
+
+SAMPLES = gr.NodeSamples.from_arrays(*[np.zeros((30, 4, 1))] * 2)
+
+
+def losses(level):
+    """Nearly the same loss everywhere."""
+    terms = level / 2 + 1e-3 * np.random.default_rng(0).normal(size=240)
+    return Losses.of(terms, SAMPLES)
+
+
+def compared(seen, unseen):
+    by_seen = {name: losses(level) for name, level in seen.items()}
+    by_unseen = {name: losses(level) for name, level in unseen.items()}
+    return GraphComparison(SAMPLES.nodes, by_seen, by_unseen, 0.05, ("a", "b"), None)
+
+
+def test_graphs_are_ranked_by_held_out_nodes_and_help_by_held_out_observations():
+    rivals = {ALONE: 0.0, SHARED: 0.0}
+    found = compared({"a": -1.0, "b": -0.5, **rivals}, {"a": -0.2, "b": -0.4})
+    assert found.ranking == ["b", "a"]
+    assert found.best == "b"
+    assert found.effect == "helped"
+    assert compared({"a": -1.0, "b": -0.5, **rivals}, {}).ranking == ["a", "b"]
+
+
+def test_degrees_of_freedom_of_heavy_terms():
+    """One large term: half the relative variance of a variance is 1/(n - 1) + excess/(2 n)."""
+    terms = np.zeros(40)
+    terms[[0, 30]] = 5.0, -3.0
+    means = NodeMeans.of(terms, np.array([[25, 15]]))
+    parts, doubts = [], []
+    for part in (terms[:25], terms[25:]):
+        n, centred = len(part), part - part.mean()
+        excess = (centred**4).mean() / (centred**2).mean() ** 2 - 3
+        parts.append(part.var(ddof=1) / n)
+        doubts.append(1 / (n - 1) + excess / (2 * n))
+    expected = sum(parts) ** 2 / sum(p**2 * d for p, d in zip(parts, doubts, strict=True))
+    assert means.freedom[0] == pytest.approx(expected)

@@ -1,0 +1,326 @@
+"""Every function takes every estimator, or says in one sentence why it cannot."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import graphratio as gr
+from graphratio.distributed.local import LocalEngine
+from graphratio.exceptions import InputError
+from graphratio.report import write_report
+
+N_NODES, SIZE = 8, 30
+NODES = [f"v{i}" for i in range(N_NODES)]
+CHANGED = np.repeat([False, True], N_NODES // 2)
+GRAPH = gr.Graph.from_edges(list(pairwise(NODES)))
+OTHER = gr.Graph.from_edges([(NODES[i], NODES[(i + 3) % N_NODES]) for i in range(N_NODES)])
+
+ESTIMATORS = {
+    "default": lambda: None,
+    "GraphRatio": lambda: gr.GraphRatio(random_state=0),
+    "GraphRatio, no profiles": lambda: gr.GraphRatio(n_profiles=0, random_state=0),
+    "GRULSIF": lambda: gr.GRULSIF(random_state=0),
+    "GRULSIF, adaptive": lambda: gr.GRULSIF(adaptive=True, random_state=0),
+    "GRULSIF, uncoupled": lambda: gr.GRULSIF(graph_penalty=0, random_state=0),
+    "Pool": lambda: gr.Pool(random_state=0),
+    "RULSIF": lambda: gr.RULSIF(random_state=0),
+    "ULSIF": lambda: gr.ULSIF(random_state=0),
+    "KLIEP": lambda: gr.KLIEP(random_state=0),
+}
+SINGLE = {"GRULSIF, uncoupled", "Pool", "RULSIF", "ULSIF", "KLIEP"}
+LIKE_ANOTHER = {"default", "GraphRatio, no profiles", "GRULSIF, uncoupled"}
+HALVES = {"GraphRatio", "GraphRatio, no profiles", "GRULSIF, adaptive", "RULSIF", "ULSIF", "KLIEP"}
+
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def make_samples(seed=0, shift=2.0):
+    rng = np.random.default_rng(seed)
+    reference, target = rng.normal(size=(2, N_NODES, SIZE))
+    target += shift * CHANGED[:, np.newaxis]
+    return gr.NodeSamples.from_arrays(list(reference), list(target), nodes=NODES)
+
+
+@every_estimator
+def test_two_sample_test(name):
+    found = gr.two_sample_test(make_samples(), GRAPH, ESTIMATORS[name](), random_state=0)
+    assert found.halves == (name in HALVES)
+    assert found.rejected[CHANGED].sum() >= 3
+    assert ("one half" in " ".join(found.notes)) == found.halves
+    whole = gr.two_sample_test(
+        make_samples(), GRAPH, ESTIMATORS[name](), null="global", random_state=0
+    )
+    assert whole.global_p_value < 0.01
+
+
+@every_estimator
+def test_divergence_bounds(name):
+    estimator = ESTIMATORS[name]()
+    found = gr.divergence_bounds(make_samples(), GRAPH, estimator, random_state=0)
+    assert np.isfinite(found.true_divergence_lower_bound).all()
+    assert found.true_divergence_lower_bound[CHANGED].max() > 0
+    assert found.level == 0.1
+
+
+@every_estimator
+def test_expected_ratio_interval(name):
+    samples, estimator = make_samples(), ESTIMATORS[name]()
+    given = {"x": [0.0, 2.0], "node": "v7", "random_state": 0}
+    found = gr.expected_ratio_interval(samples, GRAPH, estimator, **given)
+    assert found.ratio[1] > found.ratio[0]
+    assert (found.standard_error > 0).all()
+    if estimator is not None:
+        fitted = ESTIMATORS[name]().fit(samples, GRAPH)
+        again = gr.expected_ratio_interval(samples, None, fitted, **given)
+        assert_allclose(again.expected_ratio_high, found.expected_ratio_high)
+
+
+@every_estimator
+def test_compare_graphs(name):
+    graphs = {"path": GRAPH, "other": OTHER, "none": None}
+    if name in SINGLE:
+        with pytest.raises(InputError, match="fits every node by itself, whatever the graph"):
+            gr.compare_graphs(make_samples(), graphs, ESTIMATORS[name]())
+        return
+    found = gr.compare_graphs(make_samples(), graphs, ESTIMATORS[name](), random_state=0)
+    assert set(found.graphs) == {"path", "other"}
+    assert all(np.isfinite(part.mean) for part in found.losses.values())
+    assert all(np.isfinite(part.mean) for part in found.unseen.values())
+
+
+@every_estimator
+def test_change_points(name):
+    rng = np.random.default_rng(0)
+    panel = rng.normal(size=(160, N_NODES))
+    panel[100:, CHANGED] += 2
+    detector = gr.GraphChangePointDetector(
+        window=20, estimator=ESTIMATORS[name](), n_surrogates=19, random_state=0
+    )
+    assert detector.fit(panel, gr.Graph.from_adjacency(GRAPH.adjacency)).predict() == [100, 160]
+    assert (detector.graph_penalty_ == 0) == (name in SINGLE)
+
+
+@pytest.mark.filterwarnings("ignore::graphratio.exceptions.OverlapWarning")
+@every_estimator
+def test_transfer(name):
+    samples = make_samples(shift=1.0)
+    labels = {node: samples.reference(node)[:, 0] ** 2 for node in NODES}
+    model = gr.NodewiseTransfer(Ridge(), ESTIMATORS[name](), random_state=0)
+    assert model.fit(samples, labels, GRAPH).is_reweighted_[CHANGED].sum() >= 2
+
+
+@every_estimator
+def test_report(name, tmp_path):
+    samples = make_samples()
+    model = (ESTIMATORS[name]() or gr.GraphRatio(random_state=0)).fit(samples, GRAPH)
+    assert write_report(tmp_path / "report.html", model, samples).stat().st_size > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in LIKE_ANOTHER])
+def test_the_test_keeps_its_level_with_every_estimator(name):
+    """Nothing changed: p-values of 24 data sets with five nodes each."""
+    graph = gr.Graph.from_edges([(i, (i + 1) % 5) for i in range(5)])
+    p_values = []
+    for seed in range(24):
+        rng = np.random.default_rng(1000 + seed)
+        data = tuple(list(side) for side in rng.normal(size=(2, 5, 16)))
+        found = gr.two_sample_test(
+            data, graph, ESTIMATORS[name](), n_permutations=99, correction=None, random_state=seed
+        )
+        p_values.append(found.p_value)
+    rate = int((np.array(p_values) <= 0.1).sum())
+    assert rate <= stats.binom.ppf(0.999, 120, 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(HALVES - LIKE_ANOTHER))
+def test_neighbours_that_changed_do_not_make_a_node_look_changed(name):
+    """The node in the middle of a star, whose leaves all moved."""
+    graph = gr.Graph.from_edges([(0, leaf) for leaf in range(1, 5)])
+    small = 0
+    for seed in range(40):
+        rng = np.random.default_rng(2000 + seed)
+        reference, target = rng.normal(size=(2, 5, 16))
+        target[1:] += 1.5
+        found = gr.two_sample_test(
+            (list(reference), list(target)),
+            graph,
+            ESTIMATORS[name](),
+            n_permutations=99,
+            correction=None,
+            random_state=seed,
+        )
+        small += int(found.p_value[0] <= 0.1)
+    assert small <= stats.binom.ppf(0.999, 40, 0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_the_unit_of_edge_weights_changes_no_default_result(scale):
+    samples = make_samples(shift=1.0)
+    scaled = gr.Graph.from_adjacency(GRAPH.adjacency * scale, nodes=GRAPH.nodes)
+    for make in (gr.GraphRatio, gr.GRULSIF, gr.Pool):
+        one, other = (make(random_state=0).fit(samples, g) for g in (GRAPH, scaled))
+        assert_allclose(other.divergence_, one.divergence_, rtol=1e-6, atol=1e-9)
+        assert_allclose(other.ridge_, one.ridge_)
+        assert_allclose(other.graph_penalty_ * scale, one.graph_penalty_)
+    for function in (gr.two_sample_test, gr.divergence_bounds, gr.compare_graphs):
+        one, other = (function(samples, g, random_state=0).to_frame() for g in (GRAPH, scaled))
+        for column in one.columns[1:]:
+            if one[column].dtype.kind == "f":
+                assert_allclose(other[column], one[column], rtol=1e-4, atol=1e-5)
+            else:
+                assert (other[column] == one[column]).all()
+
+
+def test_weights_that_cannot_be_computed_with_are_refused_by_name():
+    with pytest.raises(InputError, match="not between 1e-30 and 1e\\+30: 'a' - 'b'"):
+        gr.Graph.from_edges([("a", "b", 1e45), ("b", "c", 1.0)])
+    with pytest.raises(InputError, match="'b' - 'c'"):
+        gr.Graph.from_edges([("a", "b", 1.0), ("b", "c", 1e-45)])
+
+
+def test_paper_penalties():
+    samples = make_samples()
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.8, ridge=0.04).fit(samples, GRAPH)
+    assert model.paper_penalties_ == pytest.approx({"lambda": 0.1, "gamma": 0.05})
+    for alone in (
+        gr.Pool(bandwidth=1.0, ridge=0.04).fit(samples),
+        gr.GRULSIF(bandwidth=1.0, graph_penalty=0, ridge=0.04).fit(samples, GRAPH),
+    ):
+        assert alone.graph_penalty_ == 0
+        assert alone.paper_penalties_ == pytest.approx({"lambda": 1.0, "gamma": 0.005})
+    assert set(gr.GraphRatio(random_state=0).fit(samples, GRAPH).paper_penalties_) == {
+        "lambda",
+        "gamma",
+    }
+
+
+def test_no_graph_penalty_is_every_node_on_its_own_with_the_same_ridge():
+    samples = make_samples()
+    fixed = {"bandwidth": 1.0, "ridge": 0.05, "random_state": 0, "tol": 1e-10}
+    alone = gr.Pool(**fixed).fit(samples, GRAPH)
+    for solver in ("auto", "pcg", "direct"):
+        model = gr.GRULSIF(graph_penalty=0, solver=solver, **fixed).fit(samples, GRAPH)
+        assert_allclose(model.divergence_, alone.divergence_, rtol=1e-8)
+    nearly = gr.GRULSIF(graph_penalty=1e-12, **fixed).fit(samples, GRAPH)
+    assert_allclose(nearly.divergence_, alone.divergence_, rtol=1e-6)
+
+
+def test_a_node_without_data_cannot_borrow_without_a_graph_penalty():
+    reference, target = np.random.default_rng(0).normal(size=(2, 3, 9))
+    data = (list(reference), [target[0], target[1], np.empty(0)])
+    graph = gr.Graph.from_edges([(0, 1), (1, 2)])
+    assert np.isnan(gr.GRULSIF(random_state=0).fit(data, graph).divergence_[2])
+    for make in (gr.GRULSIF, gr.GraphRatio):
+        with pytest.raises(InputError, match="without reference or target observations: 2"):
+            make(graph_penalty=0).fit(data, graph)
+
+
+@pytest.mark.parametrize("make", [gr.GraphRatio, gr.GRULSIF, gr.RULSIF])
+def test_the_random_state_of_a_function_seeds_an_estimator_without_one(make):
+    samples, estimator = make_samples(shift=1.0), make()
+    if make is gr.GRULSIF:
+        estimator.set_params(adaptive=True)
+    for function in (gr.two_sample_test, gr.divergence_bounds):
+        one, other = (
+            function(samples, GRAPH, estimator, random_state=3).to_frame() for _ in range(2)
+        )
+        assert one.equals(other)
+    assert estimator.random_state is None
+
+
+def test_gamma_of_a_selection_on_a_part_is_that_of_all_nodes():
+    rng = np.random.default_rng(0)
+    data = tuple(list(side) for side in rng.normal(size=(2, 40, 6)))
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(39)])
+    model = gr.GRULSIF(
+        bandwidth=1.0, graph_penalty=0, max_atoms=6, cv=2, selection_nodes=20, random_state=0
+    ).fit(data, graph)
+    chosen = int(np.argmin(model.cv_results_["rank"]))
+    assert model.cv_results_["gamma"][chosen] == pytest.approx(model.paper_penalties_["gamma"])
+
+
+class TestEngine:
+    """Parts that do not run on an engine are named, and the rest is fitted."""
+
+    def test_graph_ratio(self):
+        samples = make_samples()
+        model = gr.GraphRatio(engine=LocalEngine(2), random_state=0).fit(samples, GRAPH)
+        assert "shared profiles and learned weights do not run on an engine yet" in repr(model)
+        assert model.kinds_ is None
+        assert "kind" not in model.to_frame()
+        assert model.divergence_[CHANGED].min() > model.divergence_[~CHANGED].max()
+        assert model.profile_values([0.0, 1.0]).shape == (2, model.n_profiles_)
+        fixed = {
+            "bandwidth": model.bandwidth_,
+            "graph_penalty": model.graph_penalty_,
+            "ridge": model.ridge_,
+            "random_state": 0,
+            "tol": 1e-10,
+        }
+        here = gr.GraphRatio(n_profiles=0, **fixed).fit(samples, GRAPH)
+        there = gr.GraphRatio(engine=LocalEngine(2), **fixed).fit(samples, GRAPH)
+        assert_allclose(there.divergence_, here.divergence_, rtol=1e-7)
+
+    def test_saved(self, tmp_path):
+        model = gr.GraphRatio(engine=LocalEngine(2), random_state=0).fit(make_samples(), GRAPH)
+        model.save(tmp_path / "model.graphratio")
+        again = gr.load(tmp_path / "model.graphratio")
+        assert again.kinds_ is None
+        assert again.notes_ == model.notes_
+
+    def test_adaptive_edges(self):
+        fixed = {"bandwidth": 1.0, "graph_penalty": 0.5, "ridge": 0.1, "tol": 1e-10}
+        engine = LocalEngine(2)
+        there = gr.GRULSIF(adaptive=True, engine=engine, **fixed).fit(make_samples(), GRAPH)
+        here = gr.GRULSIF(**fixed).fit(make_samples(), GRAPH)
+        assert "edge weights were not learned" in repr(there)
+        assert_allclose(there.divergence_, here.divergence_, rtol=1e-7)
+
+
+class TestScikitLearn:
+    """Searches and pipelines of scikit-learn refuse in one sentence that names the remedy."""
+
+    REFUSAL = "scikit-learn's searches, cross-validation and pipelines cannot use it. Pass the"
+
+    def test_search(self):
+        search = GridSearchCV(gr.GRULSIF(), {"bandwidth": [0.5, 1.0]})
+        with pytest.raises(InputError, match=self.REFUSAL):
+            search.fit(make_samples())
+        with pytest.raises(InputError, match=self.REFUSAL):
+            search.fit(make_samples(), GRAPH)
+
+    def test_cross_validation(self):
+        with pytest.raises(InputError, match=self.REFUSAL):
+            cross_val_score(gr.Pool(), make_samples())
+
+    def test_pipeline(self):
+        with pytest.raises(InputError, match=self.REFUSAL):
+            make_pipeline(StandardScaler(), gr.GRULSIF()).fit(make_samples())
+
+
+@pytest.mark.parametrize("wrong", ["GRULSIF", gr.GRULSIF, Ridge(), 3])
+def test_anything_else_is_refused_alike(wrong):
+    samples = make_samples()
+    panel = np.random.default_rng(0).normal(size=(100, N_NODES))
+    calls = [
+        lambda: gr.two_sample_test(samples, GRAPH, wrong),
+        lambda: gr.divergence_bounds(samples, GRAPH, wrong),
+        lambda: gr.expected_ratio_interval(samples, GRAPH, wrong, x=[0.0], node="v0"),
+        lambda: gr.compare_graphs(samples, GRAPH, wrong),
+        lambda: gr.GraphChangePointDetector(window=20, estimator=wrong).fit(panel),
+        lambda: gr.NodewiseTransfer(Ridge(), wrong).fit(
+            samples, {node: samples.reference(node)[:, 0] for node in NODES}, GRAPH
+        ),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match="is not an estimator of this library"):
+            call()
