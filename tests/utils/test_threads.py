@@ -1,11 +1,13 @@
 import os
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
@@ -102,3 +104,22 @@ def test_pieces_of_parallel_work_are_all_done(monkeypatch, threads):
     squares = [0] * 4
     in_parallel(lambda i: squares.__setitem__(i, i * i), 4)
     assert squares == [0, 1, 4, 9]
+
+
+def test_overlapping_calls_leave_the_filters_of_warnings_alone():
+    """Filters belong to the process, so that two threads that change them would leave some."""
+    rng = np.random.default_rng(0)
+    reference = rng.normal(size=(6, 40, 1))
+    target = rng.normal(size=(6, 40, 1)) + np.repeat([0.0, 0.6], 3)[:, None, None]
+    labels = reference[:, :, 0] ** 2
+    before = list(warnings.filters)
+
+    def transfer(seed):
+        estimator = gr.GRULSIF(dictionary="kmeans", max_atoms=20, random_state=seed)
+        gr.NodewiseTransfer(Ridge(), estimator, random_state=seed).fit(
+            (reference, target), list(labels)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(transfer, range(8)))
+    assert list(warnings.filters) == before
