@@ -172,6 +172,7 @@ def test_saved_models_know_their_levels(tmp_path):
     assert again.encoding_.levels == {"sky": ("clear", "rain", "snow")}
 
 
+@pytest.mark.filterwarnings("ignore:the feature .pm25. varies more")
 def test_unknown_level_is_an_error_with_its_name():
     samples = read(make_table(), features=["pm25"], categorical="sky")
     model = gr.Pool(bandwidth=20.0, ridge=0.3).fit(samples)
@@ -180,6 +181,7 @@ def test_unknown_level_is_an_error_with_its_name():
         model.predict(points)
 
 
+@pytest.mark.filterwarnings("ignore:the feature .pm25. varies more")
 def test_other_samples_are_read_with_the_levels_of_the_model():
     table = make_table()
     samples = read(table, features=["pm25"], categorical="sky")

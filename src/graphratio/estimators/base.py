@@ -23,7 +23,7 @@ from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import Scaling
+from graphratio.data.scaling import Scaling, warn_of_scales
 from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
@@ -66,6 +66,8 @@ class NodeRatioEstimator(BaseEstimator):
     alpha_: float
 
     _divergence_name = "Pearson"
+    # Copies that repeat a fit on parts of the data do not warn of the data again.
+    _is_copy = False
 
     # `save` writes these besides the parameters; subclasses add their own.
     _fitted_names: tuple[str, ...] = (
@@ -115,6 +117,7 @@ class NodeRatioEstimator(BaseEstimator):
         names = copy.get_params(deep=False)
         wanted = {"engine": None, "progress": False, **(self._chosen if fixed else {})}
         copy.set_params(**{name: wanted[name] for name in wanted if name in names})
+        copy._is_copy = True
         return copy
 
     @property
@@ -129,6 +132,8 @@ class NodeRatioEstimator(BaseEstimator):
         read = as_samples(samples)
         graph = as_graph(graph, read)
         aligned = align(read, graph, borrow=borrow)
+        if aligned.scaling is None and not self._is_copy:
+            warn_of_scales(aligned.values, aligned.feature_names, stacklevel=5)
         self.nodes_ = aligned.nodes
         self.graph_ = graph
         self.n_features_in_ = aligned.n_features

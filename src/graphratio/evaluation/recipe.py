@@ -14,6 +14,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import warn_of_scales
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
@@ -102,7 +103,11 @@ class Recipe:
 def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:
     """Read samples, and scale them as the estimator does if it is fitted."""
     read = as_samples(samples)
-    return read.scaled(estimator.scaling_) if hasattr(estimator, "coef_") else read
+    if hasattr(estimator, "coef_"):
+        return read.scaled(estimator.scaling_)
+    if read.scaling is None:
+        warn_of_scales(read.values, read.feature_names, stacklevel=4)
+    return read
 
 
 def repeated_folds(

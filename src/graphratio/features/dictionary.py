@@ -25,7 +25,6 @@ from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio._utils.threads import in_parallel, n_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import as_points
 from graphratio.features.kernels import Kernel
@@ -34,6 +33,10 @@ STRATEGIES = ("coherence", "uniform", "kmeans", "all")
 
 # Number of atoms of "uniform" and "kmeans" without max_atoms.
 DEFAULT_ATOMS = 100
+
+# A feature with at most this many values, each taken several times on average, is discrete.
+MOST_LEVELS = 20
+_REPEATS = 5
 
 # Filters of warnings belong to the whole process: two threads that change them would leave some.
 _ONE_AT_A_TIME = Lock()
@@ -133,8 +136,8 @@ class DictionaryRecipe:
         self, samples: NodeSamples, kernel: Kernel, sigma: FloatArray, middle: float
     ) -> FloatArray:
         candidates = samples.values[node_filter(samples, kernel, sigma, self.node_coherence)]
-        if samples.encoding is not None:
-            levels = _by_level(samples, samples.encoding)
+        levels = _by_level(samples)
+        if levels is not None:
             same = np.full(levels.n_nodes, middle)
             first = node_filter(levels, kernel, same, self.node_coherence)
             candidates = np.vstack([candidates, levels.values[first]])
@@ -196,21 +199,43 @@ def _node_pass(
     return np.sort(np.concatenate(kept))
 
 
-def _by_level(samples: NodeSamples, encoding: Encoding) -> NodeSamples:
-    """Samples in which every level of every category is a node, with its observations.
+def _by_level(samples: NodeSamples) -> NodeSamples | None:
+    """Samples in which every level of every discrete feature is a node, with its observations.
 
-    Observations of two levels cover each other in the node stage, so the nodes alone may give no
-    atom at a level. Without an atom the ratio there could not vary on its own.
+    Levels are those of categories, and the values of features that take few. Observations of two
+    levels cover each other in the node stage, so the nodes alone may give no atom at a level.
+    Without an atom the ratio there could not vary on its own. None without discrete features.
     """
-    feature, row = np.nonzero((samples.values == 1).T & encoding.is_indicator[:, np.newaxis])
-    levels, sizes = np.unique(feature, return_counts=True)
+    rows: list[IntArray] = []
+    for feature, column in enumerate(samples.values.T):
+        if samples.encoding is not None and samples.encoding.is_indicator[feature]:
+            rows.append(np.flatnonzero(column == 1))
+            continue
+        level = _levels(column)
+        if level is not None:
+            rows += [np.flatnonzero(level == k) for k in range(int(level.max()) + 1)]
+    rows = [own for own in rows if own.size]
+    if not rows:
+        return None
+    sizes = np.array([own.size for own in rows])
     return NodeSamples(
-        nodes=tuple(levels.tolist()),
-        values=samples.values[row],
+        nodes=tuple(range(len(rows))),
+        values=samples.values[np.concatenate(rows)],
         n_reference=sizes,
         n_target=np.zeros_like(sizes),
         feature_names=samples.feature_names,
     )
+
+
+def _levels(column: FloatArray) -> IntArray | None:
+    """Level of every observation of a feature with few values that repeat; None for others."""
+    # Most features are continuous, and then the first rows tell.
+    if np.unique(column[: _REPEATS * (MOST_LEVELS + 1)]).size > MOST_LEVELS:
+        return None
+    values, level = np.unique(column, return_inverse=True)
+    if not 1 < values.size <= min(MOST_LEVELS, column.size // _REPEATS):
+        return None
+    return np.asarray(level)
 
 
 def graph_filter(

@@ -15,6 +15,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomStat
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import warn_of_scales
 from graphratio.estimators.contract import check_estimator
 from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
@@ -149,6 +150,8 @@ def two_sample_test(
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph)
+    if aligned.scaling is None:
+        warn_of_scales(aligned.values, aligned.feature_names)
     stamps = None if time is None else read_stamps(time, given, aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic
