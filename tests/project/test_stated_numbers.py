@@ -15,11 +15,12 @@ from graphratio.changepoints import calibration, dating, panel_features
 from graphratio.data import links, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
-from graphratio.evaluation import bounds, graph_comparison, node_means
+from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_interval
+from graphratio.features import dictionary
 from graphratio.moments import directions, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section
-from graphratio.selection import grids, held_out_data, nested, patches
-from graphratio.solvers import bases
+from graphratio.selection import fold_fits, grids, held_out_data, nested, patches
+from graphratio.solvers import bases, path
 from graphratio.testing import (
     dependence,
     groups,
@@ -119,6 +120,19 @@ STATED = [
      "better by # standard errors", weight_powers.USUAL, min(weight_powers.CANDIDATES),
      max(weight_powers.CANDIDATES), weight_powers.CLEAR),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
+    # Features and solvers
+    ("docs/guide/selection.md", "A feature with at most # values that repeat",
+     dictionary.MOST_LEVELS),
+    ("docs/architecture.md", "Up to # unknowns a dense Cholesky", path.SMALL_SYSTEM),
+    ("docs/architecture.md", "Up to # nodes the iteration runs in the eigenbasis",
+     bases.LARGEST_SPECTRUM),
+    ("docs/architecture.md", "or # iterations were not enough", path.PATIENCE),
+    ("docs/architecture.md", "directions that carry less than # of the second moment",
+     fold_fits.FEATURE_FLOOR),
+    ("docs/architecture.md", "a residual of #, and the principal directions",
+     fold_fits.SOLVE_TOLERANCE),
+    (gr.expected_ratio_interval, "without each of # groups of observations",
+     ratio_interval.GROUPS),
     # Bounds and comparisons
     (gr.compare_graphs, "Default # for `GRULSIF` up to # nodes, else #", 2, nested.MANY_NODES, 1),
     ("docs/uncertainty.md", "the upper end # of the opposite one", bounds.UPPER_SHARE),
