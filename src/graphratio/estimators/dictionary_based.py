@@ -71,6 +71,7 @@ class NystromEstimator(BorrowingMixin):
     bandwidth_: float
     solution_: Solution
     cv_results_: dict[str, FloatArray] | None
+    divergence_held_out_: FloatArray | None
     n_selected_on_: int
 
     _fitted_names = (
@@ -83,6 +84,7 @@ class NystromEstimator(BorrowingMixin):
         "ridge_",
         "solution_",
         "cv_results_",
+        "divergence_held_out_",
         "prior_ratio_",
         "direction_weights_",
         "direction_moments_",
@@ -175,6 +177,7 @@ class NystromEstimator(BorrowingMixin):
             self._settle(candidates)
             return
         n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
+        positions = None
         if n_nodes < graph.n_nodes:
             positions = choose_patches(graph, n_nodes, samples.complete, rng)
             self.n_selected_on_ = len(positions)
@@ -187,7 +190,7 @@ class NystromEstimator(BorrowingMixin):
             progress=self.progress,
             max_memory=parse_memory(self.max_memory),
         )
-        self._take(chosen)
+        self._take(chosen, positions)
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         n_folds = check_integer(self.cv, "cv", low=2)
@@ -207,16 +210,20 @@ class NystromEstimator(BorrowingMixin):
         self.bandwidth_ = float(candidates.bandwidth[0])
         self.graph_penalty_ = float(candidates.graph_penalty[0])
         self.ridge_ = float(candidates.ridge[0])
-        self.cv_results_ = None
+        self.cv_results_ = self.divergence_held_out_ = None
 
-    def _take(self, chosen: Selection) -> None:
-        """Take the result of a selection."""
+    def _take(self, chosen: Selection, positions: IntArray | None = None) -> None:
+        """Take the result of a selection on all nodes, or on those at some positions."""
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.ridge_ = chosen.ridge
         # The nodes of a part of the graph are not all that count.
         gammas = paper_gammas(*chosen.pairs, len(self.nodes_))
         self.cv_results_ = {**chosen.results, "gamma": gammas}
+        self.divergence_held_out_ = chosen.held_out
+        if positions is not None and chosen.held_out is not None:
+            self.divergence_held_out_ = np.full(len(self.nodes_), np.nan)
+            self.divergence_held_out_[positions] = chosen.held_out
 
     def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""
@@ -309,6 +316,16 @@ class NystromEstimator(BorrowingMixin):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
         return ratios + self.prior_ratio_
+
+    def _table(self) -> dict[str, Any]:
+        table = super()._table()
+        if self.divergence_held_out_ is None:
+            return table
+        # Beside the divergence.
+        place = list(table).index("divergence") + 1
+        items = list(table.items())
+        items.insert(place, ("divergence_held_out", self.divergence_held_out_))
+        return dict(items)
 
     def _summary(self) -> str:
         chosen = "selected" if self.cv_results_ is not None else "given"

@@ -111,7 +111,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         profiles only describe them.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
-    coef_, divergence_, dictionary_, bandwidth_, graph_penalty_, ridge_, paper_penalties_ :
+    coef_, divergence_, divergence_held_out_, dictionary_, bandwidth_,
+    graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. With 0
@@ -284,10 +285,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     def _choose(
         self, selection: ProfileSelection, axes: list[Axis], coupling: Coupling
     ) -> tuple[ProfileSettings, FullRank | None]:
-        self.cv_results_ = None
+        self.cv_results_ = self.divergence_held_out_ = None
         if self._full_rank:
             choice = selection.choose_full_rank(coupling)
-            self.cv_results_ = choice.results
+            self.cv_results_, self.divergence_held_out_ = choice.results, choice.held_out
             return choice.settings, choice.full_rank
         single = all(len(axis.values) == 1 for axis in axes)
         if single and self.n_rounds is not None:
@@ -298,7 +299,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             # Nodes without observations need the graph.
             without_graph=bool((self.sizes_ > 0).all()),
         )
-        self.cv_results_ = choice.results
+        self.cv_results_, self.divergence_held_out_ = choice.results, choice.held_out
         return choice.settings, choice.full_rank
 
     def _fit_at(

@@ -87,7 +87,11 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     ----------
     coef_ : ndarray of shape (n_nodes, n_components_)
     divergence_ : ndarray of shape (n_nodes,)
-        Pearson divergence on the training samples; can be negative.
+        Pearson divergence on the training samples; can be negative. At unchanged nodes with few
+        observations it is too high on average.
+    divergence_held_out_ : ndarray of shape (n_nodes,), or None if nothing was selected
+        The same on held-out folds, with hyperparameters chosen on the other folds: not too high
+        on average. NaN at nodes outside a selection on a part of the graph.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict

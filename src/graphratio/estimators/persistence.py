@@ -268,6 +268,9 @@ _NYSTROM: dict[str, _Rule] = {
         () if "profiles_" in fitted else ("bandwidth", "graph_penalty", "ridge", "gamma", "rank"),
     ),
     "n_selected_on_": lambda value, _: _is_count(value, low=1),
+    "divergence_held_out_": lambda value, fitted: (
+        value is None or _is_array(value, "f", fitted["graph_"].n_nodes, nan=True)
+    ),
 }
 
 # Estimators whose nodes share profiles.

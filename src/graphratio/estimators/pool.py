@@ -40,7 +40,8 @@ class Pool(NystromEstimator):
 
     Attributes
     ----------
-    coef_, divergence_, dictionary_, bandwidth_, ridge_, cv_results_, solution_, nodes_ :
+    coef_, divergence_, divergence_held_out_, dictionary_, bandwidth_, ridge_, cv_results_,
+    solution_, nodes_ :
         As in `GRULSIF`; `graph_penalty_` is 0.
 
     Examples

@@ -51,10 +51,10 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     Returns
     -------
     columns : dict of str to list of length n_nodes
-        node, n_reference, n_target, divergence, degree, component, effective_sample_size, kind
-        if the model has kinds of change, and for each feature f the columns f_mean_change and
-        f_spread_change: target minus reference, of the mean and of the standard deviation. None
-        where a sample is missing.
+        node, n_reference, n_target, divergence, divergence_held_out if it was computed, degree,
+        component, effective_sample_size, kind if the model has kinds of change, and for each
+        feature f the columns f_mean_change and f_spread_change: target minus reference, of the
+        mean and of the standard deviation. None where a sample is missing.
         The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
         reference observations: they carry as much information as this many equally weighted ones.
 
@@ -83,6 +83,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         "n_reference": aligned.n_reference.tolist(),
         "n_target": aligned.n_target.tolist(),
         "divergence": _or_none(model.divergence_),
+        **_held_out(model),
         "degree": model.graph_.degrees.tolist(),
         "component": model.graph_.components.tolist(),
         "effective_sample_size": _or_none(effective_sizes(model, aligned)),
@@ -120,6 +121,11 @@ def effective_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArr
     NaN without reference observations; 0 where every weight is zero.
     """
     return model._weights(samples).effective_sample_size
+
+
+def _held_out(model: NodeRatioEstimator) -> dict[str, Any]:
+    held_out = getattr(model, "divergence_held_out_", None)
+    return {} if held_out is None else {"divergence_held_out": _or_none(held_out)}
 
 
 def _or_none(values: FloatArray) -> list[float | None]:

@@ -12,7 +12,7 @@ these shortcuts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -20,8 +20,15 @@ import numpy as np
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.losses import moment_losses
 from graphratio.moments.memory import FIXED, check_cap
-from graphratio.selection.fold_fits import Coupling, Split, mean_losses, mean_over_folds
+from graphratio.selection.fold_fits import (
+    Coupling,
+    Split,
+    crossed_divergences,
+    mean_over_folds,
+    mean_over_nodes,
+)
 from graphratio.selection.grids import Candidates, paper_gammas
 
 # Mean losses closer than this, relative to the best, are ties.
@@ -34,12 +41,14 @@ class Selection:
 
     `results` has columns bandwidth, graph_penalty, ridge, gamma, mean_score, fold_0_score, ...,
     rank of shape (n_candidates,). Scores are minus the mean loss over nodes, so higher is better.
+    `held_out` has the held-out divergence of every node, if the losses of nodes were kept.
     """
 
     bandwidth: float
     graph_penalty: float
     ridge: float
     results: dict[str, FloatArray]
+    held_out: FloatArray | None = None
 
     @property
     def pairs(self) -> tuple[FloatArray, FloatArray]:
@@ -58,6 +67,7 @@ def select(
     """Run the paper's model selection; refuse one that needs more than `max_memory` bytes."""
     lam, rho = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
+    losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
     steps = candidates.bandwidth.size * split.n_folds
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
@@ -68,9 +78,12 @@ def select(
             for r in range(split.n_folds):
                 train, held_out = data.split(r)
                 theta = coupling.solve(train, lam, rho)
-                scores[i, :, r] = -mean_losses(held_out, theta)
+                each = moment_losses(held_out, np.ascontiguousarray(theta))
+                scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
                 bar.advance()
-    return best_candidate(candidates, scores, split.samples.n_nodes)
+    best = best_candidate(candidates, scores, split.samples.n_nodes)
+    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))
+    return replace(best, held_out=crossed)
 
 
 def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
@@ -99,8 +112,7 @@ def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> 
     columns = {"bandwidth": bandwidth, "graph_penalty": lam, "ridge": rho}
     table = columns | {"gamma": paper_gammas(lam, rho, n_nodes)}
     results = score_table(table, scores.reshape(-1, scores.shape[2]), best)
-    chosen = {name: float(column[best]) for name, column in columns.items()}
-    return Selection(**chosen, results=results)
+    return Selection(float(bandwidth[best]), float(lam[best]), float(rho[best]), results)
 
 
 def score_table(

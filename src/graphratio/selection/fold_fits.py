@@ -79,10 +79,15 @@ def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
 
 def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
     """Mean over the nodes that have both samples in the fold, shape (C,); NaN without any."""
-    if not held_out.complete.any():
-        return np.full(theta.shape[1], np.nan)
-    losses = moment_losses(held_out, np.ascontiguousarray(theta))
-    return np.asarray(losses[held_out.complete].mean(axis=0, dtype=np.float64))
+    return mean_over_nodes(moment_losses(held_out, np.ascontiguousarray(theta)))
+
+
+def mean_over_nodes(losses: FloatArray) -> FloatArray:
+    """Mean of losses (n_nodes, C) over the nodes that have one, shape (C,); NaN without any."""
+    complete = ~np.isnan(losses[:, 0])
+    if not complete.any():
+        return np.full(losses.shape[1], np.nan)
+    return np.asarray(losses[complete].mean(axis=0, dtype=np.float64))
 
 
 def defined_means(
@@ -101,6 +106,28 @@ def defined_means(
     means: FloatArray = np.full(total.shape, np.nan)
     np.divide(total, number, out=means, where=number > 0)
     return means
+
+
+def crossed_divergences(losses: FloatArray) -> FloatArray:
+    """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
+
+    The loss of a fold is that of the candidate that is best on the other folds, which does not
+    know the fold. For a fixed function minus the loss minus one half is the divergence less half
+    its squared error, so the result is not too high on average. NaN at nodes without losses.
+
+    Examples
+    --------
+    >>> losses = np.array([[[-0.9], [-0.5]], [[-0.6], [-0.8]]])  # two candidates, folds; one node
+    >>> crossed_divergences(losses)  # the other fold prefers the worse candidate
+    array([0.05])
+    """
+    by_fold = defined_means(losses, 2, np.float64)
+    picked: FloatArray = np.full(losses.shape[1:], np.nan)
+    for fold in range(losses.shape[1]):
+        others = defined_means(np.delete(by_fold, fold, axis=1), 1)
+        if np.isfinite(others).any():
+            picked[fold] = losses[int(np.nanargmin(others)), fold]
+    return -defined_means(picked, 0) - 0.5
 
 
 def mean_over_folds(scores: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import score_table
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.fold_fits import Coupling, crossed_divergences
 from graphratio.selection.full_rank import FullRank, best_full_rank
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
@@ -66,12 +66,14 @@ Row = tuple[ProfileSettings, FloatArray]
 class Choice:
     """The chosen settings, and a table of the scores of all candidates.
 
-    `full_rank` is not None if separate ratios were better than any number of profiles.
+    `full_rank` is not None if separate ratios were better than any number of profiles. `held_out`
+    has the held-out divergence of every node.
     """
 
     settings: ProfileSettings
     full_rank: FullRank | None
     results: dict[str, FloatArray]
+    held_out: FloatArray
 
 
 def profile_axes(
@@ -157,15 +159,16 @@ class ProfileSelection:
             best, tried = self._or_without_graph(best, tried)
         n_rounds = tried[best].best_round if self.n_rounds is None else self.n_rounds
         settings = self._settings(best, n_rounds)
-        rows = self._rows(tried)
+        rows, trials = self._rows(tried), list(tried.values())
         chosen, full = settings, None
         if or_full_rank:
             found = self._full_rank(settings.bandwidth, coupling)
             rows += _full_rank_rows(found, settings.bandwidth)
+            trials += found.tried.values()
             if found.trial.loss < tried[best].loss:
                 full = found
                 chosen = _unshared(found, settings.bandwidth)
-        return Choice(settings, full, self._table(rows, chosen))
+        return Choice(settings, full, self._table(rows, chosen), _crossed(trials))
 
     def choose_full_rank(self, coupling: Coupling) -> Choice:
         """Fit a separate ratio at every node, at the best of all bandwidths."""
@@ -176,7 +179,8 @@ class ProfileSelection:
             rows += _full_rank_rows(found[bandwidth], bandwidth)
         best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
         chosen = _unshared(found[best], best)
-        return Choice(chosen, found[best], self._table(rows, chosen))
+        trials = [trial for one in found.values() for trial in one.tried.values()]
+        return Choice(chosen, found[best], self._table(rows, chosen), _crossed(trials))
 
     def _full_rank(self, bandwidth: float, coupling: Coupling) -> FullRank:
         _, strength, ridge, _ = self.axes
@@ -274,6 +278,10 @@ class ProfileSelection:
         columns = {"bandwidth": columns.pop("bandwidth"), "graph_penalty": penalties, **columns}
         scores = np.array([found for _, found in rows])
         return score_table(columns, scores, [row for row, _ in rows].index(chosen))
+
+
+def _crossed(trials: Sequence[Trial]) -> FloatArray:
+    return crossed_divergences(np.concatenate([trial.losses for trial in trials]))
 
 
 def _unshared(full: FullRank, bandwidth: float) -> ProfileSettings:
