@@ -99,15 +99,21 @@ class TestFit:
 
     @pytest.mark.parametrize("estimator", ["grulsif", "pool", "rulsif", "ulsif", "kliep"])
     def test_estimators_alpha_and_seed(self, data, fit, estimator):
-        result, folder = fit(
-            data, *FEATURES, "--no-graph", "--estimator", estimator, "--alpha", 0.3, "--seed", 4
-        )
+        plain = estimator in ("ulsif", "kliep")
+        alpha = () if plain else ("--alpha", 0.3)
+        options = ("--no-graph", "--estimator", estimator, *alpha, "--seed", 4)
+        result, folder = fit(data, *FEATURES, *options)
         assert result.exit_code == 0
         model = gr.load(folder / "model.graphratio")
         assert type(model).__name__.lower() == estimator
         assert model.random_state == 4
         assert getattr(model, "alpha", 0.3) == 0.3
         assert not getattr(model, "progress", False)
+
+    def test_an_alpha_that_does_nothing_is_refused(self, data, fit):
+        result, _ = fit(data, *FEATURES, "--no-graph", "--estimator", "kliep", "--alpha", 0.3)
+        assert result.exit_code == 2
+        assert "--alpha does nothing with --estimator kliep" in " ".join(result.output.split())
 
     def test_same_as_the_library(self, table, data, fit):
         _, folder = fit(data, *FEATURES, "--no-graph")

@@ -248,6 +248,112 @@ def test_gamma_of_a_selection_on_a_part_is_that_of_all_nodes():
     assert model.cv_results_["gamma"][chosen] == pytest.approx(model.paper_penalties_["gamma"])
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        gr.GraphRatio,
+        lambda **seed: gr.GraphRatio(n_profiles=0, **seed),
+        gr.GRULSIF,
+        lambda **seed: gr.GRULSIF(adaptive=True, **seed),
+        gr.Pool,
+    ],
+)
+def test_a_fixed_copy_repeats_what_the_fit_chose(make):
+    names = ("bandwidth_", "graph_penalty_", "ridge_", "n_rounds_", "n_profiles_", "n_atoms_")
+    model = make(random_state=0).fit(make_samples(), GRAPH)
+    other = model._again(fixed=True).fit(make_samples(seed=1, shift=0.5), GRAPH)
+    for name in names:
+        if hasattr(model, name):
+            assert getattr(other, name) == pytest.approx(getattr(model, name)), name
+
+
+def test_an_adaptive_fit_keeps_a_graph_penalty_that_is_a_number():
+    model = gr.GRULSIF(adaptive=True, graph_penalty=0.5, random_state=0)
+    assert model.fit(make_samples(), GRAPH).graph_penalty_ == 0.5
+
+
+def test_an_interval_where_a_copy_has_no_graph_and_a_node_no_sample():
+    """A sample of one observation is empty in one of the groups of the jackknife."""
+    rng = np.random.default_rng(0)
+    sizes = [(40, 40)] * 5 + [(40, 1)]
+    data = ([rng.normal(size=n) for n, _ in sizes], [rng.normal(1.5, 1, size=m) for _, m in sizes])
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+    fitted = gr.GraphRatio(random_state=0).fit(data, graph)
+    fitted.graph_penalty_ = 0.0
+    found = gr.expected_ratio_interval(data, None, fitted, x=[0.0], node=5, random_state=0)
+    assert np.isfinite(found.standard_error).all()
+
+
+def test_the_detector_reads_the_norm_of_a_graph_penalty():
+    panel = np.random.default_rng(0).normal(size=(100, N_NODES))
+    graph = gr.Graph.from_adjacency(GRAPH.adjacency)
+
+    def coupling(estimator):
+        detector = gr.GraphChangePointDetector(20, estimator=estimator, n_surrogates=19)
+        return detector.fit(panel, graph).features_
+
+    plain = coupling(gr.GRULSIF(graph_penalty=0.5)).coupling
+    assert_allclose(plain, 0.5)
+    assert_allclose(coupling(gr.GraphRatio(n_profiles=0, graph_penalty=0.5)).coupling, plain)
+    shared = coupling(gr.GraphRatio(graph_penalty=0.5))
+    assert_allclose(shared.coupling, 0.5 * shared.second)
+
+
+@pytest.mark.parametrize("nothing", [0, [0.0], np.array(0.0)])
+def test_any_zero_switches_the_graph_off(nothing):
+    with pytest.raises(InputError, match="fits every node by itself"):
+        gr.compare_graphs(make_samples(), GRAPH, gr.GRULSIF(graph_penalty=nothing))
+
+
+def test_an_interval_refuses_another_graph_than_that_of_the_fit():
+    fitted = gr.GRULSIF(bandwidth=1.0, graph_penalty=1.0, ridge=0.1).fit(make_samples(), GRAPH)
+    given = {"x": [0.0], "node": "v0"}
+    with pytest.raises(InputError, match="fitted with another graph"):
+        gr.expected_ratio_interval(make_samples(), OTHER, fitted, **given)
+    same = gr.Graph.from_edges(list(pairwise(NODES)))
+    assert gr.expected_ratio_interval(make_samples(), same, fitted, **given).node == "v0"
+
+
+class TestWorthOfAGraph:
+    """The rival of a graph is the same estimator without it."""
+
+    @pytest.mark.slow
+    def test_shared_profiles_are_no_merit_of_a_random_graph(self):
+        """Two kinds of change at random nodes: profiles help, the graph cannot."""
+        helped = 0
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            reference, target = rng.normal(size=(2, 30, 40))
+            kind = rng.integers(3, size=30)
+            target += np.choose(kind, [0.0, 1.5, -1.5])[:, np.newaxis]
+            graph = gr.Graph.from_edges(
+                [(i, int(rng.integers(i))) for i in range(1, 30)], nodes=range(30)
+            )
+            found = gr.compare_graphs(
+                (list(reference), list(target)), {"random": graph, "none": None}, random_state=0
+            )
+            assert found.best is None
+            helped += len(found.helped())
+        # Of 90 nodes at a level of 5 %, one side: 2 or 3 by chance.
+        assert helped <= 7
+
+    def test_nodes_without_neighbours_are_not_judged(self):
+        graph = gr.Graph.from_edges([("v0", "v1")], nodes=NODES)
+        found = gr.compare_graphs(make_samples(), graph, gr.GRULSIF(), random_state=0)
+        assert set(found.neighbors[2:]) == {"not assessed"}
+        assert set(found.neighbors[:2]) <= {"helped", "hurt", "unclear"}
+
+    @pytest.mark.parametrize("make", [gr.GraphRatio, gr.GRULSIF])
+    def test_a_learned_graph(self, make):
+        found = gr.compare_graphs(make_samples(), None, make(random_state=0), random_state=0)
+        assert set(found.losses) == {
+            "without a graph",
+            "all nodes as one",
+            "learned from the data",
+        }
+        assert found.learned_graph.n_nodes == N_NODES
+
+
 class TestEngine:
     """Parts that do not run on an engine are named, and the rest is fitted."""
 
@@ -276,6 +382,27 @@ class TestEngine:
         again = gr.load(tmp_path / "model.graphratio")
         assert again.kinds_ is None
         assert again.notes_ == model.notes_
+
+    def test_report_and_plot(self, tmp_path):
+        samples = make_samples()
+        model = gr.GraphRatio(engine=LocalEngine(2), random_state=0).fit(samples, GRAPH)
+        assert write_report(tmp_path / "report.html", model, samples).exists()
+        gr.plot_learned_graph(model)
+
+    def test_functions_fit_in_this_process(self):
+        """Copies of an estimator neither use its engine nor draw its progress bar."""
+        estimator = gr.GRULSIF(engine=LocalEngine(2), progress=True, adaptive=True, random_state=0)
+        copy = estimator._again(fixed=False)
+        assert copy.engine is None
+        assert copy.progress is False
+        assert copy.adaptive is True
+        assert isinstance(estimator.engine, LocalEngine)
+
+    def test_no_note_where_nothing_was_left_out(self):
+        model = gr.GraphRatio(n_profiles=0, adaptive=False, engine=LocalEngine(2), random_state=0)
+        assert "engine" not in " ".join(model.fit(make_samples(), GRAPH).notes_)
+        plain = gr.GRULSIF(adaptive=True, random_state=0).fit(make_samples(), GRAPH)
+        assert "engine" not in " ".join(plain.notes_)
 
     def test_adaptive_edges(self):
         fixed = {"bandwidth": 1.0, "graph_penalty": 0.5, "ridge": 0.1, "tol": 1e-10}

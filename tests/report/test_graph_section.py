@@ -31,7 +31,7 @@ def test_section_and_panel_data(tmp_path, scenario, model):
     own = np.array(data["borrowed"]["own"])
     np.testing.assert_allclose(own, 1 - model.to_frame()["borrowed_share"], atol=1e-3)
     held_out = data["held_out"]
-    assert held_out["fits"] == ["each node by itself", "one ratio for all nodes", "with the graph"]
+    assert held_out["fits"] == ["without the graph", "one ratio for all nodes", "with the graph"]
     assert np.array(held_out["loss"]).shape == np.array(held_out["half"]).shape == (3, 40)
     assert set(held_out["neighbours"]) <= {"helped", "hurt", "unclear"}
     first = data["borrowed"]["largest"][0]

@@ -196,6 +196,13 @@ def test_ties_go_to_more_regularisation():
     scores[0, 0] = 1.0
     chosen = best_candidate(candidates, scores, n_nodes=1)
     assert (chosen.bandwidth, chosen.graph_penalty, chosen.ridge) == (1.0, 0.1, 1e-3)
+    # The ridge counts before the graph penalty, and that before the bandwidth.
+    crossed = Candidates(np.array([1.0, 2.0]), np.array([0.1, 5.0, 5.0]), np.array([0.3, 0.2, 0.1]))
+    scores = np.zeros((2, 3, 3))
+    assert best_candidate(crossed, scores, n_nodes=1).ridge == 0.3
+    scores[:, 0] = scores[1, 1] = -1.0
+    chosen = best_candidate(crossed, scores, n_nodes=1)
+    assert (chosen.bandwidth, chosen.graph_penalty, chosen.ridge) == (1.0, 5.0, 0.2)
 
 
 def test_a_choice_on_the_edge_is_noted():

@@ -110,7 +110,7 @@ def test_the_unit_of_the_weights_changes_no_fit(scale):
     ("penalties", "message"),
     [
         ({"graph_penalty": -1.0}, "graph_penalty=-1"),
-        ({"graph_penalty": 1e20}, r"graph_penalty=1e\+20"),
+        ({"graph_penalty": float("inf")}, "graph_penalty=inf"),
         ({"ridge": 0.0}, "ridge=0"),
         ({"ridge": []}, "neither a number nor a sequence"),
         ({"graph_penalty": False}, "graph_penalty=False"),
@@ -128,6 +128,10 @@ def test_the_middle_of_the_candidates():
     found = Candidates(np.array([0.5, 1.0, 2.0]), lam, rho)
     assert found.middle == (1.0, lam[8], rho[10])
     assert len(found) == 60
+    own = Candidates(
+        np.ones(1), np.array([1.0, 1.0, 1.0, 2.0, 2.0]), np.array([5.0, 6.0, 7.0, 8.0, 9.0])
+    )
+    assert own.middle == (1.0, 2.0, 9.0)
 
 
 class TestGridPartner:
@@ -164,3 +168,13 @@ class TestGridPartner:
         assert grid_partner(table, "graph_penalty", ("ridge", "gamma")) == "ridge"
         ragged = {"a": np.array([1, 1, 2]), "b": np.array([1, 2, 1]), "c": np.array([3, 4, 4])}
         assert grid_partner(ragged, "a", ("b", "c")) == "c"
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+def test_a_graph_penalty_is_judged_in_units_of_the_mean_degree(scale):
+    graph = uneven(scale)
+    fine = 1e3 / graph.mean_degree
+    assert penalty_pairs(graph, fine)[0][0] == pytest.approx(fine)
+    for extreme in (1e17, 1e-17):
+        with pytest.raises(InputError, match="times the mean degree"):
+            penalty_pairs(graph, extreme / graph.mean_degree)

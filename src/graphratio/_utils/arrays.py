@@ -27,6 +27,10 @@ class NotAnArray:
     def __getitem__(self, _: Any) -> Any:
         raise self._refusal()
 
+    # Without these, Python would try to iterate by position.
+    __iter__ = None
+    __contains__ = None
+
     def _refusal(self) -> InputError:
         return InputError(
             f"{type(self).__name__} is no array, so scikit-learn's searches, cross-validation and "

@@ -101,7 +101,7 @@ def look(
     features, centre, second, total = _principal(
         kernel, dictionary, bandwidth, samples.values, max_directions
     )
-    over_data = "n_profiles" in given and lam is not None
+    over_data = estimator is not None and estimator._over_data and lam is not None
     lam = COUPLING_SHARE * total / graph.mean_degree if lam is None else lam
     rho = RIDGE_SHARE * total if rho is None else rho
     return PanelFeatures(

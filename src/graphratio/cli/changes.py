@@ -9,6 +9,7 @@ from graphratio._utils.files import staged
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import warnings_as
+from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved
 from graphratio.cli.panel_files import read_over_time
@@ -45,6 +46,7 @@ def changes(
     detector = GraphChangePointDetector(
         time.window,
         step=time.step,
+        estimator=None if time.estimator is None else new_estimator(time.estimator, time.seed),
         level=time.level,
         n_surrogates=time.surrogates,
         random_state=time.seed,

@@ -78,6 +78,11 @@ def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
         )
 
 
+def new_estimator(name: Estimator, seed: int) -> NodeRatioEstimator:
+    """An estimator with its defaults, by its name on the command line."""
+    return _ESTIMATORS[name]().set_params(random_state=seed)  # type: ignore[no-any-return]
+
+
 def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
     """The chosen estimator with the options that it supports."""
     model = _ESTIMATORS[options.estimator]()

@@ -45,6 +45,7 @@ _TIME = "Time"
 _OUTPUT = "Output"
 
 _SEED = "Seed of everything random: the same gives the same."
+DEFAULT_ALPHA = 0.1
 
 
 Delimiter = Annotated[
@@ -240,12 +241,14 @@ class FitOptions(PrepareOptions):
         _FIT,
         "Share of the target mixed into the reference; ratios are at most 1/alpha. From 0 to "
         "below 1; not for ulsif and kliep.",
-        default=0.1,
+        default=DEFAULT_ALPHA,
     )
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
             raise typer.BadParameter("--alpha must be at least 0 and below 1")
+        if self.estimator in (Estimator.ulsif, Estimator.kliep) and self.alpha != DEFAULT_ALPHA:
+            raise typer.BadParameter(f"--alpha does nothing with --estimator {self.estimator}")
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,10 @@ class TimeOptions:
     step: int = option(_TIME, "Evaluate every `step` time points.", default=1, min=1)
     level: float = option(
         _TIME, "Chance of any false alarm if nothing changes; between 0 and 1.", default=0.05
+    )
+    estimator: Estimator | None = option(
+        _TIME,
+        "Take kernel, dictionary and penalties from an estimator. Default: the detector's own.",
     )
     surrogates: int = option(
         _TIME,

@@ -14,9 +14,10 @@ from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, read_problem, warnings_as
-from graphratio.cli.models import prepared
+from graphratio.cli.models import new_estimator, prepared
 from graphratio.cli.options import (
     DataOptions,
+    Estimator,
     GraphOptions,
     Json,
     Overwrite,
@@ -84,6 +85,7 @@ def run_test(
     null: Null,
     seed: int,
     screen: Screen,
+    estimator: Estimator | None = None,
 ) -> tuple[TwoSampleResult, tuple[str, ...]]:
     """Test the nodes; return the result and notes about it."""
     from graphratio.testing import two_sample_test
@@ -94,6 +96,7 @@ def run_test(
         result = two_sample_test(
             samples,
             problem.graph,
+            None if estimator is None else new_estimator(estimator, seed),
             null=null.value,
             correction=None if options.correction is Correction.none else options.correction.value,
             level=options.level,
@@ -122,6 +125,15 @@ def node_tests(
             rich_help_panel=_TEST,
         ),
     ] = Null.node,
+    estimator: Annotated[
+        Estimator | None,
+        typer.Option(
+            help="Take kernel and penalties from grulsif or pool, or learn the ratio of another "
+            "estimator on one half of the data and test it on the other. Default: the test's own.",
+            show_default=False,
+            rich_help_panel=_TEST,
+        ),
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(help="Folder for the results; it must not exist yet."),
@@ -152,7 +164,7 @@ def node_tests(
         problem = read_tested_problem(data, samples, graph, prepare.seed, tests)
     scaled, note = prepared(problem.samples, prepare)
     screen.notes([*problem.notes, note])
-    result, found = run_test(problem, scaled, tests, null, prepare.seed, screen)
+    result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
     with staged(output) as rough:
         files = _write(rough, result)
     files = moved(files, output)

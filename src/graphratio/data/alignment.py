@@ -48,7 +48,7 @@ def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSam
             raise InputError(
                 f"nodes without reference or target observations: {listing(lacking)}",
                 "This estimator needs both at every node: add observations, leave these nodes "
-                "out, or use GRULSIF, which lets them borrow from neighbours",
+                "out, or use GraphRatio, which lets them borrow from neighbours",
             )
         return aligned
     check_borrowing(aligned.complete, graph)
@@ -79,5 +79,6 @@ def as_samples(samples: Any) -> NodeSamples:
         return NodeSamples.from_arrays(*samples)
     raise InputError(
         f"samples of type {type(samples).__name__} cannot be read",
-        "Pass NodeSamples, or a tuple (reference, target)",
+        "Pass NodeSamples, or a tuple (reference, target). scikit-learn's searches and pipelines "
+        "would split it: pass candidates to the estimator instead",
     )

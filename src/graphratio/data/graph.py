@@ -249,6 +249,10 @@ class Graph(NotAnArray):
         """Average of the degrees over all nodes: the unit of the graph penalty."""
         return float(np.mean(self.degrees))
 
+    def same_as(self, other: Graph) -> bool:
+        """Whether another graph has the same nodes in the same order, and the same weights."""
+        return self.nodes == other.nodes and not (self.adjacency != other.adjacency).nnz
+
     @property
     def mean_neighbors(self) -> float:
         """Average number of edges at a node."""

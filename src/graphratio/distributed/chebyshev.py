@@ -6,9 +6,9 @@ lap         Laplacian at own nodes, its diagonal has the full degrees d
 w           eigenvalues of the mean second moment of the partition, shape (m,)
 T           w + lam lap + rho I, for every candidate and every direction
 D           diagonal of T
-rho         bound on the spectral radius of I - D^{-1} T
+r           bound on the spectral radius of I - D^{-1} T
 
-The eigenvalues of D^{-1} T lie in [1 - rho, 1 + rho]. A fixed number of steps of the Chebyshev
+The eigenvalues of D^{-1} T lie in [1 - r, 1 + r]. A fixed number of steps of the Chebyshev
 iteration is a polynomial in D^{-1} T, hence a symmetric positive definite operator. It is
 accurate for eigenvalues above a floor; the coarse space handles those below.
 """

@@ -102,6 +102,11 @@ class NodeRatioEstimator(BaseEstimator):
         return False
 
     @property
+    def _over_data(self) -> bool:
+        """Whether the graph penalty measures differences over the data, not in the kernel space."""
+        return False
+
+    @property
     def _is_quadratic(self) -> bool:
         """Whether the fit is one quadratic problem in features that all nodes share."""
         return False
@@ -326,14 +331,17 @@ class NodeRatioEstimator(BaseEstimator):
 
     def _points(self, x: Any) -> FloatArray:
         """Check new points and bring them into the order and scale of the fit."""
+        points = self._unscaled_points(x)
+        return points if self.scaling_ is None else self.scaling_.apply(points)
+
+    def _unscaled_points(self, x: Any) -> FloatArray:
+        """The same in original units."""
         check_is_fitted(self, "nodes_")
         if self.encoding_ is not None and frames.is_frame(x):
             columns = self.encoding_.columns
             coded = frames.points_by_name(x, columns, self.encoding_.levels)
-            points = self.encoding_.expand(as_points(coded, len(columns)))
-        else:
-            points = as_points(self._in_fitted_order(x), self.n_features_in_)
-        return points if self.scaling_ is None else self.scaling_.apply(points)
+            return self.encoding_.expand(as_points(coded, len(columns)))
+        return as_points(self._in_fitted_order(x), self.n_features_in_)
 
     def _in_fitted_order(self, x: Any) -> Any:
         """Match the columns of a frame by name; return anything else unchanged."""

@@ -97,7 +97,8 @@ class NystromEstimator(BorrowingMixin):
 
     @property
     def _couples(self) -> bool:
-        return not (np.isscalar(self.graph_penalty) and self.graph_penalty == 0)
+        given = self.graph_penalty
+        return given is None or not np.all(np.asarray(given, dtype=object) == 0)
 
     @abstractmethod
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:

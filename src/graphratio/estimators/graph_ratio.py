@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
@@ -15,7 +14,6 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import as_points
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
@@ -245,14 +243,19 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return self
 
     @property
+    def _over_data(self) -> bool:
+        return not self._full_rank
+
+    @property
     def _chosen(self) -> dict[str, Any]:
         shape = {"n_profiles": self.n_profiles_ if self.shared_ else 0, "n_rounds": self.n_rounds_}
         return super()._chosen | shape
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
         """Candidates of a fit without shared profiles."""
-        usual = graph_penalties(graph, STRENGTHS)
-        strength = candidates_of(self.graph_penalty, "graph_penalty", np.unique(usual))
+        usual = graph_penalties(graph, STRENGTHS if graph.n_edges else np.zeros(1))
+        given = self.graph_penalty if graph.n_edges else None
+        strength = candidates_of(given, "graph_penalty", usual)
         ridge = candidates_of(self.ridge, "ridge", RIDGES)
         lam, rho = np.meshgrid(strength, ridge, indexing="ij")
         return lam.ravel(), rho.ravel()
@@ -268,11 +271,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         >>> model.profile_values([0.0, 3.0]).shape
         (2, 1)
         """
-        check_is_fitted(self, "nodes_")
-        points = as_points(self._in_fitted_order(x), self.n_features_in_)
-        if self.scaling_ is not None:
-            points = self.scaling_.apply(points)
-        return np.asarray(self.features_(points) @ self.profiles_)
+        return np.asarray(self.features_(self._points(x)) @ self.profiles_)
 
     @property
     def _full_rank(self) -> bool:
@@ -371,12 +370,12 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
         if self.kinds_ is None:
-            return [
-                *notes,
-                "every node has its own ratio, and edges keep their weights: shared profiles and "
-                "learned weights do not run on an engine yet",
-                *super()._notes(),
-            ]
+            if not self._full_rank or self.adaptive:
+                notes.append(
+                    "every node has its own ratio, and edges keep their weights: shared profiles "
+                    "and learned weights do not run on an engine yet"
+                )
+            return [*notes, *super()._notes()]
         unused = self.graph_penalty is None and not self.graph_penalty_
         if self.shared_ and unused and self.graph_.n_edges:
             notes.append("the graph was not used: it does not improve the held-out loss")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
@@ -16,7 +18,7 @@ from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.adaptive_search import choose_adaptive
+from graphratio.selection.adaptive_search import AdaptiveChoice, choose_adaptive
 from graphratio.selection.grids import penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
@@ -76,7 +78,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
-        again. Held-out data choose how strongly and how often. Always solved by conjugate
+        again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
+        number. Always solved by conjugate
         gradients.
     progress : bool, default False
         Show a progress bar during the selection.
@@ -130,6 +133,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     """
 
     _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
+    # Set on copies that repeat a fit.
+    _rounds: int | None = None
 
     def __init__(
         self,
@@ -208,13 +213,28 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
                 self._learn_edges(aligned)
         return self
 
-    def _learn_edges(self, samples: NodeSamples) -> None:
-        """Choose the strength and the rounds of the adaptive penalty, and fit again."""
+    def _again(self, *, fixed: bool) -> Self:
+        copy = super()._again(fixed=fixed)
+        copy._rounds = self.n_rounds_ if fixed else None
+        return copy
+
+    def _choose_rounds(self, samples: NodeSamples) -> AdaptiveChoice:
+        """Choose the strength and the rounds of the adaptive penalty, unless they are fixed."""
+        if self._rounds is not None:
+            return AdaptiveChoice(self.graph_penalty_, self._rounds)
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
-        choice = choose_adaptive(
-            data.at(self.bandwidth_), self.graph_, self.graph_penalty_, self.ridge_
+        return choose_adaptive(
+            data.at(self.bandwidth_),
+            self.graph_,
+            self.graph_penalty_,
+            self.ridge_,
+            fixed=np.isscalar(self.graph_penalty),
         )
+
+    def _learn_edges(self, samples: NodeSamples) -> None:
+        """Reweight the edges and fit again."""
+        choice = self._choose_rounds(samples)
         self.graph_penalty_ = choice.graph_penalty
         self.n_rounds_ = choice.n_rounds
         psi, moments = self._moments(samples)

@@ -46,7 +46,7 @@ def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) 
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
-        aligned = model._prepare(samples, graph, borrow=True)
+        aligned = model._prepare(samples, graph, borrow=model._couples)
         graph = model.graph_
     elif graph is None:
         raise InputError(

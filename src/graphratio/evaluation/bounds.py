@@ -183,7 +183,8 @@ def divergence_bounds(
         Default: the graph of a fitted estimator, or no edges.
     estimator : estimator, optional
         Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
-        used, and of a fitted one the dictionary and the scaling.
+        used, and of a fitted one the scaling; of a fitted `GRULSIF` (not adaptive) or `Pool` also
+        the dictionary.
     level : float in (0, 1), default 0.1
         Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False

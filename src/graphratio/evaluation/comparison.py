@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -61,7 +61,9 @@ class GraphComparison:
     learned_graph : Graph or None
         The graph learned from all data, if one was asked for, ready for `fit`.
     without_graph : str or None
-        Name of the candidate without edges, if there is one: the fit "each node alone".
+        Name of the candidate without edges, if there is one: the fit "without a graph".
+    joined : dict of name to ndarray of bool, shape (n_nodes,)
+        Nodes that have neighbours in each graph. Gains are NaN at the others.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class GraphComparison:
     >>> found = gr.compare_graphs(scenario.samples, scenario.graph, random_state=0,
     ...                           estimator=gr.GRULSIF(prior_ratio=1, bandwidth=1.0))
     >>> sorted(found.losses)
-    ['all nodes as one', 'each node alone', 'graph']
+    ['all nodes as one', 'graph', 'without a graph']
     """
 
     nodes: tuple[Label, ...]
@@ -81,6 +83,7 @@ class GraphComparison:
     learned_graph: Graph | None
     without_graph: str | None = None
     backend: frames.Backend = "pandas"
+    joined: Mapping[str, BoolArray] = field(default_factory=dict)
 
     @cached_property
     def ranking(self) -> list[str]:
@@ -91,16 +94,16 @@ class GraphComparison:
 
     @cached_property
     def best(self) -> str | None:
-        """The graph that is clearly better than every other, or None.
+        """The graph that is clearly better than none and than every other, or None.
 
-        If the best-ranked graph is clearly worse than each node alone: the candidate without
+        If the best-ranked graph is clearly worse than none: the candidate without
         edges, or None if there is none.
         """
         if not self.ranking:
             return None
         if self.effect == "hurt":
             return self.without_graph
-        return None if self.tied else self.ranking[0]
+        return self.ranking[0] if self.effect == "helped" and not self.tied else None
 
     @property
     def tied(self) -> list[str]:
@@ -113,7 +116,7 @@ class GraphComparison:
 
     @property
     def effect(self) -> Effect:
-        """Effect of the best-ranked graph, compared with each node alone."""
+        """Effect of the best-ranked graph, compared with the same fit without a graph."""
         if not self.ranking:
             return "not assessed"
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
@@ -133,18 +136,20 @@ class GraphComparison:
         return self.between(first, second).judged(self.level)
 
     def against_alone(self, name: str) -> tuple[float, float]:
-        """Mean loss of a fit minus that of each node alone, and half the width of its interval."""
+        """Mean loss of a fit minus that without a graph, and half the width of its interval."""
         apart = self.between(name, ALONE)
         return apart.mean, apart.half_width(self.level)
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
-        """Gains of the best-ranked graph over each node alone, and half widths of intervals.
+        """Gains of the best-ranked graph over no graph, and half widths of intervals.
 
         The gain of a node is how much lower its loss is; both of shape (n_nodes,).
         """
         alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
-        return self._interval(NodeMeans.of(alone.terms - best.terms, alone.sizes))
+        gain, half = self._interval(NodeMeans.of(alone.terms - best.terms, alone.sizes))
+        joined = self.joined.get(self.ranking[0])
+        return (gain if joined is None else np.where(joined, gain, np.nan)), half
 
     def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Held-out loss of one fit at every node, and half the width of its interval."""
@@ -180,7 +185,7 @@ class GraphComparison:
         return in_words(self)
 
     def summary(self) -> Any:
-        """One row per fit: mean loss, its difference to each node alone with half width."""
+        """One row per fit: mean loss, its difference to no graph with half width."""
         rows: dict[str, list[Any]] = {
             "fit": [],
             "loss": [],
@@ -203,7 +208,7 @@ class GraphComparison:
 
         For every fit its loss and the half width of the interval. For the best-ranked graph
         `gain`, `gain_low`, `gain_high`, and `neighbors`: "helped", "hurt", "unclear", or "not
-        assessed" at nodes with fewer than two observations in a sample.
+        assessed" at nodes without neighbours or with fewer than two observations in a sample.
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:

@@ -9,7 +9,7 @@ here, so this separates graphs that are almost equally good next to a node's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,8 @@ def compare_graphs(
         None stands for no graph. All graphs have the same nodes.
     estimator : estimator that couples nodes, optional
         `GraphRatio` or `GRULSIF`, fitted or not; default `GraphRatio()`. It is fitted with every
-        graph. Hyperparameters that are not fixed are chosen inside the training folds. Each node
-        alone and all nodes as one are quadratic fits with the same features, which choose their
-        own ridge.
+        graph, and without one. Hyperparameters that are not fixed are chosen inside the training
+        folds. All nodes as one is a quadratic fit with the same features.
     level : float in (0, 1), default 0.05
         Chance of error of the verdict, and of an interval.
     n_folds : int, default 5
@@ -89,8 +88,8 @@ def compare_graphs(
     >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
     >>> found = gr.compare_graphs(
     ...     scenario.samples, {"clusters": scenario.graph, "ring": ring}, model, random_state=0)
-    >>> found.best
-    'clusters'
+    >>> found.ranking, found.tied  # the first is clearly better than the second
+    (['clusters', 'ring'], [])
     """
     level = check_real(level, "level", low=0, high=1)
     n_folds = check_integer(n_folds, "n_folds", low=3)
@@ -114,25 +113,24 @@ def compare_graphs(
         n_repeats = 2 if template._is_quadratic and data.n_nodes <= MANY_NODES else 1
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     coupled = {name: g for name, g in named.items() if g.n_edges}
-    alone: dict[str, Contender[Fit]] = {ALONE: recipe.alone(), SHARED: recipe.shared()}
-    if learn or (learn is None and not coupled):
-        alone[LEARNED] = _learned(recipe)
+    learn = bool(learn) or (learn is None and not coupled)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
     with_graphs = _GraphFits(recipe, coupled, progress)
-    losses = with_graphs.losses(folds, alone)
+    losses = with_graphs.losses(folds, rivals=True, learn=learn)
     unseen: dict[str, Losses] = {}
     if len(coupled) > 1 and data.n_nodes >= 2 * n_folds:
         whole = repeated_folds(data, n_folds, n_repeats, rng, by_node=True)
-        unseen = with_graphs.losses(whole, {})
+        unseen = with_graphs.losses(whole)
     return GraphComparison(
         data.nodes,
         losses,
         unseen,
         level,
         tuple(coupled),
-        _learn_now(recipe) if LEARNED in alone else None,
+        _learn_now(recipe) if learn else None,
         next((name for name, g in named.items() if not g.n_edges), None),
         data.backend,
+        {name: g.n_neighbors > 0 for name, g in coupled.items()},
     )
 
 
@@ -145,32 +143,53 @@ class _GraphFits:
     progress: bool
 
     def losses(
-        self, folds: list[IntArray], beside: Mapping[str, Contender[Fit]]
+        self, folds: list[IntArray], *, rivals: bool = False, learn: bool = False
     ) -> dict[str, Losses]:
-        """Held-out losses of the fits with every graph, and of others beside them."""
-        quadratic = self.recipe.template._is_quadratic
-        fits: dict[str, Contender[Fit]] = dict(beside)
+        """Held-out losses with every graph.
+
+        With `rivals` also those of the fit without a graph and of all nodes as one, with `learn`
+        those with a graph that is learned inside the training folds.
+        """
+        recipe, graphs = self.recipe, dict(self.graphs)
+        fits: dict[str, Contender[Fit]] = {SHARED: recipe.shared()} if rivals else {}
+        quadratic = recipe.template._is_quadratic
         if quadratic:
-            fits |= {name: self.recipe.coupled(graph) for name, graph in self.graphs.items()}
-        found = self.recipe.run(fits, folds, progress=self.progress) if fits else {}
+            fits |= {name: recipe.coupled(graph) for name, graph in graphs.items()}
+            fits |= {ALONE: recipe.alone()} if rivals else {}
+            fits |= {LEARNED: _learned(recipe)} if learn else {}
+        elif rivals:
+            graphs[ALONE] = Graph.empty(recipe.samples.nodes)
+        found = recipe.run(fits, folds, progress=self.progress) if fits else {}
         ratios = {name: part.ratios for name, part in found.items()}
         if not quadratic:
-            ratios |= self._refitted(folds)
-        return node_losses(self.recipe, ratios)
+            ratios |= self._refitted(folds, graphs, learn)
+        return node_losses(recipe, ratios)
 
-    def _refitted(self, folds: list[IntArray]) -> dict[str, FloatArray]:
+    def _refitted(
+        self, folds: list[IntArray], graphs: Mapping[str, Graph], learn: bool
+    ) -> dict[str, FloatArray]:
         """Held-out ratios of an estimator that is fitted again, (n_repeats, n_observations)."""
         template, data = self.recipe.template, self.recipe.samples
         limit = 1 / float(template.alpha) if template.alpha else None
-        steps = len(self.graphs) * sum(int(one.max()) + 1 for one in folds)
+        used: dict[str, Graph | None] = {**graphs, **({LEARNED: None} if learn else {})}
+        steps = len(used) * sum(int(one.max()) + 1 for one in folds)
         found = {}
         with ProgressBar(steps, "fits with each graph", enabled=self.progress) as bar:
-            for name, graph in self.graphs.items():
-                tables = [fold_ratios(template, data, graph, one, bar=bar) for one in folds]
-                pairs = zip(tables, folds, strict=True)
-                each = [held_out(table, one) for table, one in pairs]
+            for name, graph in used.items():
+                each = []
+                for one in folds:
+                    of_fold = self._learned_without(one) if graph is None else lambda _, g=graph: g
+                    each.append(held_out(fold_ratios(template, data, of_fold, one, bar=bar), one))
                 found[name] = np.clip(np.stack(each), 0.0, limit)
         return found
+
+    def _learned_without(self, folds: IntArray) -> Callable[[int], Graph]:
+        """Learn the graph from all folds but one."""
+        recipe = self.recipe
+        split = recipe.split(folds, int(folds.max()) + 1, np.float32)
+        _, data = split.at(float(_middle(recipe)[0]))
+        nodes = recipe.samples.nodes
+        return lambda fold: learned_graph(data.without(fold), nodes, LEARNED_NEIGHBORS)
 
 
 def node_losses(recipe: Recipe, ratios: Mapping[str, FloatArray]) -> dict[str, Losses]:

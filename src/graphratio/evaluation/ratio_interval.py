@@ -29,9 +29,9 @@ from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.data import frames
+from graphratio.data.alignment import check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.validation import as_points
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator
@@ -169,12 +169,13 @@ def expected_ratio_interval(
     samples : NodeSamples or (reference, target)
         Those that a fitted estimator was fitted on.
     graph : Graph, optional
-        Not used with a fitted estimator, which has its own.
+        A fitted estimator has its own; another one is refused.
     estimator : estimator, optional
         Any estimator of the library; fitted first if it is not; default `GraphRatio()`. GRULSIF
         (not adaptive) and Pool have exact standard errors. All others are fitted again without
         each of ten groups of observations (jackknife); RULSIF, ULSIF and KLIEP then choose their
-        hyperparameters again, which widens the intervals.
+        hyperparameters again, which widens the intervals. Samples should have at least about 20
+        observations.
     x : array of shape (n_points, n_features), or 1-D for one feature
     node : label
     level : float in (0, 1), default 0.1
@@ -206,9 +207,14 @@ def expected_ratio_interval(
     model: Any = check_estimator(estimator, rng, GraphRatio)
     if not hasattr(model, "coef_"):
         model = clone(model).fit(samples, graph)
+    elif graph is not None and not check_graph(graph).same_as(model.graph_):
+        raise InputError(
+            "the estimator was fitted with another graph",
+            "Leave out the graph, or pass an unfitted estimator",
+        )
     data = model._align(samples)
     _check_same_sizes(model, data)
-    points = as_points(model._in_fitted_order(x), model.n_features_in_)
+    points = model._unscaled_points(x)
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)

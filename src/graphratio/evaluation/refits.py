@@ -8,6 +8,8 @@ f_k         the ratio fitted without fold k
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
@@ -36,8 +38,9 @@ def ratios_after(
     Unclipped, shape (n_points,); 1 at nodes of which the training data say nothing. With `fixed`
     the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
     """
+    copy = estimator._again(fixed=fixed)
     known = train.complete
-    if estimator._couples:
+    if copy._couples:
         joined = graph.components
         known = (np.bincount(joined, weights=known) > 0)[joined]
     ratios = np.ones(len(points))
@@ -48,7 +51,7 @@ def ratios_after(
         labels = [graph.nodes[i] for i in np.flatnonzero(known)]
         train, graph = train.subset(labels), graph.subset(labels)
     place = np.cumsum(known) - 1
-    model = estimator._again(fixed=fixed).fit(train, graph)
+    model = copy.fit(train, graph)
     ratios[rows] = model._ratios_at_nodes(points[rows], place[node[rows]])
     return ratios
 
@@ -56,18 +59,22 @@ def ratios_after(
 def fold_ratios(
     estimator: RatioEstimator,
     samples: NodeSamples,
-    graph: Graph,
+    graph: Graph | Callable[[int], Graph],
     folds: IntArray,
     *,
     fixed: bool = False,
     bar: ProgressBar | None = None,
 ) -> FloatArray:
-    """f_k at all observations, shape (K, n_observations); a fold of -1 is never left out."""
+    """f_k at all observations, shape (K, n_observations); a fold of -1 is never left out.
+
+    The graph may depend on the fold.
+    """
     table = []
     for fold in range(int(folds.max()) + 1):
         train = samples.subset(observations=folds != fold)
+        joined = graph if isinstance(graph, Graph) else graph(fold)
         at = (samples.values, samples.node_index)
-        table.append(ratios_after(estimator, train, graph, *at, fixed=fixed))
+        table.append(ratios_after(estimator, train, joined, *at, fixed=fixed))
         if bar is not None:
             bar.advance()
     return np.array(table)

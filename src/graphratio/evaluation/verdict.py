@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphratio.evaluation.comparison import GraphComparison
 
 # Names of the fits besides those of the user's graphs, and of a graph without a name.
-ALONE, SHARED, LEARNED = "each node alone", "all nodes as one", "learned from the data"
+ALONE, SHARED, LEARNED = "without a graph", "all nodes as one", "learned from the data"
 UNNAMED = "graph"
 
 
@@ -45,7 +45,7 @@ def comparison_html(found: GraphComparison) -> str:
     return titled(
         f"comparison of {len(found.losses)} fits at {len(found.nodes)} nodes",
         facts_table(facts),
-        rows_table(("fit", "held-out loss", "minus each node alone"), body),
+        rows_table(("fit", "held-out loss", "minus without a graph"), body),
     )
 
 
@@ -66,13 +66,13 @@ def _whether(found: GraphComparison) -> str:
         name, f"The graph {name!r}"
     )
     if found.effect == "unclear":
-        return f"{what} made no clear difference against each node alone."
+        return f"{what} made no clear difference."
     alone = found.between(name, ALONE)
     lower = "lower" if found.effect == "helped" else "higher"
     p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
     text = (
         f"{what} {found.effect}: held-out losses are {abs(alone.mean):.2g} {lower} on average "
-        f"than with each node alone ({p_value})."
+        f"than without a graph ({p_value})."
     )
     if found.effect == "hurt" and found.without_graph is not None:
         text += f" {found.without_graph!r} is the better choice."

@@ -87,7 +87,8 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
 def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
     """Draw nodes coloured by kind of change; unchanged nodes are white."""
     size = node_size(len(positions))
-    kinds = np.asarray(getattr(model, "kinds_", np.full(len(positions), "")))
+    found_kinds = getattr(model, "kinds_", None)
+    kinds = np.full(len(positions), "") if found_kinds is None else np.asarray(found_kinds)
     found = sorted(set(kinds.tolist()), key=lambda kind: (kind == "unchanged", kind))
     for number, kind in enumerate(found):
         plain = kind in ("unchanged", "")

@@ -31,7 +31,7 @@ MOST_CONTRIBUTORS = 4
 class GraphHelp:
     """Content of the section.
 
-    - `rows`: name of every fit, its held-out loss, and the difference to each node alone.
+    - `rows`: name of every fit, its held-out loss, and the difference to the fit without the graph.
     - `helped`, `hurt`: nodes where neighbours helped or hurt, in words; empty for none.
     - `nodes`: for the panels, losses and half widths of every fit, and the effect of neighbours.
     """
@@ -45,7 +45,7 @@ class GraphHelp:
 
 
 def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp | None:
-    """Compare the fit with fits without the graph, at the hyperparameters of the model.
+    """Compare the model with itself without the graph, at its bandwidth and dictionary.
 
     The samples are in the model's order and in original units. None if there is nothing to
     compare: another estimator, few nodes or observations, or a graph too large for a report.
@@ -57,20 +57,16 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp 
         return None
     if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
         return None
-    found = compare_graphs(
-        model._align(samples),
-        model.graph_,
-        # A model that left the graph out says nothing of its strength.
-        model._again(fixed=edges and model.graph_penalty_ > 0),
-        n_repeats=1,
-        random_state=0,
-    )
-    return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges)
+    again = model._again(fixed=False)
+    again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
+    found = compare_graphs(model._align(samples), model.graph_, again, n_repeats=1, random_state=0)
+    used = model.graph_penalty_ > 0 or not edges
+    return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges, used)
 
 
-def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> GraphHelp:
+def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool, used: bool) -> GraphHelp:
     words = {
-        ALONE: "each node by itself",
+        ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
         UNNAMED: "with the graph",
         LEARNED: "with a graph learned from the data",
@@ -80,7 +76,9 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool) -> Gra
         apart, half = found.against_alone(name)
         gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
-    helped, hurt = ([names[v] for v in part] for part in (found.helped(), found.hurt()))
+    # A model that left the graph out was neither helped nor hurt by it.
+    parts = (found.helped(), found.hurt()) if used else ([], [])
+    helped, hurt = ([names[v] for v in part] for part in parts)
     return GraphHelp(
         heading="Did the graph help?" if edges else "Would a graph help?",
         verdict=in_words(found, offer="compare_graphs in Python gives it.", where=False),

@@ -88,7 +88,8 @@ class Kinds:
         The samples are in the model's order and in original units.
         """
         links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
-        if not hasattr(model, "kinds_") and links.as_given:
+        has_kinds = getattr(model, "kinds_", None) is not None
+        if not has_kinds and links.as_given:
             return None
         labels, kind = _kinds(model)
         cut = links.cut()
@@ -97,7 +98,7 @@ class Kinds:
             for k, label in enumerate(labels, start=1)
         ]
         return cls(
-            found=_found(len(labels) - (OTHER in labels)) if hasattr(model, "kinds_") else "",
+            found=_found(len(labels) - (OTHER in labels)) if has_kinds else "",
             kinds=lines,
             unchanged=_unchanged(int((kind == 0).sum()), len(kind)),
             cut=_cut(len(cut), len(links.kept)) if not links.as_given else "",
@@ -115,7 +116,7 @@ class Kinds:
 
 def _kinds(model: Any) -> tuple[list[str], IntArray]:
     """Names of the kinds, "other" last, and the number of every node's kind, 0 for unchanged."""
-    if not hasattr(model, "kinds_"):
+    if getattr(model, "kinds_", None) is None:
         return [], np.zeros(len(model.nodes_), dtype=np.intp)
     found = {str(kind) for kind in model.kinds_}
     labels = sorted(found - {UNCHANGED, OTHER}) + sorted(found & {OTHER})

@@ -86,9 +86,9 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         **_held_out(model),
         "degree": model.graph_.degrees.tolist(),
         "component": model.graph_.components.tolist(),
-        "effective_sample_size": _or_none(effective_sizes(model, aligned)),
+        "effective_sample_size": _or_none(weight_sizes(model, aligned)),
     }
-    if hasattr(model, "kinds_"):
+    if getattr(model, "kinds_", None) is not None:
         columns["kind"] = [str(kind) for kind in model.kinds_]
     mean_change = moments.mean[:, 1] - moments.mean[:, 0]
     spread_change = moments.spread[:, 1] - moments.spread[:, 0]
@@ -115,7 +115,7 @@ def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSa
     return samples.aligned(model.nodes_)
 
 
-def effective_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArray:
+def weight_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArray:
     """Effective sample size of the importance weights, shape (n_nodes,).
 
     NaN without reference observations; 0 where every weight is zero.

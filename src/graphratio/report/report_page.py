@@ -15,7 +15,7 @@ from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import Kinds
 from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, effective_sizes, in_original_units
+from graphratio.report.node_table import FeatureMoments, in_original_units, weight_sizes
 from graphratio.report.page_file import map_data, page_packages, short, write_page
 from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
@@ -140,7 +140,7 @@ def _nodes(
         "n_target": samples.n_target.tolist(),
         "divergence": short(model.divergence_),
         "shift": short(scale.shift, 2),
-        "effective": short(effective_sizes(model, samples), 4),
+        "effective": short(weight_sizes(model, samples), 4),
         "component": model.graph_.components.tolist(),
         "neighbours": [
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()

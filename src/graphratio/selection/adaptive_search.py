@@ -30,11 +30,11 @@ class AdaptiveChoice:
 
 
 def choose_adaptive(
-    folds: Folds, graph: Graph, graph_penalty: float, ridge: float
+    folds: Folds, graph: Graph, graph_penalty: float, ridge: float, *, fixed: bool
 ) -> AdaptiveChoice:
-    """Search the graph penalty and the number of rounds, at the given ridge."""
+    """Search the graph penalty, unless it is fixed, and the number of rounds."""
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
-    axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE)
+    axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE, held=fixed)
 
     def evaluate(point: Point) -> Trial:
         lam = float(axis.values[point[0]])

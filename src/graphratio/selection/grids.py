@@ -95,6 +95,14 @@ def pairs_by_degree(
     nodes = min(n_nodes, SELECTION_NODES)
     usual = np.array(LAMBDAS) * nodes / mean_degree
     penalties = candidates_of(graph_penalty, "graph_penalty", usual)
+    low, high = (end / mean_degree for end in PENALTY_SPAN)
+    beyond = penalties[(penalties > 0) & ((penalties < low) | (penalties > high))]
+    if beyond.size:
+        raise InputError(
+            f"graph_penalty={beyond[0]:g} times the mean degree {mean_degree:g} is not between "
+            f"{PENALTY_SPAN[0]:g} and {PENALTY_SPAN[1]:g}",
+            "Pass None to select it, or a number in units of 1 / mean degree",
+        )
     units = np.where(penalties > 0, penalties * mean_degree / mean_neighbors, nodes)
     ridges = [candidates_of(ridge, "ridge", np.array(GAMMAS) * unit) for unit in units]
     return np.repeat(penalties, [own.size for own in ridges]), np.concatenate(ridges)
@@ -133,9 +141,10 @@ def candidates_of(value: Any, name: str, default: FloatArray) -> FloatArray:
 
 
 def _candidate(value: Any, name: str) -> float:
+    if name == "graph_penalty":
+        # Its span depends on the weights of the edges.
+        return check_real(value, name, low=0.0, include_low=True)
     low, high = (0.0, np.inf) if name == "bandwidth" else PENALTY_SPAN
-    if name == "graph_penalty" and not isinstance(value, bool) and np.all(value == 0):
-        return 0.0
     return check_real(value, name, low=low, high=high)
 
 

@@ -101,6 +101,11 @@ def profile_axes(
                 f"n_profiles={n_profiles!r} has no candidates",
                 "Pass None to select it, a number to fix it, or a sequence of candidates",
             )
+        if 0 in asked.tolist():
+            raise InputError(
+                f"n_profiles={n_profiles!r} has 0, no shared profiles, among other candidates",
+                "Pass 0 alone, or None to choose between both",
+            )
         counts = {min(check_integer(k, "n_profiles", low=1), most) for k in asked}
         ranks = listed(np.array(sorted(counts), dtype=np.float64))
     given = graph.mean_degree * candidates_of(graph_penalty, "graph_penalty", np.zeros(1))
