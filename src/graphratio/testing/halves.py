@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, InputError, listing
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
@@ -26,6 +25,7 @@ from graphratio.testing.permutations import (
     PermutationPlan,
     UnitSums,
     chunks,
+    no_complete_block,
     node_labels,
     unit_codes,
 )
@@ -64,14 +64,7 @@ def check_second_half(samples: NodeSamples, tested: NodeSamples, length: int | N
     """Refuse blocks of a length that leaves nothing to test at some node."""
     lost = np.flatnonzero(samples.complete & ~tested.complete)
     if lost.size:
-        nodes = [samples.nodes[v] for v in lost]
-        raise InputError(
-            (
-                Argument("block_length", length),
-                f" leaves no complete block in a sample of {listing(nodes)}",
-            ),
-            "Use shorter blocks",
-        )
+        raise no_complete_block(length, "a sample", [samples.nodes[v] for v in lost])
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from graphratio._utils.errors import Argument, InputError, listing
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
 from graphratio.testing.pooled import PooledSamples
 
@@ -148,13 +148,13 @@ def _check_enough(
         lacking = np.flatnonzero((counts == 0) & pooled.complete)
         if lacking.size:
             labels = [pooled.samples.nodes[v] for v in lacking]
-            raise InputError(
-                (
-                    Argument("block_length", length),
-                    f" leaves no complete block in the {name} sample of {listing(labels)}",
-                ),
-                "Use shorter blocks",
-            )
+            raise no_complete_block(length, f"the {name} sample", labels)
+
+
+def no_complete_block(length: int | None, sample: str, nodes: list[Label]) -> InputError:
+    """The error for blocks that are too long for a sample of some nodes."""
+    words = f" leaves no complete block in {sample} of {listing(nodes)}"
+    return InputError((Argument("block_length", length), words), "Use shorter blocks")
 
 
 @dataclass(frozen=True, eq=False)
