@@ -6,11 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
+from graphratio.evaluation import bounds, refits
 from graphratio.evaluation import recipe as recipe_module
 from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, ratios_after, spread_of_refits
 from graphratio.selection import fold_fits
+from graphratio.transfer.evidence import shift_p_values
 
 ATOMS = np.linspace(-3, 3, 8)[:, np.newaxis]
 FIXED = {"bandwidth": 1.0, "ridge": 0.01, "dictionary": ATOMS}
@@ -237,3 +239,53 @@ def test_intervals_of_the_default_estimator():
     assert (first.expected_ratio_low < first.ratio).all()
     assert (first.ratio < first.expected_ratio_high).all()
     assert_array_equal(first.expected_ratio_high, second.expected_ratio_high)
+
+
+def test_raw_samples_are_scaled_as_a_fitted_estimator_was():
+    rng = np.random.default_rng(0)
+    sides = rng.normal(size=(2, 4, 30, 1)) * 50 + 7
+    sides[1, 2:] += 60
+    raw = gr.NodeSamples.from_arrays(*sides)
+    for make in (gr.RULSIF, gr.GRULSIF):
+        fitted = make(random_state=0).fit(raw.standardized())
+        one, other = (
+            gr.divergence_bounds(data, estimator=fitted, random_state=0).to_frame()
+            for data in (raw, raw.standardized())
+        )
+        np.testing.assert_allclose(one.iloc[:, 1:], other.iloc[:, 1:])
+
+
+@pytest.mark.parametrize("make", [gr.RULSIF, lambda **seed: gr.GraphRatio(n_profiles=0, **seed)])
+def test_ratios_of_refitted_estimators_stay_in_their_range(monkeypatch, make):
+    """Weak penalties on samples that hardly overlap overshoot, and are clipped."""
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, 4, 20))
+    data = (list(reference), list(target + 4))
+    seen = []
+
+    def spy(samples, alpha, ratios, *rest, **options):
+        seen.append(ratios)
+        return original(samples, alpha, ratios, *rest, **options)
+
+    original = bounds.bounds_from
+    monkeypatch.setattr(bounds, "bounds_from", spy)
+    estimator = make(random_state=0).set_params(ridge=1e-6, bandwidth=0.7)
+    gr.divergence_bounds(data, estimator=estimator, random_state=0)
+    assert seen[0].min() == 0.0
+    assert seen[0].max() == pytest.approx(10.0)
+
+
+def test_evidence_of_a_shift_keeps_the_hyperparameters_of_the_fit(monkeypatch):
+    fixed = []
+    original = refits.ratios_after
+
+    def spy(*args, **options):
+        fixed.append(options["fixed"])
+        return original(*args, **options)
+
+    monkeypatch.setattr(refits, "ratios_after", spy)
+    rng = np.random.default_rng(0)
+    samples = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, 3, 20))))
+    model = gr.GRULSIF(random_state=0).fit(samples)
+    shift_p_values(model, samples, model.graph_, 4, rng)
+    assert fixed == [True] * 4

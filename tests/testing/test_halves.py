@@ -316,3 +316,18 @@ def test_blocks_of_interleaved_stamps_stay_whole():
         )
     assert (seen[0].of_row >= 0).all()
     assert (np.bincount(seen[0].of_row) == 3).all()
+
+
+def test_the_statistic_is_the_mean_ratio_of_the_held_out_target_minus_that_of_both():
+    reference, target = draw(n=12)
+    samples = gr.NodeSamples.from_arrays(reference, target)
+    estimator = gr.RULSIF(bandwidth=1.0, ridge=0.1, random_state=3)
+    found = gr.two_sample_test(samples, PATH, estimator, random_state=7)
+    learned = split(samples, seed=7)
+    model = estimator.fit(samples.subset(observations=learned), PATH)
+    rest = samples.subset(observations=~learned)
+    for node in range(6):
+        sides = (rest.reference(node), rest.target(node))
+        ratio = [model.predict(x, node, clip=False) for x in sides]
+        expected = ratio[1].mean() - np.concatenate(ratio).mean()
+        assert found.statistics["held-out ratio"][node] == pytest.approx(expected)
