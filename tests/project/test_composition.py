@@ -82,6 +82,7 @@ def test_expected_ratio_interval(name):
         assert_allclose(again.expected_ratio_high, found.expected_ratio_high)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_compare_graphs(name):
     graphs = {"path": GRAPH, "other": OTHER, "none": None}
@@ -162,6 +163,7 @@ def test_neighbours_that_changed_do_not_make_a_node_look_changed(name):
     assert small <= stats.binom.ppf(0.999, 40, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_the_unit_of_edge_weights_changes_no_default_result(scale):
     samples = make_samples(shift=1.0)

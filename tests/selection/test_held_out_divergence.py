@@ -26,6 +26,7 @@ def test_a_fold_without_losses_counts_nowhere():
     assert_allclose(crossed_divergences(losses), crossed_divergences(np.delete(losses, 1, axis=1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [gr.GraphRatio, lambda **seed: gr.GRULSIF(prior_ratio=1, **seed)])
 def test_it_is_not_too_high_where_the_divergence_of_the_fit_is(make):
     """Ten observations per sample: in-sample divergences of quiet nodes are too high."""

@@ -70,7 +70,7 @@ class DivergenceBounds:
     level : float
         Chance that a bound or an interval fails.
     simultaneous : bool
-        Whether it is the chance that any of those of all nodes fails.
+        Whether the level holds for all nodes at once.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class ExpectedRatioInterval:
     level : float
         Chance that an interval fails.
     simultaneous : bool
-        Whether it is the chance that the interval of any point fails.
+        Whether the level holds for all points at once.
 
     Examples
     --------
