@@ -165,7 +165,9 @@ class FactoredSecond:
         """Weighted squares of the fitted values, shape (n_nodes, n_candidates)."""
         result = np.zeros(theta.shape[:2], dtype=theta.dtype)
         for nodes, psi, weights in self.parts:
-            values = theta[nodes] @ psi.transpose(0, 2, 1)
+            # BLAS may raise the flag for lanes of a vector that it discards.
+            with np.errstate(invalid="ignore"):
+                values = theta[nodes] @ psi.transpose(0, 2, 1)
             result[nodes] = np.einsum("vcr,vcr,vr->vc", values, values, weights)
         return result
 
