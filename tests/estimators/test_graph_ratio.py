@@ -8,7 +8,6 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import InputError
 from graphratio.selection import held_out_data
-from graphratio.selection.kinds import group, named, number_of_kinds
 from graphratio.selection.search import Axis, Trial, decades, search
 
 # Left out by `make quick`.
@@ -31,18 +30,6 @@ def test_far_more_accurate_than_the_plain_fit(fitted):
     assert errors[0] < 0.5 * errors[1]
 
 
-def test_kinds_are_the_groups_that_changed(fitted):
-    scenario, model = fitted
-    unchanged = model.kinds_ == "unchanged"
-    assert (unchanged == ~scenario.changed).mean() > 0.95
-    for kind in ("kind 1", "kind 2"):
-        groups = scenario.groups[model.kinds_ == kind]
-        assert len(groups) > 10
-        assert (groups == groups[0]).mean() > 0.95
-    assert list(model.to_frame()["kind"]) == list(model.kinds_)
-    assert "nodes by kind" in repr(model)
-
-
 def test_profiles_and_coordinates_make_up_the_ratios(fitted):
     scenario, model = fitted
     x = scenario.samples.values[:20]
@@ -55,6 +42,7 @@ def test_profiles_and_coordinates_make_up_the_ratios(fitted):
     values = model.profile_values(scenario.samples.values)
     moment = values.T @ (values * weights[:, np.newaxis])
     np.testing.assert_allclose(moment, np.eye(model.n_profiles_), atol=1e-6)
+    assert f"{model.n_profiles_} profiles of change shared by all nodes" in repr(model)
 
 
 def test_learned_graph_cuts_links_between_groups(fitted):
@@ -81,7 +69,7 @@ def test_save_and_load(fitted, tmp_path):
     scenario, model = fitted
     model.save(tmp_path / "model")
     restored = gr.load(tmp_path / "model")
-    for name in ("coef_", "profiles_", "coordinates_", "kinds_"):
+    for name in ("coef_", "profiles_", "coordinates_"):
         np.testing.assert_array_equal(getattr(restored, name), getattr(model, name))
     x = scenario.samples.values[:5]
     np.testing.assert_array_equal(restored.profile_values(x), model.profile_values(x))
@@ -232,7 +220,6 @@ def test_bad_parameters_are_named(parameters, named):
 def test_single_node_and_constant_data():
     model = gr.GraphRatio(random_state=0).fit(([0.0] * 12, [0.0] * 12))
     assert np.isfinite(model.predict([0.0, 1.0], node=0)).all()
-    assert set(model.kinds_) == {"unchanged"}
 
 
 @pytest.mark.parametrize("seed", [0, 7, 8, 30, 31, 40])
@@ -282,53 +269,6 @@ def test_folds_without_a_node_are_left_out_of_means():
     trial = Trial(losses)
     assert trial.loss == pytest.approx((1.0 + 4.0) / 2)
     np.testing.assert_allclose(trial.node_losses, [2.0, 5.0])
-
-
-def test_number_of_kinds_prefers_fewer_within_an_error():
-    rng = np.random.default_rng(0)
-    base = rng.normal(size=(5, 40))
-    clear = base - 1.0
-    noise = rng.normal(scale=0.5, size=base.shape)
-    hardly = clear + noise - noise.mean() - 0.001
-    assert number_of_kinds([base, clear, hardly]) == 1
-    assert number_of_kinds([base, base + 1.0]) == 0
-
-
-def test_groups_of_more_kinds_than_points_do_not_fail():
-    kinds, centres = group(np.array([[1.0], [1.0]]), 3)
-    assert len(centres) == 4
-    assert (kinds == kinds[0]).all()
-
-
-def test_kinds_that_do_not_beat_no_change_are_not_believed():
-    rng = np.random.default_rng(0)
-    kinds = np.repeat([0, 1, 2], [20, 5, 10])
-    points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])[kinds]
-    gains = rng.normal(scale=0.1, size=(5, 35)) + np.array([0.0, 1.0, -0.1])[kinds]
-    gains[0, 3] = np.nan
-    names = named(points, 2, gains)
-    assert set(names[kinds == 1]) == {"kind 1"}
-    assert set(names[kinds != 1]) == {"unchanged"}
-
-
-def test_groups_between_no_change_and_a_kind_are_divided():
-    # Smoothing pulls changed and unchanged neighbours together: 5 of 20 in between changed.
-    points = np.repeat([[0.0], [0.2], [0.35], [1.0]], [10, 15, 5, 10], axis=0)
-    points = points + np.random.default_rng(0).normal(scale=0.01, size=points.shape)
-    gains = np.tile(np.repeat([0.0, -0.01, 0.1, 0.5], [10, 15, 5, 10]), (5, 1))
-    names = named(points * 1.5, 2, gains)
-    assert set(names[:25]) == {"unchanged"}
-    assert set(names[30:]) == {"kind 1"}
-
-
-def test_clear_changes_that_no_kind_describes_are_other():
-    rng = np.random.default_rng(0)
-    points = np.repeat([[0.0], [1.0]], [20, 15], axis=0)
-    gains = rng.normal(scale=0.1, size=(5, 35)) + np.where(np.arange(35) < 10, 0.0, 1.0)
-    names = named(points, 1, gains)
-    assert set(names[10:20]) == {"other"}
-    assert (names[:10] == "unchanged").sum() >= 9
-    assert set(names[20:]) == {"kind 1"}
 
 
 def test_no_shared_profiles_is_the_joint_fit_on_independent_grids():

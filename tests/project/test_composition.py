@@ -363,8 +363,7 @@ class TestEngine:
         samples = make_samples()
         model = gr.GraphRatio(engine=LocalEngine(2), random_state=0).fit(samples, GRAPH)
         assert "shared profiles and learned weights do not run on an engine yet" in repr(model)
-        assert model.kinds_ is None
-        assert "kind" not in model.to_frame()
+        assert not model.shared_
         assert model.divergence_[CHANGED].min() > model.divergence_[~CHANGED].max()
         assert model.profile_values([0.0, 1.0]).shape == (2, model.n_profiles_)
         fixed = {
@@ -382,7 +381,6 @@ class TestEngine:
         model = gr.GraphRatio(engine=LocalEngine(2), random_state=0).fit(make_samples(), GRAPH)
         model.save(tmp_path / "model.graphratio")
         again = gr.load(tmp_path / "model.graphratio")
-        assert again.kinds_ is None
         assert again.notes_ == model.notes_
 
     def test_report_and_plot(self, tmp_path):

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import graphratio as gr
@@ -25,31 +24,6 @@ def fitted() -> Any:
 def section(scenario: Any, model: Any) -> Kinds | None:
     names = [f"station {node}" for node in model.nodes_]
     return Kinds.of(model, scenario.samples, FeatureMoments.of(scenario.samples), names)
-
-
-def test_kinds_in_words_and_numbers(fitted: Any) -> None:
-    scenario, model = fitted
-    kinds = section(scenario, model)
-    assert kinds is not None
-    assert kinds.found == "The network shows two kinds of change."
-    assert [line.name for line in kinds.kinds] == ["kind 1", "kind 2"]
-    assert "15 nodes: station" in kinds.kinds[0].text
-    assert "mean of x0 from" in " ".join(line.text for line in kinds.kinds)
-    assert kinds.unchanged == "30 nodes of 60 are unchanged."
-    shown = np.array(kinds.data["kind"])
-    assert ((shown > 0) == scenario.changed).all()
-    for line, k in zip(kinds.kinds, (1, 2), strict=True):
-        assert shown[line.position] == k
-
-
-def test_curves_are_mean_ratios_of_the_kind(fitted: Any) -> None:
-    scenario, model = fitted
-    kinds = section(scenario, model)
-    assert kinds is not None
-    (curve,) = kinds.data["curves"]
-    members = model.kinds_ == "kind 2"
-    expected = model.predict(np.array(curve["x"]))[:, members].mean(axis=1)
-    np.testing.assert_allclose(curve["y"][1], expected, rtol=1e-2, atol=1e-3)
 
 
 def test_cut_links_are_those_of_the_model(fitted: Any) -> None:
@@ -89,21 +63,5 @@ def test_page_holds_the_section(tmp_path: Path, fitted: Any) -> None:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     assert found
     data = json.loads(found[1])
-    assert data["kinds"]["labels"] == ["kind 1", "kind 2"]
     captions = " ".join(chart["caption"] for chart in data["selection"])
     assert "number of profiles" in captions
-    assert node_summary(model, scenario.samples)["kind"] == list(model.kinds_)
-
-
-def test_nothing_changed_is_said_so(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    samples = gr.NodeSamples.from_arrays(
-        list(rng.normal(size=(8, 30))), list(rng.normal(size=(8, 30)))
-    )
-    graph = gr.Graph.from_edges([(i, i + 1) for i in range(7)])
-    model = gr.GraphRatio(random_state=0).fit(samples, graph)
-    assert set(model.kinds_) == {"unchanged"}
-    kinds = Kinds.of(model, samples, FeatureMoments.of(samples), [str(i) for i in range(8)])
-    assert kinds is not None
-    assert kinds.found == "No kind of change stands out from chance."
-    assert write_report(tmp_path / "report.html", model, samples).exists()

@@ -24,7 +24,6 @@ from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.full_rank import RIDGES, STRENGTHS, FullRank, graph_penalties
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import HeldOutData
-from graphratio.selection.kinds import named
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
     ProfileSelection,
@@ -100,9 +99,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         coordinates is about its divergence.
     coordinates_ : ndarray of shape (n_nodes, n_profiles_)
         Rotated so that nodes use few profiles each; most used profile first.
-    kinds_ : ndarray of str, shape (n_nodes,), or None after a fit on an engine
-        Kind of change of every node: "unchanged", "kind 1", "kind 2", ... by size, and "other"
-        for nodes that clearly changed, but like none of the kinds.
     n_profiles_, n_rounds_ : int
     shared_ : bool
         Whether nodes share the profiles; otherwise every node has its own ratio, and the
@@ -125,13 +121,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
     >>> model.n_profiles_  # a cluster changes its shape, another its mean
     2
-    >>> sorted(set(model.kinds_.tolist()))
-    ['kind 1', 'kind 2', 'unchanged']
     """
 
     profiles_: FloatArray
     coordinates_: FloatArray
-    kinds_: np.ndarray | None
     n_profiles_: int
     shared_: bool
 
@@ -139,7 +132,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         *NystromEstimator._fitted_names,
         "profiles_",
         "coordinates_",
-        "kinds_",
         "n_profiles_",
         "shared_",
         "n_rounds_",
@@ -227,8 +219,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 settings, full_rank = self._choose(selection, axes, coupling)
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings, full_rank)
-            n_kinds, gains = selection.kinds(settings, full_rank, coupling)
-            self.kinds_ = named(self.coordinates_, n_kinds, gains)
             return self._keep(aligned, psi, moments)
 
     def _fit_on_engine(self, samples: Any, graph: Graph | None) -> Self:
@@ -239,7 +229,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         metric = fit_partitioned(self, samples, graph)
         self.profiles_, self.coordinates_ = principal(self.coef_, metric)
         self.n_profiles_ = int(self.profiles_.shape[1])
-        self.shared_, self.kinds_ = False, None
+        self.shared_ = False
         return self
 
     @property
@@ -369,7 +359,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
-        if self.kinds_ is None:
+        if self._ran_on_engine:
             if not self._full_rank or self.adaptive:
                 notes.append(
                     "every node has its own ratio, and edges keep their weights: shared profiles "
@@ -385,15 +375,13 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             )
         return notes
 
-    def _table(self) -> dict[str, Any]:
-        if self.kinds_ is None:
-            return super()._table()
-        return {**super()._table(), "kind": [str(kind) for kind in self.kinds_]}
+    @property
+    def _ran_on_engine(self) -> bool:
+        """Whether the fit ran on an engine, whose candidates have no number of profiles."""
+        return not self.shared_ and "n_profiles" not in (self.cv_results_ or {})
 
     def _summary(self) -> str:
-        if self.kinds_ is None:
+        if not self.shared_:
             return super()._summary()
-        counts = {kind: int((self.kinds_ == kind).sum()) for kind in sorted(set(self.kinds_))}
-        listed_kinds = ", ".join(f"{kind}: {number}" for kind, number in counts.items())
-        shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''}"
-        return f"{super()._summary()}\n  {shared}; nodes by kind: {listed_kinds}"
+        shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''} of change"
+        return f"{super()._summary()}\n  {shared} shared by all nodes"

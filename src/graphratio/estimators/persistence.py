@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
 
 MODEL = Format(
-    "graphratio-model", 3, "graphratio model", "Save the model again with model.save(path)"
+    "graphratio-model", 4, "graphratio model", "Save the model again with model.save(path)"
 )
 
 
@@ -282,9 +282,6 @@ _PROFILES: dict[str, _Rule] = {
     ),
     "coordinates_": lambda value, fitted: _is_array(
         value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
-    ),
-    "kinds_": lambda value, fitted: (
-        value is None or _is_array(value, "U", fitted["graph_"].n_nodes)
     ),
 }
 

@@ -23,7 +23,7 @@ from graphratio.report.node_table import FeatureMoments
 from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number
-from graphratio.selection.kinds import OTHER, UNCHANGED
+from graphratio.testing.grouping import OTHER, UNCHANGED
 
 # Most charts of ratios, points of a curve, and names of nodes and links.
 _CHARTS = 3

@@ -13,7 +13,6 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.moments.node_moments import Moments
 from graphratio.selection.fold_fits import Coupling
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import Axis, Trial
@@ -36,11 +35,6 @@ class FullRank:
     ridge: float
     trial: Trial
     tried: dict[tuple[float, float], Trial]
-
-    def solve(self, train: Moments, coupling: Coupling) -> FloatArray:
-        """Coefficients on the training data of a fold, shape (n_nodes, m)."""
-        lam = graph_penalties(coupling.graph, np.array([self.strength]))
-        return np.asarray(coupling.solve(train, lam, np.array([self.ridge]))[:, 0])
 
 
 def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:

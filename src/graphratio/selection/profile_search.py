@@ -22,7 +22,6 @@ from graphratio.selection.fold_fits import Coupling, crossed_divergences
 from graphratio.selection.full_rank import FullRank, best_full_rank
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
-from graphratio.selection.kinds import MOST_KINDS, group, number_of_kinds
 from graphratio.selection.search import (
     Axis,
     Point,
@@ -34,7 +33,6 @@ from graphratio.selection.search import (
     search,
 )
 from graphratio.solvers.alternating import Profiles, rounds
-from graphratio.solvers.rotation import principal
 
 # Largest number of rounds tried, and the larger one tried if the last was the best.
 MOST_ROUNDS = 3
@@ -212,34 +210,6 @@ class ProfileSelection:
     def only(self) -> ProfileSettings:
         """The settings if each has a single candidate."""
         return self._settings(tuple(axis.start for axis in self.axes), self.n_rounds or 0)
-
-    def kinds(
-        self, choice: ProfileSettings, full_rank: FullRank | None, coupling: Coupling
-    ) -> tuple[int, FloatArray]:
-        """Number of kinds of change that held-out data support, and the gains of every node.
-
-        The gain is the held-out loss of the ratio 1 minus that of the node's ratio, in every
-        fold, shape (n_folds, n_nodes).
-        """
-        own = []
-        losses: list[list[FloatArray]] = [[] for _ in range(MOST_KINDS + 1)]
-        for fold in self.data.at(choice.bandwidth):
-            if full_rank is None:
-                fit = self._path(fold, choice)[-1]
-                profiles, coordinates = fit.profiles, fit.coordinates
-            else:
-                theta = full_rank.solve(fold.train, coupling)
-                profiles, coordinates = principal(theta, fold.problem.metric)
-            theta = np.stack(
-                [coordinates @ profiles.T, np.zeros((len(coordinates), len(profiles)))]
-            )
-            own.append(fold.losses(theta.transpose(1, 0, 2).astype(np.float32)).T)
-            for k in range(MOST_KINDS + 1):
-                kinds, centres = group(coordinates, k)
-                theta = (centres[kinds] @ profiles.T)[:, np.newaxis]
-                losses[k].append(fold.losses(theta.astype(np.float32))[:, 0])
-        gains = np.stack([unchanged - fitted for fitted, unchanged in own])
-        return number_of_kinds([np.stack(found) for found in losses]), gains
 
     def _settings(self, point: Point, n_rounds: int) -> ProfileSettings:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
