@@ -177,21 +177,27 @@ class NystromEstimator(BorrowingMixin):
         if len(candidates) == 1:
             self._settle(candidates)
             return
-        n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
-        positions = None
-        if n_nodes < graph.n_nodes:
-            positions = choose_patches(graph, n_nodes, samples.complete, rng)
-            self.n_selected_on_ = len(positions)
-            labels = [graph.nodes[i] for i in positions]
-            samples, graph = samples.subset(labels), graph.subset(labels)
+        part, graph, positions = self._selection_part(samples, graph, rng)
         chosen = select(
-            self._split(samples, graph, rng),
+            self._split(part, graph, rng),
             Coupling(graph),
             candidates,
             progress=self.progress,
             max_memory=parse_memory(self.max_memory),
         )
         self._take(chosen, positions)
+
+    def _selection_part(
+        self, samples: NodeSamples, graph: Graph, rng: np.random.Generator
+    ) -> tuple[NodeSamples, Graph, IntArray | None]:
+        """The nodes that the selection uses; their positions, or None for all nodes."""
+        n_nodes = selection_size(self.selection_nodes, graph.n_nodes)
+        if n_nodes == graph.n_nodes:
+            return samples, graph, None
+        positions = choose_patches(graph, n_nodes, samples.complete, rng)
+        self.n_selected_on_ = len(positions)
+        labels = [graph.nodes[i] for i in positions]
+        return samples.subset(labels), graph.subset(labels), positions
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         n_folds = check_integer(self.cv, "cv", low=2)
@@ -221,10 +227,17 @@ class NystromEstimator(BorrowingMixin):
         # The nodes of a part of the graph are not all that count.
         gammas = paper_gammas(*chosen.pairs, len(self.nodes_))
         self.cv_results_ = {**chosen.results, "gamma": gammas}
-        self.divergence_held_out_ = chosen.held_out
-        if positions is not None and chosen.held_out is not None:
-            self.divergence_held_out_ = np.full(len(self.nodes_), np.nan)
-            self.divergence_held_out_[positions] = chosen.held_out
+        self.divergence_held_out_ = self._at_all_nodes(chosen.held_out, positions)
+
+    def _at_all_nodes(
+        self, values: FloatArray | None, positions: IntArray | None
+    ) -> FloatArray | None:
+        """Values of the nodes at some positions, NaN elsewhere."""
+        if positions is None or values is None:
+            return values
+        everywhere = np.full(len(self.nodes_), np.nan)
+        everywhere[positions] = values
+        return everywhere
 
     def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""

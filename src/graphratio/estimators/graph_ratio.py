@@ -11,7 +11,7 @@ from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
-from graphratio._utils.typing import FloatArray, RandomState
+from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
@@ -21,8 +21,8 @@ from graphratio.estimators.notes import data_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.fold_fits import Coupling
-from graphratio.selection.full_rank import RIDGES, STRENGTHS, FullRank, graph_penalties
-from graphratio.selection.grids import candidates_of
+from graphratio.selection.full_rank import PlainSearch, graph_penalties
+from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
@@ -30,7 +30,6 @@ from graphratio.selection.profile_search import (
     ProfileSettings,
     profile_axes,
 )
-from graphratio.selection.search import Axis
 from graphratio.solvers import Solution, solve
 from graphratio.solvers.alternating import (
     RESIDUAL,
@@ -81,8 +80,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
-    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, cv, tol, max_iter :
-        As in `GRULSIF`. Parameters that are None are searched without bounds on the grid.
+    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, cv, tol, max_iter,
+    selection_nodes :
+        As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
+        candidate is at their end.
     prior_ratio : float, default 1
         Ratios are shrunk towards this constant.
     random_state : int, numpy Generator, RandomState or None
@@ -157,6 +158,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         cv: int = 5,
         tol: float = 1e-6,
         max_iter: int = 1000,
+        selection_nodes: int | str | None = None,
         random_state: RandomState = None,
         progress: bool = False,
         engine: Any = None,
@@ -177,6 +179,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
+        self.selection_nodes = selection_nodes
         self.random_state = random_state
         self.progress = progress
         self.engine = engine
@@ -210,15 +213,15 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             adaptive=bool(self.adaptive),
         )
         with suitable_threads(aligned.n_observations, self.n_atoms_):
-            coupling = Coupling(self._graph_used)
-            data = HeldOutData(self._split(aligned, self.graph_, rng), Edges.of(self.graph_))
+            part, graph, positions = self._selection_part(aligned, self.graph_, rng)
+            data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
                 selection = ProfileSelection(
                     data, axes, self.n_rounds, adaptive=bool(self.adaptive), bar=bar
                 )
-                settings, full_rank = self._choose(selection, axes, coupling)
+                settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
-            psi, moments = self._fit_at(aligned, settings, full_rank)
+            psi, moments = self._fit_at(aligned, settings)
             return self._keep(aligned, psi, moments)
 
     def _fit_on_engine(self, samples: Any, graph: Graph | None) -> Self:
@@ -242,13 +245,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return super()._chosen | shape
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        """Candidates of a fit without shared profiles."""
-        usual = graph_penalties(graph, STRENGTHS if graph.n_edges else np.zeros(1))
-        given = self.graph_penalty if graph.n_edges else None
-        strength = candidates_of(given, "graph_penalty", usual)
-        ridge = candidates_of(self.ridge, "ridge", RIDGES)
-        lam, rho = np.meshgrid(strength, ridge, indexing="ij")
-        return lam.ravel(), rho.ravel()
+        """Candidates of a fit without shared profiles: those of GRULSIF."""
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)
 
     def profile_values(self, x: Any) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
@@ -272,27 +270,36 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return self.graph_ if self._couples else Graph.empty(self.graph_.nodes)
 
     def _choose(
-        self, selection: ProfileSelection, axes: list[Axis], coupling: Coupling
-    ) -> tuple[ProfileSettings, FullRank | None]:
+        self, selection: ProfileSelection, graph: Graph, positions: IntArray | None
+    ) -> ProfileSettings:
+        """Choose on the nodes of `graph`, which are all or those at some positions."""
         self.cv_results_ = self.divergence_held_out_ = None
-        if self._full_rank:
-            choice = selection.choose_full_rank(coupling)
-            self.cv_results_, self.divergence_held_out_ = choice.results, choice.held_out
-            return choice.settings, choice.full_rank
-        single = all(len(axis.values) == 1 for axis in axes)
-        if single and self.n_rounds is not None:
-            return selection.only(), None
-        choice = selection.choose(
-            coupling,
-            or_full_rank=self.n_profiles is None,
-            # Nodes without observations need the graph.
-            without_graph=bool((self.sizes_ > 0).all()),
+        single = all(len(axis.values) == 1 for axis in selection.axes)
+        if single and self.n_rounds is not None and not self._full_rank:
+            return selection.only()
+        # Nodes without observations need the graph.
+        without_graph = bool((self.sizes_ > 0).all())
+        used = graph if self._couples else Graph.empty(graph.nodes)
+        plain = PlainSearch(
+            selection.data,
+            Coupling(used),
+            Candidates(selection.axes[3].values, *self._pairs_for(used)),
+            ridge=self.ridge,
+            free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
+            without_graph=without_graph,
         )
-        self.cv_results_, self.divergence_held_out_ = choice.results, choice.held_out
-        return choice.settings, choice.full_rank
+        if self._full_rank:
+            choice = selection.choose_plain(plain)
+        else:
+            choice = selection.choose(
+                plain, or_plain=self.n_profiles is None, without_graph=without_graph
+            )
+        self.cv_results_ = choice.results
+        self.divergence_held_out_ = self._at_all_nodes(choice.held_out, positions)
+        return choice.settings
 
     def _fit_at(
-        self, samples: NodeSamples, settings: ProfileSettings, full_rank: FullRank | None
+        self, samples: NodeSamples, settings: ProfileSettings
     ) -> tuple[FloatArray, Moments]:
         """Fit on all observations; returns their features and the moments of all nodes."""
         self.bandwidth_ = settings.bandwidth
@@ -301,10 +308,16 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.ridge_ = settings.ridge
         self.n_rounds_ = settings.n_rounds
         self.graph_learned_ = self.graph_
+        self.shared_ = settings.n_profiles > 0
         psi, moments = self._moments(samples)
         problem = ProfileProblem.of(moments, edges)
-        if full_rank is not None:
-            self._fit_full_rank(moments, full_rank)
+        if not self.shared_:
+            graph = self._graph_used
+            self.graph_penalty_ = float(graph_penalties(graph, np.array(settings.strength)))
+            objective = GraphObjective.of(
+                moments, graph.laplacian, self.graph_penalty_, self.ridge_
+            )
+            self.solution_ = solve(objective, graph, "auto", float(self.tol), self.max_iter)
             self.profiles_, self.coordinates_ = principal(self.solution_.theta, problem.metric)
         else:
             path = rounds(
@@ -321,7 +334,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             if self.adaptive and edges.weights.size and not unused:
                 self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
-        self.shared_ = full_rank is None
         return psi, moments
 
     @property
@@ -348,14 +360,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             history=[objective_value(problem, fit, *penalties) for fit in path],
             method="alternating least squares",
         )
-
-    def _fit_full_rank(self, moments: Moments, full_rank: FullRank) -> None:
-        graph = self._graph_used
-        self.graph_penalty_ = float(graph_penalties(graph, np.array(full_rank.strength)))
-        self.ridge_ = full_rank.ridge
-        self.n_rounds_ = 0
-        objective = GraphObjective.of(moments, graph.laplacian, self.graph_penalty_, self.ridge_)
-        self.solution_ = solve(objective, graph, "auto", float(self.tol), self.max_iter)
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)

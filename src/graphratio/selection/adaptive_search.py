@@ -6,9 +6,11 @@ Held-out data decide; every training fold learns its own weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
+from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.fold_fits import SOLVE_ITERATIONS, SOLVE_TOLERANCE
 from graphratio.selection.held_out_data import Folds
@@ -36,10 +38,10 @@ def choose_adaptive(
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
     axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE, held=fixed)
 
-    def evaluate(point: Point) -> Trial:
+    def evaluate(point: Point, n_folds: int | None) -> Trial:
         lam = float(axis.values[point[0]])
-        losses = []
-        for fold in folds:
+        losses = known.setdefault(point, [])
+        for fold in islice(folds, len(losses), n_folds):
             path = adaptive_rounds(
                 fold.train, graph, lam, ridge, MOST_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
@@ -47,6 +49,7 @@ def choose_adaptive(
             losses.append(fold.losses(theta).T)
         return Trial(np.stack(losses, axis=1))
 
+    known: dict[Point, list[FloatArray]] = {}
     best, tried = search([axis], evaluate)
     lam = float(axis.values[best[0]])
     return AdaptiveChoice(lam, tried[best].best_round)

@@ -1,40 +1,38 @@
-"""The limit of as many profiles as features: every node has its own ratio, as in GRULSIF.
+"""Plain fits: every node has its own ratio, as in GRULSIF.
 
-If nodes do not share a few kinds of change, profiles would blur their differences. The strength
-of the graph is its penalty times the mean degree, as in `solvers.alternating`; strength and ridge
-vary independently.
+If nodes do not share a few kinds of change, profiles would blur their differences. So the fits of
+GRULSIF are candidates too, and with them those of every node by itself. The search begins with
+the best candidate of the paper's grids. Others take its place only if they lower the held-out
+loss by a paired standard error: weaker and stronger penalties, no graph, and bandwidths beyond
+the grid. The strength of the graph is its penalty times the mean degree, as in
+`solvers.alternating`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.fold_fits import Coupling
-from graphratio.selection.held_out_data import Folds
-from graphratio.selection.search import Axis, Trial
+from graphratio.selection.grids import Candidates, penalty_pairs
+from graphratio.selection.held_out_data import HeldOutData
+from graphratio.selection.search import Trial, advantage, hopeless
 
-STRENGTHS = 10.0 ** np.arange(-2, 3)
-RIDGES = 10.0 ** np.arange(-6, 0)
+# Bandwidth, strength and ridge of a candidate.
+Plain = tuple[float, float, float]
+
+# Beyond their grids neighbouring candidates differ by these factors.
+STEPS = (1.5, 10.0, 10.0)
 
 # A grid is extended at most this often while the best candidate is at its end.
 EXTENSIONS = 4
 
 # An extension must lower the loss by this share.
 SETTLED = 1e-3
-
-
-@dataclass(frozen=True)
-class FullRank:
-    """The best candidate and its trial, and all tried candidates (strength, ridge)."""
-
-    strength: float
-    ridge: float
-    trial: Trial
-    tried: dict[tuple[float, float], Trial]
 
 
 def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
@@ -48,47 +46,100 @@ def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
     return strength / graph.mean_degree if graph.n_edges else np.zeros_like(strength)
 
 
-def best_full_rank(folds: Folds, coupling: Coupling, strength: Axis, ridge: Axis) -> FullRank:
-    """Search the two penalties on grids that grow while the best is at their ends.
+class PlainSearch:
+    """Search for the best fit without shared profiles; `tried` holds all candidates.
 
-    Given candidates are not extended.
+    `candidates` are those of GRULSIF, and `ridge` its parameter. `free` says for bandwidth, graph
+    penalty and ridge whether the search may leave the candidates. With `without_graph` it may
+    switch the graph off.
     """
-    strengths = strength.values if strength.given else STRENGTHS
-    ridges = ridge.values if ridge.given else RIDGES
-    tried: dict[tuple[float, float], Trial] = {}
-    best, loss = (0.0, 0.0), float(np.finfo(np.float64).max)
-    for _ in range(1 + EXTENSIONS):
-        pairs = [(float(s), float(r)) for s in strengths for r in ridges]
-        new = [pair for pair in pairs if pair not in tried]
-        losses = _losses(folds, coupling, np.array(new))
-        tried |= {pair: Trial(found[np.newaxis]) for pair, found in zip(new, losses, strict=True)}
-        candidate = min(tried, key=lambda pair: tried[pair].loss)
-        # Towards infinity the loss settles, so do not follow it.
-        if not tried[candidate].loss < loss - SETTLED * abs(loss):
-            break
-        best, loss = candidate, tried[candidate].loss
-        wider = (
-            strengths if strength.given else _extended(strengths, best[0]),
-            ridges if ridge.given else _extended(ridges, best[1]),
-        )
-        if wider[0].size == strengths.size and wider[1].size == ridges.size:
-            break
-        strengths, ridges = wider
-    return FullRank(*best, tried[best], tried)
+
+    def __init__(
+        self,
+        data: HeldOutData,
+        coupling: Coupling,
+        candidates: Candidates,
+        *,
+        ridge: Any,
+        free: tuple[bool, bool, bool],
+        without_graph: bool,
+    ) -> None:
+        self.data, self.coupling, self.candidates = data, coupling, candidates
+        self.ridge, self.free, self.without_graph = ridge, free, without_graph
+        self.tried: dict[Plain, Trial] = {}
+
+    def best(self) -> Plain:
+        """The best candidate of the grids, or a clearly better one beyond them."""
+        graph = self.coupling.graph
+        lam, rho = self.candidates.pairs
+        strengths = lam * (graph.mean_degree if graph.n_edges else 1.0)
+        pairs = list(zip(strengths.tolist(), rho.tolist(), strict=True))
+        anchor = self._try(self.candidates.bandwidth, pairs)
+        grids = (self.candidates.bandwidth, strengths, rho[strengths == anchor[1]])
+        best = anchor
+        for k, (grid, step) in enumerate(zip(map(np.unique, grids), STEPS, strict=True)):
+            if not self.free[k] or len(grid) == 1 or best[k] not in (grid[0], grid[-1]):
+                continue
+            low = best[k] == grid[0]
+            inside = _moved(best, k, grid[1] if low else grid[-2])
+            # A new bandwidth takes new moments, so the last step must have been worth it.
+            if k or self._gains(best, inside):
+                best = self._outwards(best, k, 1 / step if low else step)
+        if graph.n_edges and self.free[1] and self.without_graph:
+            best = min(best, self._alone(best), key=self._loss)
+        return best if self._gains(best, anchor) else anchor
+
+    def _gains(self, one: Plain, other: Plain) -> bool:
+        """Whether the first is better than the other by more than a standard error."""
+        gain, error = advantage(self.tried[one].node_losses, self.tried[other].node_losses)
+        return gain > error
+
+    def _outwards(self, best: Plain, k: int, factor: float) -> Plain:
+        """Multiply one of the settings by the factor as long as the loss falls."""
+        for _ in range(EXTENSIONS):
+            moved = _moved(best, k, best[k] * factor)
+            found = self._try(np.array(moved[:1]), [(moved[1], moved[2])])
+            # Towards infinity the loss settles, so do not follow it.
+            if not self._loss(found) < self._loss(best) * (1 - SETTLED * np.sign(self._loss(best))):
+                break
+            best = found
+        return best
+
+    def _alone(self, best: Plain) -> Plain:
+        """The best fit of every node by itself, unless the first fold rules it out."""
+        ridges = penalty_pairs(Graph.empty(self.coupling.graph.nodes), ridge=self.ridge)[1]
+        alone = [(0.0, float(ridge)) for ridge in ridges]
+        first = self._losses(best[0], np.array(alone), n_folds=1)[:, 0]
+        known = self.tried[best].losses[0, 0]
+        hopeful = [pair for pair, own in zip(alone, first, strict=True) if not hopeless(own, known)]
+        return self._try(np.array(best[:1]), hopeful) if hopeful else best
+
+    def _loss(self, candidate: Plain) -> float:
+        return self.tried[candidate].loss
+
+    def _try(self, widths: FloatArray, pairs: list[tuple[float, float]]) -> Plain:
+        """Evaluate the candidates that are new, and return the best of all these."""
+        for width in map(float, widths):
+            new = [pair for pair in pairs if (width, *pair) not in self.tried]
+            if new:
+                losses = self._losses(width, np.array(new))
+                found = (Trial(each[np.newaxis]) for each in losses)
+                self.tried |= zip(((width, *pair) for pair in new), found, strict=True)
+        asked = product(map(float, widths), pairs)
+        return min(((width, *pair) for width, pair in asked), key=self._loss)
+
+    def _losses(
+        self, bandwidth: float, pairs: FloatArray, n_folds: int | None = None
+    ) -> FloatArray:
+        """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
+        lam = graph_penalties(self.coupling.graph, pairs[:, 0])
+        losses = [
+            fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
+            for fold in islice(self.data.at(bandwidth), n_folds)
+        ]
+        return np.stack(losses, axis=1)
 
 
-def _extended(grid: FloatArray, best: float) -> FloatArray:
-    """Add two candidates beyond an end of the grid if the best is there."""
-    step = grid[1] / grid[0]
-    if best == grid[0]:
-        return np.concatenate([grid[0] / step ** np.array([2.0, 1.0]), grid])
-    if best == grid[-1]:
-        return np.concatenate([grid, grid[-1] * step ** np.array([1.0, 2.0])])
-    return grid
-
-
-def _losses(folds: Folds, coupling: Coupling, pairs: FloatArray) -> FloatArray:
-    """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-    lam = graph_penalties(coupling.graph, pairs[:, 0])
-    losses = [fold.losses(coupling.solve(fold.train, lam, pairs[:, 1])).T for fold in folds]
-    return np.stack(losses, axis=1)
+def _moved(candidate: Plain, k: int, value: float) -> Plain:
+    bandwidth, strength, ridge = (*candidate[:k], float(value), *candidate[k + 1 :])
+    return bandwidth, strength, ridge

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import score_table
-from graphratio.selection.fold_fits import Coupling, crossed_divergences
-from graphratio.selection.full_rank import FullRank, best_full_rank
+from graphratio.selection.fold_fits import crossed_divergences
+from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
 from graphratio.selection.search import (
@@ -28,6 +29,7 @@ from graphratio.selection.search import (
     Trial,
     advantage,
     decades,
+    hopeless,
     listed,
     moderate,
     search,
@@ -64,12 +66,10 @@ Row = tuple[ProfileSettings, FloatArray]
 class Choice:
     """The chosen settings, and a table of the scores of all candidates.
 
-    `full_rank` is not None if separate ratios were better than any number of profiles. `held_out`
-    has the held-out divergence of every node.
+    `held_out` has the held-out divergence of every node.
     """
 
     settings: ProfileSettings
-    full_rank: FullRank | None
     results: dict[str, FloatArray]
     held_out: FloatArray
 
@@ -122,8 +122,7 @@ def profile_axes(
         ridges = decades(-8, 2, start=1e-4)
     else:
         ridges = listed(moderate(candidates_of(ridge, "ridge", np.zeros(0)), "ridge"))
-    # Held-out losses are flat in the bandwidth, so another one must be clearly better.
-    return [ranks, strength, ridges, listed(widths, reluctance=(1.0, 1.0))]
+    return [ranks, strength, ridges, listed(widths)]
 
 
 class ProfileSelection:
@@ -146,12 +145,17 @@ class ProfileSelection:
         self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
         self.bar = bar
         self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
+        self._losses: dict[ProfileSettings, list[FloatArray]] = {}
 
-    def choose(self, coupling: Coupling, *, or_full_rank: bool, without_graph: bool) -> Choice:
-        """Search; with `or_full_rank` also try ratios that share no profiles.
+    def choose(self, plain: PlainSearch, *, or_plain: bool, without_graph: bool) -> Choice:
+        """Search; with `or_plain` also try ratios that share no profiles.
 
-        With `without_graph` the graph is used only if it is better than none by a standard error.
+        Plain fits choose the bandwidth, since held-out losses of profiles are flat in it. Profiles
+        must be better than the best plain fit by a standard error. With `without_graph` the graph
+        is used only if it is better than none by a standard error.
         """
+        rival = plain.best()
+        self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
             self.most_rounds = MORE_ROUNDS
@@ -161,33 +165,26 @@ class ProfileSelection:
         if without_graph:
             best, tried = self._or_without_graph(best, tried)
         n_rounds = tried[best].best_round if self.n_rounds is None else self.n_rounds
-        settings = self._settings(best, n_rounds)
-        rows, trials = self._rows(tried), list(tried.values())
-        chosen, full = settings, None
-        if or_full_rank:
-            found = self._full_rank(settings.bandwidth, coupling)
-            rows += _full_rank_rows(found, settings.bandwidth)
-            trials += found.tried.values()
-            if found.trial.loss < tried[best].loss:
-                full = found
-                chosen = _unshared(found, settings.bandwidth)
-        return Choice(settings, full, self._table(rows, chosen), _crossed(trials))
+        chosen = self._settings(best, n_rounds)
+        if or_plain:
+            gain, error = advantage(tried[best].node_losses, plain.tried[rival].node_losses)
+            if not gain > error:
+                chosen = _unshared(rival)
+        return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
 
-    def choose_full_rank(self, coupling: Coupling) -> Choice:
-        """Fit a separate ratio at every node, at the best of all bandwidths."""
-        rows: list[Row] = []
-        found: dict[float, FullRank] = {}
-        for bandwidth in map(float, self.axes[3].values):
-            found[bandwidth] = self._full_rank(bandwidth, coupling)
-            rows += _full_rank_rows(found[bandwidth], bandwidth)
-        best = min(found, key=lambda bandwidth: found[bandwidth].trial.loss)
-        chosen = _unshared(found[best], best)
-        trials = [trial for one in found.values() for trial in one.tried.values()]
-        return Choice(chosen, found[best], self._table(rows, chosen), _crossed(trials))
+    def choose_plain(self, plain: PlainSearch) -> Choice:
+        """Fit a separate ratio at every node."""
+        chosen = _unshared(plain.best())
+        return self._choice(chosen, [], [], plain)
 
-    def _full_rank(self, bandwidth: float, coupling: Coupling) -> FullRank:
-        _, strength, ridge, _ = self.axes
-        return best_full_rank(self.data.at(bandwidth), coupling, strength, ridge)
+    def _choice(
+        self, chosen: ProfileSettings, rows: list[Row], trials: list[Trial], plain: PlainSearch
+    ) -> Choice:
+        """Settings, and the scores of all candidates, with profiles and plain."""
+        rows = rows + [(_unshared(one), -trial.by_fold[0]) for one, trial in plain.tried.items()]
+        losses = [trial.losses for trial in (*trials, *plain.tried.values())]
+        held_out = crossed_divergences(np.concatenate(losses))
+        return Choice(chosen, self._table(rows, chosen), held_out)
 
     def _or_without_graph(
         self, best: Point, tried: dict[Point, Trial]
@@ -196,7 +193,9 @@ class ProfileSelection:
         if not strength.values[best[1]] > 0 or strength.values[0] > 0:
             return best, tried
         none = (best[0], 0, *best[2:])
-        found, more = search(self._from(none, free=(0, 2, 3)), self._trial)
+        if hopeless(self._trial(none).node_losses, tried[best].node_losses):
+            return best, tried | {none: self._trial(none)}
+        found, more = search(self._from(none, free=(0, 2)), self._trial)
         gain, error = advantage(tried[best].node_losses, more[found].node_losses)
         return (best if gain > error else found), tried | more
 
@@ -225,17 +224,18 @@ class ProfileSelection:
             adaptive=self.adaptive,
         )
 
-    def _trial(self, point: Point) -> Trial:
+    def _trial(self, point: Point, n_folds: int | None = None) -> Trial:
+        """Held-out losses of a point in the first folds, or in all; each is computed once."""
         settings = self._settings(point, self.most_rounds)
-        losses = []
-        for fold in self.data.at(settings.bandwidth):
+        losses = self._losses.setdefault(settings, [])
+        for fold in islice(self.data.at(settings.bandwidth), len(losses), n_folds):
             path = self._path(fold, settings)
             if self.n_rounds is not None:
                 path = path[-1:]
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)
         # A search may take longer than usual; keep the last step for its end.
-        self.bar.advance(int(self.bar.done < self.bar.total - 1))
+        self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1))
 
     def _rows(self, tried: dict[Point, Trial]) -> list[Row]:
@@ -255,17 +255,6 @@ class ProfileSelection:
         return score_table(columns, scores, [row for row, _ in rows].index(chosen))
 
 
-def _crossed(trials: Sequence[Trial]) -> FloatArray:
-    return crossed_divergences(np.concatenate([trial.losses for trial in trials]))
-
-
-def _unshared(full: FullRank, bandwidth: float) -> ProfileSettings:
-    return ProfileSettings(0, full.strength, full.ridge, bandwidth, 0)
-
-
-def _full_rank_rows(full: FullRank, bandwidth: float) -> list[Row]:
-    """Every tried candidate without shared profiles, with its scores in the folds."""
-    return [
-        (ProfileSettings(0, strength, ridge, bandwidth, 0), -trial.by_fold[0])
-        for (strength, ridge), trial in full.tried.items()
-    ]
+def _unshared(plain: Plain) -> ProfileSettings:
+    bandwidth, strength, ridge = plain
+    return ProfileSettings(0, strength, ridge, bandwidth, 0)

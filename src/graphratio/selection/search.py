@@ -22,6 +22,9 @@ Point = tuple[int, ...]
 # Passes over all axes after the coarse one.
 FINE_PASSES = 1
 
+# A candidate that loses by this many standard errors in one fold is not tried in the others.
+HOPELESS = 2.0
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -78,28 +81,48 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
     return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
+def hopeless(losses: FloatArray, rival: FloatArray) -> bool:
+    """Whether the losses of nodes exceed those of a rival by `HOPELESS` standard errors.
+
+    Examples
+    --------
+    >>> hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3)), hopeless(np.zeros(3), np.zeros(3))
+    (True, False)
+    """
+    gain, error = advantage(rival, losses)
+    return gain > HOPELESS * error
+
+
 def search(
-    axes: Sequence[Axis], evaluate: Callable[[Point], Trial]
+    axes: Sequence[Axis], evaluate: Callable[[Point, int | None], Trial]
 ) -> tuple[Point, dict[Point, Trial]]:
     """Find the point with the smallest held-out loss; also return all tried points.
+
+    `evaluate` tries a point in the first few folds, or in all. A point that is hopeless in the
+    first fold is not tried in the others.
 
     Examples
     --------
     >>> axis = Axis(np.arange(9.0), start=1, stride=2)
-    >>> def bowl(point):
+    >>> def bowl(point, n_folds):
     ...     return Trial(np.full((1, 1, 1), (axis.values[point[0]] - 6.0) ** 2))
     >>> best, tried = search([axis], bowl)
     >>> best, len(tried)
-    ((6,), 5)
+    ((6,), 4)
     """
     tried: dict[Point, Trial] = {}
 
     def trial(point: Point) -> Trial:
         if point not in tried:
-            tried[point] = evaluate(point)
+            tried[point] = evaluate(point, None)
         return tried[point]
 
     def improves(new: Point, old: Point, axis: Axis) -> bool:
+        if new not in tried:
+            rival, first = trial(old), evaluate(new, 1)
+            known = rival.losses[rival.best_round, 0]
+            if hopeless(first.losses[first.best_round, 0], known):
+                return False
         if trial(new).loss >= trial(old).loss:
             return False
         gain, error = advantage(trial(new).node_losses, trial(old).node_losses)

@@ -223,7 +223,7 @@ def _node_systems(
 
 def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray) -> FloatArray:
     n_nodes, r = rhs.shape
-    matrix = np.zeros((n_nodes, r, n_nodes, r))
+    matrix = np.zeros((n_nodes, r, n_nodes, r), dtype=blocks.dtype)
     each = np.arange(n_nodes)
     for k in range(r):
         matrix[:, k, :, k] = coupling
@@ -251,12 +251,14 @@ def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
 
 
 def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a positive definite system in double precision; least norm if it is singular.
+    """Solve a positive definite system in the precision of the matrix; least norm if singular.
 
     Calls LAPACK directly, since there are thousands of small systems.
     """
+    single = matrix.dtype == np.float32
+    factorise = linalg.lapack.sposv if single else linalg.lapack.dposv
     # A symmetric matrix in C order is the same in Fortran order.
-    _, solved, info = linalg.lapack.dposv(matrix.T, rhs.astype(np.float64), lower=1)
+    _, solved, info = factorise(matrix.T, rhs.astype(matrix.dtype), lower=1)
     if info:
         solved = _smallest_solution(matrix, rhs.astype(np.float64)[:, np.newaxis])
     return np.asarray(solved).reshape(rhs.shape)
@@ -321,7 +323,7 @@ def orthonormal(
     if coordinates is None:
         coordinates = np.zeros((0, profiles.shape[1]), dtype=profiles.dtype)
     root = _metric_root(problem, profiles)
-    scaled = linalg.solve_triangular(root, profiles.T, lower=True, check_finite=False).T
+    scaled = np.linalg.solve(root, profiles.T).T
     dtype = problem.dtype
     return np.ascontiguousarray(scaled, dtype=dtype), (coordinates @ root).astype(dtype)
 
