@@ -84,13 +84,15 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
 def hopeless(losses: FloatArray, rival: FloatArray) -> bool:
     """Whether the losses of nodes exceed those of a rival by `HOPELESS` standard errors.
 
+    A single node has no standard error, and is never hopeless.
+
     Examples
     --------
     >>> hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3)), hopeless(np.zeros(3), np.zeros(3))
     (True, False)
     """
     gain, error = advantage(rival, losses)
-    return gain > HOPELESS * error
+    return gain > HOPELESS * error > 0
 
 
 def search(
@@ -119,10 +121,12 @@ def search(
 
     def improves(new: Point, old: Point, axis: Axis) -> bool:
         if new not in tried:
-            rival, first = trial(old), evaluate(new, 1)
-            known = rival.losses[rival.best_round, 0]
-            if hopeless(first.losses[first.best_round, 0], known):
-                return False
+            known = trial(old).losses[trial(old).best_round, 0]
+            # A fold may lack a sample of every node.
+            if np.isfinite(known).any():
+                first = evaluate(new, 1)
+                if hopeless(first.losses[first.best_round, 0], known):
+                    return False
         if trial(new).loss >= trial(old).loss:
             return False
         gain, error = advantage(trial(new).node_losses, trial(old).node_losses)
