@@ -23,9 +23,9 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
 from graphratio.solvers.preconditioners.mean_field import mean_field
-from graphratio.solvers.stacks import Chosen, Linear, pick
 
 # Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
 SPREAD = 150.0

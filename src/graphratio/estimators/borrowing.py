@@ -34,8 +34,7 @@ from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.moments.directions import Directions
 from graphratio.solvers.bases import Diagonal
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
-from graphratio.solvers.stacks import Chosen, times
+from graphratio.solvers.conjugate_gradients import Chosen, Progress, StackIterates, iterate, times
 
 # Up to this many nodes G is formed; beyond it random projections give its diagonal.
 LARGEST_DENSE = 800

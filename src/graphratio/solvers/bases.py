@@ -23,10 +23,10 @@ from scipy.sparse import csgraph
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, by_columns, pick, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.low_modes import LowModes, component_indicators, low_modes
 from graphratio.solvers.preconditioners.multigrid import Multigrid
-from graphratio.solvers.stacks import Chosen, Linear, by_columns, pick, times
 
 # Up to this many nodes the eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400

@@ -17,13 +17,20 @@ from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate, stages
+from graphratio.solvers.conjugate_gradients import (
+    Chosen,
+    Linear,
+    Progress,
+    StackIterates,
+    iterate,
+    pick,
+    stages,
+)
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_blocks
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
-from graphratio.solvers.stacks import Chosen, Linear, pick
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
 

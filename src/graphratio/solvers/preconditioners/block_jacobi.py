@@ -16,7 +16,7 @@ from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
-from graphratio.solvers.stacks import Chosen, Linear, pick
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 
 # Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
 # precision cannot make the inverse indefinite.

@@ -25,10 +25,10 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.mean_field import DenseInverse
-from graphratio.solvers.stacks import Chosen, Linear, times
 
 # Up to this many unknowns the last level is solved exactly, which is quick.
 LARGEST_LAST = 3000

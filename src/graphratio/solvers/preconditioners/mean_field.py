@@ -28,8 +28,8 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.stacks import Chosen, Linear, times
 
 # Abar counts as diagonal when its correlations are this small: two rotations per iteration would
 # then cost more than they save.
