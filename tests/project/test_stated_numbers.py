@@ -17,7 +17,7 @@ from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_interval
 from graphratio.features import dictionary
-from graphratio.moments import directions, losses, memory, second_moments
+from graphratio.moments import directions, memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import fold_fits, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, path
@@ -170,7 +170,7 @@ STATED = [
     (gr.RULSIF, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.KLIEP, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.RULSIF, "at most # standard errors worse", node_choice.WIDTH_STANDARD_ERRORS),
-    (gr.KLIEP, "ratios below # count as #", losses.SMALLEST_RATIO, losses.SMALLEST_RATIO),
+    (gr.KLIEP, "ratios below # count as #", objective.SMALLEST_RATIO, objective.SMALLEST_RATIO),
     ("docs/guide/selection.md", r"divided into # folds", default(gr.GRULSIF, "cv")),
     ("docs/guide/selection.md", r"graph penalty is #, #, #, # or # times the number of nodes "
      r"\(at most #\), divided by the mean degree", *grids.LAMBDAS, grids.SELECTION_NODES),

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 import graphratio as gr
 from graphratio.features.kernels import get_kernel
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection import fold_fits, nested
 from graphratio.selection.fold_fits import Coupling, SharedFit, Split

@@ -27,7 +27,7 @@ from graphratio.data.scaling import Scaling, warn_of_scales
 from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.losses import pearson_divergences, ratio_losses
+from graphratio.moments.objective import pearson_divergences, ratio_losses
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 

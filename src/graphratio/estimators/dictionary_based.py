@@ -23,10 +23,9 @@ from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandw
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Directions
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.losses import pearson_divergences
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
-from graphratio.moments.objective import GraphObjective
+from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Selection, select
 from graphratio.selection.fold_fits import Coupling, Split, precision_for

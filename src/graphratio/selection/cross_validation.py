@@ -20,8 +20,8 @@ import numpy as np
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.memory import FIXED, check_cap
+from graphratio.moments.objective import moment_losses
 from graphratio.selection.fold_fits import (
     Coupling,
     Split,

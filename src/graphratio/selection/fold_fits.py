@@ -27,9 +27,8 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, row_weights
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import GraphObjective
+from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, selection_precision, solve_nodes, solve_path
 from graphratio.solvers.bases import Basis
