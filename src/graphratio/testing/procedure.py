@@ -12,10 +12,9 @@ from graphratio._utils.parameters import as_generator, check_choice, check_integ
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomState
-from graphratio.data.alignment import align, as_graph, as_samples
+from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import warn_of_scales
 from graphratio.estimators.contract import check_estimator
 from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
@@ -150,8 +149,7 @@ def two_sample_test(
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph)
-    if aligned.scaling is None:
-        warn_of_scales(aligned.values, aligned.feature_names)
+    warn_of_scales(aligned)
     stamps = None if time is None else read_stamps(time, given, aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic
