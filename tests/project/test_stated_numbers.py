@@ -26,7 +26,7 @@ from graphratio.testing import (
     groups,
     multiplicity,
     node_null,
-    ratio_settings,
+    pooled,
     statistics,
 )
 from graphratio.transfer import evidence, weight_powers
@@ -77,7 +77,7 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 # Where it is said, the sentence with # for its numbers, and the numbers of the code.
 STATED = [
     # Tests
-    (TEST, "a Gaussian kernel of # times the median", ratio_settings.BANDWIDTH_SHARE),
+    (TEST, "a Gaussian kernel of # times the median", pooled.BANDWIDTH_SHARE),
     (TEST, r"at least # N / level .* otherwise # or # / level", 10,
      multiplicity._FEWEST_BY_DEFAULT, 10),
     (TEST, "between neighbouring nodes exceeds #", dependence.CORRELATION_BOUND),

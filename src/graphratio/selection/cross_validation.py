@@ -72,7 +72,7 @@ def select(
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             _, data = split.at(bandwidth)
-            if i == 0:
+            if i == 0 and max_memory is not None:
                 # The narrowest kernel has the most features.
                 check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
             for r in range(split.n_folds):

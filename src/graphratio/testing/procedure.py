@@ -28,8 +28,7 @@ from graphratio.testing.multiplicity import (
 )
 from graphratio.testing.node_null import NodeTests, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
-from graphratio.testing.ratio_settings import RatioSettings, read_settings
+from graphratio.testing.pooled import PooledFeatures, PooledSamples, RatioSettings, read_settings
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.statistics import NAMES
 from graphratio.testing.wording import correlation_note
