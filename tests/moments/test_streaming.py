@@ -15,8 +15,7 @@ from graphratio.moments.memory import FitPlan, parse_memory, plan_fit
 from graphratio.moments.node_moments import node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.streaming import StreamedData
-from graphratio.selection.cross_validation import select
-from graphratio.selection.fold_fits import Coupling, Split
+from graphratio.selection.cross_validation import Coupling, Split, select
 from graphratio.selection.grids import Candidates
 from graphratio.solvers import solve, solve_streamed
 

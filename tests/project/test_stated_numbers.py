@@ -19,7 +19,7 @@ from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_in
 from graphratio.features import dictionary
 from graphratio.moments import directions, memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
-from graphratio.selection import fold_fits, grids, held_out_data, nested, patches
+from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, path
 from graphratio.testing import (
     dependence,
@@ -128,9 +128,9 @@ STATED = [
      bases.LARGEST_SPECTRUM),
     ("docs/architecture.md", "or # iterations were not enough", path.PATIENCE),
     ("docs/architecture.md", "directions that carry less than # of the second moment",
-     fold_fits.FEATURE_FLOOR),
+     cross_validation.FEATURE_FLOOR),
     ("docs/architecture.md", "a residual of #, and the principal directions",
-     fold_fits.SOLVE_TOLERANCE),
+     cross_validation.SOLVE_TOLERANCE),
     (gr.expected_ratio_interval, "without each of # groups of observations",
      ratio_interval.GROUPS),
     # Bounds and comparisons

@@ -30,7 +30,7 @@ from graphratio.features.node_blocks import (
     kernel_values,
     node_blocks,
 )
-from graphratio.selection.fold_fits import defined_means
+from graphratio.selection.cross_validation import defined_means
 from graphratio.selection.grids import candidates_of
 from graphratio.solvers.solution import Solution
 

@@ -27,8 +27,7 @@ from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.streaming import StreamedData
-from graphratio.selection.cross_validation import Selection, select
-from graphratio.selection.fold_fits import Coupling, Split, precision_for
+from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, paper_gammas, selection_size
 from graphratio.selection.patches import choose_patches
 from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed

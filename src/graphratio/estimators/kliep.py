@@ -17,7 +17,7 @@ from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.objective import SMALLEST_RATIO, kl_divergences
-from graphratio.selection.fold_fits import defined_means
+from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution

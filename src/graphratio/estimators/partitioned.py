@@ -23,12 +23,12 @@ from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, ge
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
-from graphratio.selection.cross_validation import best_candidate
-from graphratio.selection.fold_fits import (
+from graphratio.selection.cross_validation import (
     FEATURE_FLOOR,
     RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
+    best_candidate,
     precision_for,
 )
 from graphratio.selection.grids import Candidates, candidates_of

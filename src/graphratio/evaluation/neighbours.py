@@ -12,7 +12,7 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.cross_validation import Coupling
 from graphratio.solvers import solve_nodes
 
 # Ridge of the fits by which nodes are compared, relative to a second moment of features.

@@ -17,7 +17,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.selection.fold_fits import Coupling, Fit, SharedFit, Split, precision_for
+from graphratio.selection.cross_validation import Coupling, Fit, SharedFit, Split, precision_for
 from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio.data.graph import Graph
-from graphratio.selection.fold_fits import SOLVE_ITERATIONS, SOLVE_TOLERANCE
+from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import PER_DECADE, Axis, Point, Trial, search
 from graphratio.solvers.learned_edges import adaptive_rounds

@@ -14,7 +14,7 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import Axis, Trial
 

@@ -8,7 +8,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import moment_losses
-from graphratio.selection.fold_fits import Split
+from graphratio.selection.cross_validation import Split
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.learned_edges import Edges
 
