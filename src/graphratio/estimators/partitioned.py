@@ -65,6 +65,7 @@ def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
             f"engine={settings!r} is not an engine", "Pass gr.DaskEngine(...), or None"
         )
     model._check_parameters()
+    DictionaryRecipe.of(model)
     check_choice(model.solver, "solver", SOLVERS)
     check_integer(model.max_iter, "max_iter", low=1)
     if model.solver in ("direct", "cbcgd"):

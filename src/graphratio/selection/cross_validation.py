@@ -233,21 +233,20 @@ class Selection:
     results: dict[str, FloatArray]
     held_out: FloatArray | None = None
 
-    @property
-    def pairs(self) -> tuple[FloatArray, FloatArray]:
-        """Graph penalties and ridges of all candidates."""
-        return self.results["graph_penalty"], self.results["ridge"]
-
 
 def select(
     split: Split,
     coupling: Coupling,
     candidates: Candidates,
     *,
+    n_nodes: int | None = None,
     progress: bool = False,
     max_memory: int | None = None,
 ) -> Selection:
-    """Run the paper's model selection; refuse one that needs more than `max_memory` bytes."""
+    """Run the paper's model selection; refuse one that needs more than `max_memory` bytes.
+
+    `n_nodes` are those of the whole graph, if the split has only a part of them.
+    """
     lam, rho = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
     losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
@@ -264,7 +263,7 @@ def select(
                 each = moment_losses(held_out, np.ascontiguousarray(theta))
                 scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
                 bar.advance()
-    best = best_candidate(candidates, scores, split.samples.n_nodes)
+    best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
     crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))
     return replace(best, held_out=crossed)
 

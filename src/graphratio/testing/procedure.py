@@ -169,6 +169,7 @@ def two_sample_test(
         # Numbered anew, so that blocks follow the stamps that are left.
         there = np.unique(stamps[~learned], return_inverse=True)[1][pooled.rows]
     units = Units.of(pooled, rng, block_length=block_length, stamps=there, joint=joint)
+    smallest = units.smallest_p_values(graph.n_nodes)
     correlation = cross_correlation(aligned, stamps, graph, rng) if null == "node" else None
     if correlation is not None and correlation.is_high:
         warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
@@ -178,7 +179,6 @@ def two_sample_test(
         penalties: list[tuple[float, float, float]] = []
     else:
         outcome, against, penalties = _all_at_once(aligned, plan, chosen, null, joint, progress)
-    smallest = units.smallest_p_values(graph.n_nodes)
     p_value = outcome.combined / (count + 1)
     adjusted, overall = _over_nodes(p_value, against, pooled.complete, correction, count)
     names = ("held-out ratio",) if halves else NAMES
