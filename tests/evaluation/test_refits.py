@@ -175,7 +175,7 @@ class TestBothWaysOfFittingOnFolds:
     def test_agree_without_the_economies_of_a_selection(self, by_node, monkeypatch):
         monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-11)
         monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
-        monkeypatch.setattr(cross_validation, "RANK_TOLERANCE", 1e-9)
+        monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
         monkeypatch.setattr(recipe_module, "precision_for", lambda graphs: np.float64)
         fast, generic = self.both(by_node=by_node)
         assert_allclose(fast, generic, atol=1e-6)

@@ -22,14 +22,25 @@ def test_no_module_is_long():
     assert {path.name for path in MODULES if len(path.read_text().splitlines()) > 400} == set()
 
 
-def test_no_name_of_a_module_or_class_stands_twice():
-    places = defaultdict(list)
-    for path in MODULES:
-        places[path.stem].append(path)
+def test_no_name_stands_for_two_things():
+    """Modules, classes, and public functions and constants; _ marks what belongs to a module."""
+    places, functions = defaultdict(set), defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        if path in MODULES:
+            places[path.stem].add(path)
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(path)
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+                places[node.name].add(path)
+            if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
+                functions[node.name].add(path)
+            assigned = node.targets if isinstance(node, ast.Assign) else []
+            assigned = [node.target] if isinstance(node, ast.AnnAssign) else assigned
+            for name in (target.id for target in assigned if isinstance(target, ast.Name)):
+                if name[0] != "_" and name.isupper():
+                    places[name].add(path)
+    # A function may have the name of a module: the code says which is meant.
+    for found in (places, functions):
+        assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_every_room_has_tests_and_a_line_on_the_page():

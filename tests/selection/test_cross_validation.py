@@ -31,7 +31,7 @@ def exact(monkeypatch):
     """Selection without its economies."""
     monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-11)
     monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(cross_validation, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
 
 
 def small_problem(sizes=((9, 12), (7, 7), (10, 6), (8, 11)), seed=0):
@@ -138,7 +138,7 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     single, double = run(np.float32), run(np.float64)
     monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-8)
     monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(cross_validation, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
     full = run(np.float64)
 
     def choice(found):

@@ -271,7 +271,7 @@ class NodeRatioEstimator(BaseEstimator):
         The file appears only when it is complete.
         """
         check_is_fitted(self, "nodes_")
-        persistence.write(path, self, self._fitted_names)
+        persistence.write_model(path, self, self._fitted_names)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = super().__repr__(N_CHAR_MAX)

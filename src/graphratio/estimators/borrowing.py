@@ -37,7 +37,7 @@ from graphratio.solvers.bases import Diagonal
 from graphratio.solvers.conjugate_gradients import Chosen, Progress, StackIterates, iterate, times
 
 # Up to this many nodes G is formed; beyond it random projections give its diagonal.
-LARGEST_DENSE = 800
+LARGEST_INVERSE = 800
 # Number of projections; an entry of the diagonal has a relative error of sqrt(2 / 400) = 7 %.
 PROJECTIONS = 400
 CG_TOLERANCE = 1e-4
@@ -78,11 +78,11 @@ class Borrowing:
         if not graph.n_edges:
             return self.sizes.copy(), sparse.csr_array(graph.adjacency.shape)
         pattern = graph.adjacency
-        if graph.n_nodes <= LARGEST_DENSE:
+        if graph.n_nodes <= LARGEST_INVERSE:
             pattern = sparse.csr_array(1.0 - np.eye(graph.n_nodes))
         row = np.repeat(np.arange(graph.n_nodes), np.diff(pattern.indptr))
         column = pattern.indices
-        method = self._dense if graph.n_nodes <= LARGEST_DENSE else self._projected
+        method = self._dense if graph.n_nodes <= LARGEST_INVERSE else self._projected
         sizes, near = np.zeros_like(self.sizes), np.zeros(len(row))
         for j, weight in enumerate(self.directions.weights):
             reached, worth = method(self._earth(j), row, column)

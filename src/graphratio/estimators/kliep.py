@@ -23,7 +23,7 @@ from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution
 
 # KKT residual of the solves during selection, and about the accuracy of the scores.
-SOLVE_TOLERANCE = 1e-3
+SCORE_TOLERANCE = 1e-3
 
 
 class KLIEP(CentredEstimator):
@@ -167,7 +167,7 @@ class KLIEP(CentredEstimator):
                     mean[node],
                     block.present[node],
                     np.full(node.size, penalty),
-                    tol=SOLVE_TOLERANCE,
+                    tol=SCORE_TOLERANCE,
                     max_iter=self.max_iter,
                     basis=None if basis is None else basis[node],
                 )

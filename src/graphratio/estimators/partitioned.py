@@ -25,7 +25,7 @@ from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
 from graphratio.selection.cross_validation import (
     FEATURE_FLOOR,
-    RANK_TOLERANCE,
+    FOLD_RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
     best_candidate,
@@ -162,7 +162,7 @@ def _select(
     n_folds = check_integer(model.cv, "cv", low=2)
     share_folds(session.fleet, session.sizes, n_folds, rng)
     maps = [
-        NystromMap.build(kernel, model.dictionary_, float(bandwidth), RANK_TOLERANCE)
+        NystromMap.build(kernel, model.dictionary_, float(bandwidth), FOLD_RANK_TOLERANCE)
         for bandwidth in candidates.bandwidth
     ]
     steps = len(maps) * n_folds

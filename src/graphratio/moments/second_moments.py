@@ -17,7 +17,7 @@ from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Sums over many rows run block by block, so that intermediate results stay in the cache.
-BLOCK_ROWS = 2048
+SUM_ROWS = 2048
 
 # This many rows give the average block well enough for a preconditioner.
 ROUGH_ROWS = 2**14
@@ -202,8 +202,8 @@ class FactoredSecond:
             flat = flat[kept]
             for total, factor in zip(totals, factors, strict=True):
                 scale = (weights * (factor[nodes, np.newaxis] / share)).reshape(-1, 1)[kept]
-                for begin in range(0, len(flat), BLOCK_ROWS):
-                    rows = slice(begin, begin + BLOCK_ROWS)
+                for begin in range(0, len(flat), SUM_ROWS):
+                    rows = slice(begin, begin + SUM_ROWS)
                     total += flat[rows].T @ (flat[rows] * scale[rows])
         return totals
 

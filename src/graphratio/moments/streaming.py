@@ -31,7 +31,7 @@ from graphratio.moments.node_moments import (
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond, SecondMoment
 
 # Rows per thread whose features exist at the same time: few, to stay in the cache.
-BLOCK_ROWS = 2**13
+STREAM_ROWS = 2**13
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class StreamedData:
         n_nodes, m = len(self.sizes), self.features.n_components
         dtype = np.float32 if plan.single else np.float64
         first = np.empty((n_nodes, m))
-        ranges = node_ranges(self.sizes, BLOCK_ROWS)
+        ranges = node_ranges(self.sizes, STREAM_ROWS)
         second: SecondMoment
         if plan.factored:
             pieces: list[Moments | None] = [None] * len(ranges)
@@ -84,7 +84,7 @@ class StreamedData:
         """
         product = np.empty_like(theta)
         fitted = np.empty(self.samples.n_observations)
-        ranges = node_ranges(self.sizes, BLOCK_ROWS)
+        ranges = node_ranges(self.sizes, STREAM_ROWS)
         weights = np.repeat(mixing_weights(self.sizes, self.alpha).ravel(), self.sizes.ravel())
         features = self.features
         # Whiten the coefficients: one product per node instead of one per observation.

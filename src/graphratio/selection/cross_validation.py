@@ -51,7 +51,7 @@ SOLVE_ITERATIONS = 200
 FEATURE_FLOOR = 1e-6
 
 # Whitening threshold.
-RANK_TOLERANCE = 1e-6
+FOLD_RANK_TOLERANCE = 1e-6
 
 # Largest ratio of weights at which sums over edges keep enough digits in single precision.
 EVEN_WEIGHTS = 1e4
@@ -79,7 +79,9 @@ class Split:
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""
-        features = NystromMap.build(self.kernel, self.dictionary, float(bandwidth), RANK_TOLERANCE)
+        features = NystromMap.build(
+            self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
+        )
         sizes = self.samples.sizes
         weights = row_weights(sizes, self.alpha)
         principal, psi = features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)

@@ -27,7 +27,7 @@ from graphratio.solvers.conjugate_gradients import (
     stages,
 )
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_blocks
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_inverses
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
@@ -215,7 +215,7 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field
-    return HalfSum(field, InCoordinates(node_blocks(objective), basis))
+    return HalfSum(field, InCoordinates(node_inverses(objective), basis))
 
 
 class _System:

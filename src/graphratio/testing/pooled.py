@@ -30,7 +30,7 @@ from graphratio.selection.grids import Candidates, candidates_of
 
 # Directions with a smaller share of the pooled second moment are left out: with few observations
 # per node they hold noise, and all costs grow with their number.
-FEATURE_FLOOR = 1e-3
+POOLED_FLOOR = 1e-3
 
 _RANK_TOLERANCE = 1e-6
 
@@ -39,7 +39,7 @@ _RANK_TOLERANCE = 1e-6
 BANDWIDTH_SHARE = 0.7
 
 # Graph penalties times the mean degree, and ridges relative to them.
-STRENGTHS = (0.1, 0.3, 1.0, 3.0)
+TEST_STRENGTHS = (0.1, 0.3, 1.0, 3.0)
 RIDGE_SHARES = (1e-3, 1e-2)
 
 # Few folds: the candidates are few and clearly different, and every group chooses once.
@@ -112,7 +112,7 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> RatioS
     if estimator is None:
         kernel = get_kernel("gaussian")
         sigma = median_bandwidths(pooled.samples, kernel)
-        strengths = np.repeat(STRENGTHS if graph.n_edges else (1.0,), len(RIDGE_SHARES))
+        strengths = np.repeat(TEST_STRENGTHS if graph.n_edges else (1.0,), len(RIDGE_SHARES))
         ridges = strengths * np.resize(RIDGE_SHARES, strengths.size)
         candidates = Candidates(
             np.array([BANDWIDTH_SHARE * float(np.median(sigma))]),
@@ -151,7 +151,7 @@ class PooledFeatures:
         scale = 1.0 / np.maximum(sizes, 1)
         features = NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
         _, psi = features.principal(
-            pooled.samples.values, scale[pooled.samples.node_index] / len(sizes), FEATURE_FLOOR
+            pooled.samples.values, scale[pooled.samples.node_index] / len(sizes), POOLED_FLOOR
         )
         sums = MomentSums.of(psi, np.column_stack([sizes, np.zeros_like(sizes)]))
         second = sums.second[:, 0] * scale[:, np.newaxis, np.newaxis]

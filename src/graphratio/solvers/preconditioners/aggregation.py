@@ -40,7 +40,7 @@ FEW_NEIGHBOURS = 3
 WEAKEST_SHARE = 0.1
 
 # Damping of the Jacobi step that smooths the interpolation, for eigenvalues of up to 2.
-DAMPING = 2 / 3
+INTERPOLATION_DAMPING = 2 / 3
 
 POWER_STEPS = 12
 
@@ -159,7 +159,7 @@ def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr
     shape = (n, int(group.max(initial=-1)) + 1)
     indicator = sparse.csr_array((np.ones(member.size), (member, group[member])), shape=shape)
     degrees = np.asarray(heavy.sum(axis=1)).ravel()
-    per_degree = np.divide(DAMPING, degrees, out=np.zeros(n), where=degrees > 0)
+    per_degree = np.divide(INTERPOLATION_DAMPING, degrees, out=np.zeros(n), where=degrees > 0)
     keep = sparse.diags_array(1.0 - per_degree * degrees)
     smoothed = keep @ indicator + sparse.diags_array(per_degree) @ (heavy @ indicator)
     return sparse.csr_array(smoothed)

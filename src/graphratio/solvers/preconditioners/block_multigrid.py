@@ -34,7 +34,7 @@ from graphratio.solvers.preconditioners.mean_field import DenseInverse
 LARGEST_LAST = 3000
 
 # Damping of the node-by-node inverse; divided by the bound on the eigenvalues.
-DAMPING = 4 / 3
+BLOCK_DAMPING = 4 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class BlockMultigrid:
         for level in hierarchy.levels:
             diagonal = level.laplacian.diagonal()[:, np.newaxis]
             ridge = lam * diagonal + rho * level.mass_diagonal[:, np.newaxis]
-            inverses.append(NodeInverses.of(blocks, ridge, DAMPING / level.radius))
+            inverses.append(NodeInverses.of(blocks, ridge, BLOCK_DAMPING / level.radius))
             blocks = times(level.restriction, blocks).astype(np.float32, copy=False)
             second.append(blocks)
         n, m, _ = blocks.shape
