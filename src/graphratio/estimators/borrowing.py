@@ -62,7 +62,8 @@ class Borrowing:
         self.lam, self.rho = graph_penalty, ridge
         complete = (sizes > 0).all(axis=1, keepdims=True)
         self.sizes = np.where(complete, sizes, 0).astype(np.float64)
-        self.component_totals = _sums_by_component(self.sizes, graph.components)
+        totals = [np.bincount(graph.components, weights=side) for side in self.sizes.T]
+        self.component_totals = np.column_stack(totals)[graph.components]
 
     def _earth(self, direction: int) -> FloatArray:
         """Diagonal K of a direction."""
@@ -88,10 +89,9 @@ class Borrowing:
             reached, worth = method(self._earth(j), row, column)
             sizes += weight * reached
             near += weight * worth
-        limits = self.component_totals
-        near = np.clip(near, 0.0, 1.0)
-        worth_of = sparse.csr_array((near, column, pattern.indptr), shape=pattern.shape)
-        return np.clip(sizes, self.sizes, limits), worth_of
+        entries = (np.clip(near, 0.0, 1.0), column, pattern.indptr)
+        worth_of = sparse.csr_array(entries, shape=pattern.shape)
+        return np.clip(sizes, self.sizes, self.component_totals), worth_of
 
     def at_node(self, position: int) -> FloatArray:
         """Worth at one node of an observation of every node, shape (n_nodes,); 1 for itself."""
@@ -273,8 +273,3 @@ class _Network:
 
     def restrict(self, candidates: Chosen) -> _Network:
         return self
-
-
-def _sums_by_component(sizes: FloatArray, components: IntArray) -> FloatArray:
-    totals = np.column_stack([np.bincount(components, weights=side) for side in sizes.T])
-    return np.asarray(totals[components])

@@ -58,9 +58,6 @@ class SecondMoment(Protocol):
     def take(self, nodes: IntArray) -> SecondMoment:
         """Second moments of some of the nodes, in the given order."""
 
-    def astype(self, dtype: type[np.floating]) -> SecondMoment:
-        """The same moments in another precision."""
-
 
 @dataclass(frozen=True, eq=False)
 class DenseSecond:
@@ -120,10 +117,6 @@ class DenseSecond:
     def take(self, nodes: IntArray) -> DenseSecond:
         """Blocks of some of the nodes."""
         return DenseSecond(self.blocks[nodes], self.compact)
-
-    def astype(self, dtype: type[np.floating]) -> DenseSecond:
-        """The same blocks in another precision."""
-        return DenseSecond(self.blocks.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,11 +214,3 @@ class FactoredSecond:
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])
-
-    def astype(self, dtype: type[np.floating]) -> FactoredSecond:
-        """The same features in another precision."""
-        parts = [
-            (nodes, psi.astype(dtype, copy=False), weights.astype(dtype, copy=False))
-            for nodes, psi, weights in self.parts
-        ]
-        return FactoredSecond(self.n_nodes, parts)

@@ -94,7 +94,7 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
 
 def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples) -> str:
     typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
-    n_clear = int(scale.is_clear(divergence).sum())
+    n_clear = int((divergence >= scale.clear).sum())
     n_known = int((~np.isnan(divergence)).sum())
     unknown = len(divergence) - n_known
     if scale.shrunk:

@@ -45,13 +45,9 @@ PATIENCE = 30
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions of several candidates.
+    """Solutions of several candidates: `theta` has shape (n_nodes, n_candidates, m).
 
-    Attributes
-    ----------
-    theta : ndarray of shape (n_nodes, n_candidates, m)
-    progress : Progress
-        Its residuals are computed from scratch in double precision.
+    In double precision the residuals of `progress` are computed from scratch.
     """
 
     theta: FloatArray
@@ -92,21 +88,11 @@ def solve_pcg(
     max_iter: int,
     preconditioner: str = "auto",
 ) -> Solution:
-    """Solve a single candidate.
+    """Solve a single candidate of an objective in Nystrom form; `tol` bounds the residual.
 
-    Parameters
-    ----------
-    objective : GraphObjective
-        In Nystrom form, with one candidate.
-    basis : Basis
-        Coordinates over the graph, from `bases.basis_of`.
-    tol : float
-        Bound on the relative residual.
-    max_iter : int
-    preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
-        "kronecker" is the mean field, "mixed" its average with the inverses at every node,
-        "multigrid" works on the whole system. "auto" starts with the mean field and then
-        takes one of the others, by the size of the graph.
+    The preconditioner "kronecker" is the mean field, "mixed" its average with the inverses at
+    every node, "multigrid" works on the whole system. "auto" starts with the mean field and then
+    takes one of the others, by the size of the graph.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     return path.progress.solution(path.theta[:, 0], tol)
