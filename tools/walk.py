@@ -5,15 +5,21 @@
 
 A file is counted when one of its functions runs. Properties and functions count alike; importing
 a module does not. A call from a file to one of a higher layer is listed as a way back up.
+
+A return: while the walk stays in a file, that file calls a second one, then a third, and then the
+second again from another line that no loop repeats. Properties and `_utils/`, which every layer
+reaches for, do not count.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from inspect import getattr_static
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,14 +35,55 @@ PAGE = TOP / "docs" / "architecture.md"
 
 @dataclass
 class Walk:
-    """Files of a call with their first function, and the calls from one file to another."""
+    """What a call visited.
+
+    `first` has the files with their first function, `calls` the calls from one file to another,
+    and `returns` triples of a file, the function by which it was entered, and the file to which
+    it returned.
+    """
 
     first: dict[str, str] = field(default_factory=dict)
     calls: set[tuple[str, str]] = field(default_factory=set)
+    returns: set[tuple[str, str, str]] = field(default_factory=set)
 
     def upwards(self) -> list[tuple[str, str]]:
         """Calls from a file to one of a higher layer."""
         return sorted(pair for pair in self.calls if layer(pair[1]) < layer(pair[0]))
+
+    def leave(self, stay: Stay) -> None:
+        """Look for returns among the calls of a finished stay."""
+        seen: list[str] = []
+        for lines, file in stay.calls.items():
+            left = file in seen and file != seen[-1]
+            if left and not repeated(stay.file).intersection(lines):
+                self.returns.add((stay.file, stay.function, file))
+            seen.append(file)
+
+
+@dataclass
+class Stay:
+    """A file that the walk has entered, and the lines from which it called others, in order.
+
+    A line is known by the lines of the functions of the same file that led to it.
+    """
+
+    file: str
+    function: str
+    calls: dict[tuple[int, ...], str] = field(default_factory=dict)
+
+
+@cache
+def repeated(path: str) -> set[int]:
+    """Lines of a file that a loop repeats."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, loops):
+            # The line of a statement itself runs once.
+            first = node.lineno + isinstance(node, ast.For | ast.While)
+            found.update(range(first, (node.end_lineno or first) + 1))
+    return found
 
 
 @cache
@@ -48,27 +95,44 @@ def layer(path: str) -> int:
     return places[path.split("/")[0].removesuffix(".py")]
 
 
+def is_property(frame: FrameType) -> bool:
+    """Whether a function runs because an attribute is read."""
+    owner = type(frame.f_locals.get("self"))
+    found = getattr_static(owner, frame.f_code.co_name, None)
+    return isinstance(found, property | cached_property)
+
+
 def visited(call: Callable[[], Any]) -> Walk:
     """Trace a call."""
     walk = Walk()
+    # The functions of the package that are running: frame, stay, lines that led there.
+    running: list[tuple[FrameType, Stay, tuple[int, ...]]] = []
 
-    def inside(frame: FrameType | None) -> str | None:
-        """The nearest file of the package on the stack."""
-        while frame is not None:
-            path = frame.f_code.co_filename
-            if path.startswith(str(ROOT)):
-                return Path(path).relative_to(ROOT).as_posix()
-            frame = frame.f_back
-        return None
+    def enter(frame: FrameType) -> None:
+        here = Path(frame.f_code.co_filename).relative_to(ROOT).as_posix()
+        walk.first.setdefault(here, frame.f_code.co_name)
+        stay, lines = Stay(here, frame.f_code.co_name), ()
+        if running:
+            caller, last, before = running[-1]
+            at = (*before, caller.f_lineno)
+            if last.file == here:
+                stay, lines = last, at
+            else:
+                walk.calls.add((last.file, here))
+                if not here.startswith("_utils/") and not is_property(frame):
+                    last.calls.setdefault(at, here)
+        running.append((frame, stay, lines))
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         named = frame.f_code.co_name != "<module>"
-        if event == "call" and named and frame.f_code.co_filename.startswith(str(ROOT)):
-            here, caller = inside(frame), inside(frame.f_back)
-            if here is not None:
-                walk.first.setdefault(here, frame.f_code.co_name)
-                if caller is not None and caller != here:
-                    walk.calls.add((caller, here))
+        if not named or not frame.f_code.co_filename.startswith(str(ROOT)):
+            return
+        if event == "call":
+            enter(frame)
+        elif event == "return" and running:
+            _, stay, lines = running.pop()
+            if not lines:
+                walk.leave(stay)
 
     sys.setprofile(profile)
     try:
@@ -98,9 +162,14 @@ def written(name: str, walk: Walk) -> str:
     """One walk as the page shows it."""
     width = max(len(path) for path in walk.first)
     lines = [f"    {path:<{width}}  {function}" for path, function in walk.first.items()]
-    back = ", ".join(f"{caller} to {callee}" for caller, callee in walk.upwards()) or "none"
-    heading = f"`{name}` visits {len(walk.first)} files. Calls back up: {back}."
-    return "\n".join([heading, "", *lines])
+    heading = f"`{name}` visits {len(walk.first)} files. Calls back up: {pairs(walk.upwards())}."
+    again = sorted((file, callee) for file, _, callee in walk.returns)
+    return "\n".join([heading, f"Returns: {pairs(again)}.", "", *lines])
+
+
+def pairs(calls: list[tuple[str, str]]) -> str:
+    """Calls from one file to another in words."""
+    return ", ".join(f"{caller} to {callee}" for caller, callee in calls) or "none"
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def test_every_fit_has_losses_with_intervals(found):
 def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     """With hyperparameters fixed, against the estimator on the same folds."""
     from graphratio.evaluation.node_means import loss_terms
-    from graphratio.moments.losses import ratio_losses
+    from graphratio.moments.objective import ratio_losses
 
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
     rng = np.random.default_rng(0)

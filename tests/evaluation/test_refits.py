@@ -11,7 +11,7 @@ from graphratio.evaluation import recipe as recipe_module
 from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, ratios_after, spread_of_refits
-from graphratio.selection import fold_fits
+from graphratio.selection import cross_validation
 from graphratio.transfer.evidence import shift_p_values
 
 ATOMS = np.linspace(-3, 3, 8)[:, np.newaxis]
@@ -173,9 +173,9 @@ class TestBothWaysOfFittingOnFolds:
 
     @pytest.mark.parametrize("by_node", [False, True])
     def test_agree_without_the_economies_of_a_selection(self, by_node, monkeypatch):
-        monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-11)
-        monkeypatch.setattr(fold_fits, "FEATURE_FLOOR", 0.0)
-        monkeypatch.setattr(fold_fits, "RANK_TOLERANCE", 1e-9)
+        monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-11)
+        monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
+        monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
         monkeypatch.setattr(recipe_module, "precision_for", lambda graphs: np.float64)
         fast, generic = self.both(by_node=by_node)
         assert_allclose(fast, generic, atol=1e-6)

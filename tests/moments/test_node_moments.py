@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from graphratio.moments.losses import moment_losses, pearson_divergences, ratio_losses
 from graphratio.moments.node_moments import (
     MomentSums,
     dense_moments,
@@ -10,6 +9,7 @@ from graphratio.moments.node_moments import (
     moments_without,
     node_moments,
 )
+from graphratio.moments.objective import moment_losses, pearson_divergences, ratio_losses
 
 
 @pytest.fixture

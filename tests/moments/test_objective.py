@@ -7,9 +7,8 @@ from tests.problems import GRAPHS, graph, objective
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import MomentSums
-from graphratio.moments.objective import GraphObjective
+from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.solvers import solve_direct
 
 

@@ -1,6 +1,7 @@
 """The layout of the package: rooms, sizes, names, and the walk that the page shows."""
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -21,14 +22,25 @@ def test_no_module_is_long():
     assert {path.name for path in MODULES if len(path.read_text().splitlines()) > 400} == set()
 
 
-def test_no_name_of_a_module_or_class_stands_twice():
-    places = defaultdict(list)
-    for path in MODULES:
-        places[path.stem].append(path)
+def test_no_name_stands_for_two_things():
+    """Modules, classes, and public functions and constants; _ marks what belongs to a module."""
+    places, functions = defaultdict(set), defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        if path in MODULES:
+            places[path.stem].add(path)
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(path)
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+                places[node.name].add(path)
+            if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
+                functions[node.name].add(path)
+            assigned = node.targets if isinstance(node, ast.Assign) else []
+            assigned = [node.target] if isinstance(node, ast.AnnAssign) else assigned
+            for name in (target.id for target in assigned if isinstance(target, ast.Name)):
+                if name[0] != "_" and name.isupper():
+                    places[name].add(path)
+    # A function may have the name of a module: the code says which is meant.
+    for found in (places, functions):
+        assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_every_room_has_tests_and_a_line_on_the_page():
@@ -53,9 +65,39 @@ def test_the_page_shows_the_walk_of_today():
     )
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert run.stdout.strip() in page, "run: python tools/walk.py --write"
-    headings = re.findall(r"visits (\d+) files\. Calls back up: (.*)\.$", run.stdout, re.M)
+    headings = re.findall(
+        r"visits (\d+) files\. Calls back up: (.*)\.\nReturns: (.*)\.$", run.stdout, re.M
+    )
     assert len(headings) == 2
-    assert all(int(count) <= most for (count, _), most in zip(headings, (30, 35), strict=True))
-    for _, back in headings:
+    for (count, back, again), most, returns in zip(headings, (26, 29), (5, 3), strict=True):
+        assert int(count) <= most
         # Work that is handed to threads, and nothing else.
         assert {call.split(" to ")[0] for call in back.split(", ")} == {"_utils/threads.py"}
+        assert len(again.split(", ")) <= returns
+
+
+def test_the_walk_finds_returns_but_not_those_of_loops(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("walk", ROOT / "tools" / "walk.py")
+    walk = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "walk", walk)
+    spec.loader.exec_module(walk)
+    monkeypatch.setattr(walk, "ROOT", tmp_path)
+    (tmp_path / "above.py").write_text(
+        "def straight(x, y):\n    x()\n    y()\n    helper(x)\n\n"
+        "def helper(x):\n    x()\n\n"
+        "def loop(x, y):\n    for _ in range(2):\n        x()\n        y()\n        x()\n\n"
+        "def twice(x, y):\n    x()\n    x()\n    y()\n"
+    )
+    (tmp_path / "x.py").write_text("def run():\n    pass\n")
+    (tmp_path / "y.py").write_text("def run():\n    pass\n")
+    found = {}
+    for name in ("above", "x", "y"):
+        path = tmp_path / f"{name}.py"
+        found[name] = {}
+        exec(compile(path.read_text(), str(path), "exec"), found[name])
+    x, y = found["x"]["run"], found["y"]["run"]
+    trace = {
+        name: walk.visited(lambda name=name: found["above"][name](x, y)).returns
+        for name in ("straight", "loop", "twice")
+    }
+    assert trace == {"straight": {("above.py", "straight", "x.py")}, "loop": set(), "twice": set()}

@@ -17,16 +17,16 @@ from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_interval
 from graphratio.features import dictionary
-from graphratio.moments import directions, losses, memory, second_moments
+from graphratio.moments import directions, memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
-from graphratio.selection import fold_fits, grids, held_out_data, nested, patches
+from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, path
 from graphratio.testing import (
     dependence,
     groups,
     multiplicity,
     node_null,
-    ratio_settings,
+    pooled,
     statistics,
 )
 from graphratio.transfer import evidence, weight_powers
@@ -77,7 +77,7 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 # Where it is said, the sentence with # for its numbers, and the numbers of the code.
 STATED = [
     # Tests
-    (TEST, "a Gaussian kernel of # times the median", ratio_settings.BANDWIDTH_SHARE),
+    (TEST, "a Gaussian kernel of # times the median", pooled.BANDWIDTH_SHARE),
     (TEST, r"at least # N / level .* otherwise # or # / level", 10,
      multiplicity._FEWEST_BY_DEFAULT, 10),
     (TEST, "between neighbouring nodes exceeds #", dependence.CORRELATION_BOUND),
@@ -122,15 +122,15 @@ STATED = [
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Features and solvers
     ("docs/guide/selection.md", "A feature with at most # values that repeat",
-     dictionary.MOST_LEVELS),
+     dictionary.DISCRETE_VALUES),
     ("docs/architecture.md", "Up to # unknowns a dense Cholesky", path.SMALL_SYSTEM),
     ("docs/architecture.md", "Up to # nodes the iteration runs in the eigenbasis",
      bases.LARGEST_SPECTRUM),
     ("docs/architecture.md", "or # iterations were not enough", path.PATIENCE),
     ("docs/architecture.md", "directions that carry less than # of the second moment",
-     fold_fits.FEATURE_FLOOR),
+     cross_validation.FEATURE_FLOOR),
     ("docs/architecture.md", "a residual of #, and the principal directions",
-     fold_fits.SOLVE_TOLERANCE),
+     cross_validation.SOLVE_TOLERANCE),
     (gr.expected_ratio_interval, "without each of # groups of observations",
      ratio_interval.GROUPS),
     # Bounds and comparisons
@@ -147,16 +147,16 @@ STATED = [
     ("docs/uncertainty.md", r"\(i, j up to #\), with a ridge of # of", directions.MOST_DIRECTIONS,
      directions.RIDGE),
     ("docs/uncertainty.md", "formed for up to # nodes. .* from # random projections",
-     borrowing.LARGEST_DENSE, borrowing.PROJECTIONS),
+     borrowing.LARGEST_INVERSE, borrowing.PROJECTIONS),
     ("docs/graphs.md", r"that use a graph \(5 to # nodes that typically have # observations",
-     graph_section.MOST_NODES, graph_section.FEWEST),
+     graph_section.MOST_COMPARED, graph_section.FEWEST),
     ("docs/graphs.md", r"learned graph would help \(up to # nodes\)", graph_section.MOST_LEARNED),
-    ("docs/graphs.md", r"\(beyond # nodes: which of its neighbours\)", borrowing.LARGEST_DENSE),
+    ("docs/graphs.md", r"\(beyond # nodes: which of its neighbours\)", borrowing.LARGEST_INVERSE),
     # The report
     ("docs/report.md", "of a shift by # a standard deviation",
      divergence_scale.CLEAR_SHIFT),
     ("docs/report.md", "at the # % quantile", 100 * divergence_scale.COLOUR_QUANTILE),
-    ("docs/report.md", "Not for more than # nodes", graph_section.MOST_NODES),
+    ("docs/report.md", "Not for more than # nodes", graph_section.MOST_COMPARED),
     # Estimators and selection
     (gr.GRULSIF, "all up to # nodes and patches of # beyond", grids.SELECTION_NODES,
      grids.SELECTION_NODES),
@@ -164,13 +164,13 @@ STATED = [
      grids.SELECTION_NODES),
     (gr.GraphRatio, "None chooses up to # on held-out data, or 0", held_out_data.MOST_PROFILES),
     (gr.RULSIF, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
-    (gr.RULSIF, r"candidates #, #, # and #\.", *centred.RIDGES),
+    (gr.RULSIF, r"candidates #, #, # and #\.", *centred.PAPER_RIDGES),
     (gr.KLIEP, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
-    (gr.KLIEP, r"candidates #, #, # and #\.", *centred.RIDGES),
+    (gr.KLIEP, r"candidates #, #, # and #\.", *centred.PAPER_RIDGES),
     (gr.RULSIF, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.KLIEP, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.RULSIF, "at most # standard errors worse", node_choice.WIDTH_STANDARD_ERRORS),
-    (gr.KLIEP, "ratios below # count as #", losses.SMALLEST_RATIO, losses.SMALLEST_RATIO),
+    (gr.KLIEP, "ratios below # count as #", objective.SMALLEST_RATIO, objective.SMALLEST_RATIO),
     ("docs/guide/selection.md", r"divided into # folds", default(gr.GRULSIF, "cv")),
     ("docs/guide/selection.md", r"graph penalty is #, #, #, # or # times the number of nodes "
      r"\(at most #\), divided by the mean degree", *grids.LAMBDAS, grids.SELECTION_NODES),

@@ -10,9 +10,14 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import assign_folds
-from graphratio.selection import fold_fits
-from graphratio.selection.cross_validation import best_candidate, select
-from graphratio.selection.fold_fits import Coupling, Split, precision_for
+from graphratio.selection import cross_validation
+from graphratio.selection.cross_validation import (
+    Coupling,
+    Split,
+    best_candidate,
+    precision_for,
+    select,
+)
 from graphratio.selection.grids import GAMMAS, LAMBDAS, Candidates, penalty_pairs
 
 # Left out by `make quick`.
@@ -24,9 +29,9 @@ KERNEL = get_kernel("gaussian")
 @pytest.fixture
 def exact(monkeypatch):
     """Selection without its economies."""
-    monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-11)
-    monkeypatch.setattr(fold_fits, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(fold_fits, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-11)
+    monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
+    monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
 
 
 def small_problem(sizes=((9, 12), (7, 7), (10, 6), (8, 11)), seed=0):
@@ -131,9 +136,9 @@ def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
         return selected(samples, graph, atoms, candidates, dtype)
 
     single, double = run(np.float32), run(np.float64)
-    monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-8)
-    monkeypatch.setattr(fold_fits, "FEATURE_FLOOR", 0.0)
-    monkeypatch.setattr(fold_fits, "RANK_TOLERANCE", 1e-9)
+    monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-8)
+    monkeypatch.setattr(cross_validation, "FEATURE_FLOOR", 0.0)
+    monkeypatch.setattr(cross_validation, "FOLD_RANK_TOLERANCE", 1e-9)
     full = run(np.float64)
 
     def choice(found):

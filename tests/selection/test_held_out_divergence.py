@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import graphratio as gr
-from graphratio.selection.fold_fits import crossed_divergences
+from graphratio.selection.cross_validation import crossed_divergences
 
 
 def test_the_candidate_of_a_fold_is_chosen_on_the_others():

@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 import graphratio as gr
 from graphratio.features.kernels import get_kernel
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import moment_losses
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.selection import fold_fits, nested
-from graphratio.selection.fold_fits import Coupling, SharedFit, Split
+from graphratio.selection import cross_validation, nested
+from graphratio.selection.cross_validation import Coupling, SharedFit, Split
 from graphratio.selection.grids import Candidates
 
 RING = gr.Graph.from_edges([(i, (i + 1) % 6) for i in range(6)])
@@ -57,7 +57,7 @@ def brute_force(data, n_folds, inner):
 def test_nested_losses_equal_brute_force(monkeypatch, many, inner):
     monkeypatch.setattr(nested, "MANY_NODES", many)
     # Solved exactly, so that the order of the solves does not matter.
-    monkeypatch.setattr(fold_fits, "SOLVE_TOLERANCE", 1e-10)
+    monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-10)
     _, data = make_split().at(1.0)
     contender = nested.Contender(Coupling(RING), CANDIDATES)
     found = nested.nested_losses(data, contender, 5)
@@ -72,7 +72,7 @@ def test_an_empty_fold_counts_nowhere():
     found = nested.nested_losses(data, nested.Contender(Coupling(RING), CANDIDATES), 5)
     for k in used:
         losses = [
-            fold_fits.mean_losses(
+            cross_validation.mean_losses(
                 data.only(j), Coupling(RING).solve(data.without(j, k), *CANDIDATES.pairs)
             )
             for j in used

@@ -106,7 +106,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.preconditioners.mean_field.CHUNK", chunk)
+    monkeypatch.setattr("graphratio.solvers.preconditioners.mean_field.SUMMED_AT_ONCE", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.

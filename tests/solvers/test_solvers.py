@@ -204,7 +204,7 @@ def test_single_precision_at_the_nodes_survives_a_strong_penalty(monkeypatch):
     lam, rho = 6e4, 6e-3
     problem = objective("complete", lam, rho)
     small = Moments(
-        problem.moments.second.astype(np.float32),
+        DenseSecond(problem.moments.second.dense().astype(np.float32)),
         problem.moments.first.astype(np.float32),
         problem.moments.complete,
     )
@@ -314,7 +314,7 @@ def test_uncoupled_candidates_of_a_batch(name, largest_spectrum, preconditioner,
 def test_uncoupled_candidates_in_single_precision():
     problem = objective("path", np.array([0.0, 0.6]), np.array([0.3, 0.06]))
     small = Moments(
-        problem.moments.second.astype(np.float32),
+        DenseSecond(problem.moments.second.dense().astype(np.float32)),
         problem.moments.first.astype(np.float32),
         problem.moments.complete,
     )

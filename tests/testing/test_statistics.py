@@ -8,8 +8,7 @@ from graphratio.testing import groups
 from graphratio.testing.dependence import cross_correlation
 from graphratio.testing.global_null import _compare, _one_scale
 from graphratio.testing.node_null import NodeTests
-from graphratio.testing.pooled import PooledSamples
-from graphratio.testing.ratio_settings import read_settings
+from graphratio.testing.pooled import PooledSamples, read_settings
 from graphratio.testing.statistics import (
     NAMES,
     combine,

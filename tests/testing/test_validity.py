@@ -14,8 +14,7 @@ from graphratio.solvers.direct import system_matrix
 from graphratio.testing.groups import group_parts, node_groups, selected_penalties
 from graphratio.testing.node_null import _ConditionalFits, conductances
 from graphratio.testing.permutations import PermutationPlan, Units
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
-from graphratio.testing.ratio_settings import read_settings
+from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow

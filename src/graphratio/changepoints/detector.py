@@ -303,7 +303,7 @@ class GraphChangePointDetector(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted detector to one file, without pickle; `load` resumes from it."""
         check_is_fitted(self, "graph_")
-        state.write(path, self)
+        state.write_detector(path, self)
 
     @classmethod
     def load(cls, path: str | Path) -> GraphChangePointDetector:

@@ -36,7 +36,7 @@ from graphratio.features.nystrom import NystromMap
 RIDGE_SHARE = 0.01
 COUPLING_SHARE = 0.1
 
-DEFAULT_ATOMS = 60
+PANEL_ATOMS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def look(
     bandwidth = _fixed(given, "bandwidth") or float(np.median(sigma))
     shared = "dictionary" in given
     recipe = DictionaryRecipe.of(estimator) if shared else DictionaryRecipe()
-    recipe = replace(recipe, max_atoms=recipe.max_atoms or DEFAULT_ATOMS)
+    recipe = replace(recipe, max_atoms=recipe.max_atoms or PANEL_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
     lam = _fixed(given, "graph_penalty")
     # Centres of every node by itself have a ridge of another kind.

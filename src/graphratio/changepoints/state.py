@@ -35,7 +35,7 @@ _TAILS = ("own_tail", "witness_tail")
 _WINDOWS = ("n_seen", "recent", "reference", "target")
 
 
-def write(path: str | Path, detector: GraphChangePointDetector) -> None:
+def write_detector(path: str | Path, detector: GraphChangePointDetector) -> None:
     """Write a fitted detector; the file appears only when it is complete."""
     parameters = lasting(detector.get_params(deep=False))
     estimator = parameters.pop("estimator")

@@ -69,7 +69,7 @@ def read_problem(
         features = measured_columns(raw, labels, others, data, notes, optional=bool(categorical))
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
-    kept &= named(labels, kept, data, notes)
+    kept &= with_labels(labels, kept, data, notes)
     chosen = raw[kept]
     columns = {name: as_numbers(chosen[name], name) for name in features if name not in categorical}
     for name in categorical:
@@ -265,7 +265,7 @@ def _check_times(
             )
 
 
-def named(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:
+def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:
     """Mask of the rows that have a label; refuse other rows unless they may be left out."""
     has_label = np.asarray(labels != "")
     unnamed = int((kept & ~has_label).sum())

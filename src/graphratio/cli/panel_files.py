@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio.cli.graph_files import build_graph, node_places
-from graphratio.cli.inputs import measured_columns, named, needed, refuse_blanks, split_names
+from graphratio.cli.inputs import measured_columns, needed, refuse_blanks, split_names, with_labels
 from graphratio.cli.options import GraphOptions, TableOptions, TimeOptions
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
@@ -49,7 +49,7 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
         features = measured_columns(raw, labels, special, data, notes)
     axis = TimeAxis(raw[time.time], time.time)
     refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
-    kept = axis.known & named(labels, axis.known, data, notes)
+    kept = axis.known & with_labels(labels, axis.known, data, notes)
     chosen = raw[kept]
     frame = import_optional("pandas", "cli", "reading tables").DataFrame(
         {

@@ -1,16 +1,20 @@
-"""Match samples and graph."""
+"""Samples and graph as a fit or a test takes them: read, matched by label, checked."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import DataWarning, InputError, listing
 from graphratio._utils.typing import BoolArray
 from graphratio.data import sample_input as read
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+
+# Kernels hardly see a feature that varies this many times less than another one.
+UNEVEN_SCALES = 30
 
 
 def as_graph(graph: Any, samples: NodeSamples) -> Graph:
@@ -81,4 +85,29 @@ def as_samples(samples: Any) -> NodeSamples:
         f"samples of type {type(samples).__name__} cannot be read",
         "Pass NodeSamples, or a tuple (reference, target). scikit-learn's searches and pipelines "
         "would split it: pass candidates to the estimator instead",
+    )
+
+
+def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
+    """Warn if the spreads of features differ so much that kernels see only the widest ones.
+
+    The spread is that of the middle 90 %, or else the standard deviation. Constant features do
+    not count, and samples with a scaling are left alone.
+    """
+    values, names = samples.values, samples.feature_names
+    if samples.scaling is not None or values.shape[1] < 2 or not len(values):
+        return
+    low, high = np.quantile(values, [0.05, 0.95], axis=0)
+    spread = np.where(high > low, (high - low) / 3.3, values.std(axis=0))
+    varies = np.flatnonzero(spread > 0)
+    if not varies.size or spread[varies].min() * UNEVEN_SCALES >= spread[varies].max():
+        return
+    widest = int(varies[np.argmax(spread[varies])])
+    hidden = [names[j] for j in varies.tolist() if spread[j] * UNEVEN_SCALES < spread[widest]]
+    warnings.warn(
+        f"the feature {names[widest]!r} varies more than {UNEVEN_SCALES} times as much as "
+        f"{listing(hidden)}, where changes will hardly show. Pass samples.standardized(), or "
+        "change the units",
+        DataWarning,
+        stacklevel=stacklevel,
     )

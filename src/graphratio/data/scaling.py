@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -10,13 +9,10 @@ from typing import Self
 import numpy as np
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import DataWarning, InputError, listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.validation import nearest_name
-
-# Kernels hardly see a feature that varies this many times less than another one.
-UNEVEN_SCALES = 30
 
 
 def log_mask(
@@ -134,27 +130,3 @@ class Scaling:
     @property
     def _log_mask(self) -> BoolArray:
         return self.log if self.log is not None else np.zeros(len(self.mean), dtype=bool)
-
-
-def warn_of_scales(values: FloatArray, names: Sequence[str], stacklevel: int = 3) -> None:
-    """Warn if the spreads of features differ so much that kernels see only the widest ones.
-
-    The spread is that of the middle 90 %, or else the standard deviation. Constant features do
-    not count.
-    """
-    if values.shape[1] < 2 or not len(values):
-        return
-    low, high = np.quantile(values, [0.05, 0.95], axis=0)
-    spread = np.where(high > low, (high - low) / 3.3, values.std(axis=0))
-    varies = np.flatnonzero(spread > 0)
-    if not varies.size or spread[varies].min() * UNEVEN_SCALES >= spread[varies].max():
-        return
-    widest = int(varies[np.argmax(spread[varies])])
-    hidden = [names[j] for j in varies.tolist() if spread[j] * UNEVEN_SCALES < spread[widest]]
-    warnings.warn(
-        f"the feature {names[widest]!r} varies more than {UNEVEN_SCALES} times as much as "
-        f"{listing(hidden)}, where changes will hardly show. Pass samples.standardized(), or "
-        "change the units",
-        DataWarning,
-        stacklevel=stacklevel,
-    )

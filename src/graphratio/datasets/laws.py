@@ -15,7 +15,7 @@ from graphratio._utils.typing import FloatArray
 
 # Standard deviations around the outermost mean that contain a Gaussian law: the mass outside is
 # of the order of 1e-32, negligible even when divided by a tiny alpha.
-SPREAD = 12.0
+LAW_DEVIATIONS = 12.0
 
 # Gauss-Legendre points per panel; a panel is as long as the deviation in the narrowest direction.
 POINTS_PER_PANEL = 12
@@ -48,8 +48,8 @@ class GaussianMixture:
 
     @property
     def box(self) -> FloatArray:
-        """Corners of a box `SPREAD` deviations wide around all means, shape (2, n_features)."""
-        reach = SPREAD * np.sqrt(np.diag(self.covariance))
+        """Corners of a box that contains the law, shape (2, n_features)."""
+        reach = LAW_DEVIATIONS * np.sqrt(np.diag(self.covariance))
         return np.stack([self.means.min(axis=0) - reach, self.means.max(axis=0) + reach])
 
     @cached_property

@@ -30,7 +30,7 @@ from graphratio.distributed.protocol import (
 from graphratio.distributed.worker import Partition, Source
 
 # A worker that is alive may take this many time-outs for a step.
-PATIENCE = 10.0
+TIMEOUTS_OF_A_STEP = 10.0
 
 # While an answer is outstanding its worker is pinged at intervals of this many seconds, or this
 # share of the time-out. It is lost when it misses so many pings in a row, not one: this process
@@ -194,7 +194,9 @@ class DaskPartitions(Engine):
 
     def _collect(self, sends: Mapping[int, Send], slow: bool) -> dict[int, Any]:
         """Send, and wait for answers; what does not come is lost."""
-        allowed = self.load_timeout if slow else min(self.load_timeout, PATIENCE * self.timeout)
+        allowed = (
+            self.load_timeout if slow else min(self.load_timeout, TIMEOUTS_OF_A_STEP * self.timeout)
+        )
         # One visit to the event loop for all, since a visit costs as much as a message.
         answers: dict[int, Answer | BaseException] = self.client.sync(self._answers, sends, allowed)
         missing, reason = set(), "the worker has nothing of it"

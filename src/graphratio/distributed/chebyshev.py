@@ -23,12 +23,12 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_blocks
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_inverses
 from graphratio.solvers.preconditioners.mean_field import mean_field
-from graphratio.solvers.stacks import Chosen, Linear, pick
 
 # Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
-SPREAD = 150.0
+EIGENVALUE_SPREAD = 150.0
 ACCURACY = 0.1
 
 # Smallest coupling, so that the interval has a length.
@@ -75,7 +75,7 @@ class Chebyshev:
         largest = lam[:, np.newaxis] * degrees.max(initial=0.0)
         coupling = np.clip(largest / (constant + largest), SMALLEST_RADIUS, 1.0)
         high = 1.0 + coupling
-        low = np.maximum(1.0 - coupling, high / SPREAD)
+        low = np.maximum(1.0 - coupling, high / EIGENVALUE_SPREAD)
         ratio = float((high / low).max())
         degree = int(np.ceil(0.5 * np.sqrt(ratio) * np.log(2.0 / ACCURACY)))
         diagonal = constant + lam[:, np.newaxis] * degrees[:, np.newaxis, np.newaxis]
@@ -128,5 +128,5 @@ def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Li
     """
     if name == "mean field":
         return mean_field(objective, basis)
-    blocks = node_blocks(objective, basis.dtype)
+    blocks = node_inverses(objective, basis.dtype)
     return blocks if name == "blocks" else HalfSum(mean_field(objective, basis), blocks)

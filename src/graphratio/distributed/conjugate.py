@@ -26,17 +26,16 @@ from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
-from graphratio.solvers.conjugate_gradients import Progress, iterate, stages
+from graphratio.solvers.conjugate_gradients import Linear, Progress, iterate, stages
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
-from graphratio.solvers.stacks import Linear
 
 # Dropping candidates saves more than in one process, since their rows no longer travel.
-KEEP_SHARE = 0.95
+PARTITION_KEEP_SHARE = 0.95
 
 # Iterations before the blocks of the nodes enter: more than in one process, since preconditioners
 # within partitions need more.
-PATIENCE = 40
+PARTITION_PATIENCE = 40
 
 # Number of modes: larger on larger graphs, between these bounds.
 FEWEST_MODES = 8
@@ -96,7 +95,13 @@ def solve_conjugate(
     blocks = "mixed" if system.mean_degree else "blocks"
     iterates, used = None, ""
     for name, limit in stages(
-        progress, tol, max_iter, blocks, first="mean field", coupling=coupling, patience=PATIENCE
+        progress,
+        tol,
+        max_iter,
+        blocks,
+        first="mean field",
+        coupling=coupling,
+        patience=PARTITION_PATIENCE,
     ):
         if iterates is None or name != used:
             iterates, used = _set_up(fleet, system, name, progress, every), name
@@ -123,7 +128,7 @@ class PartitionIterates:
     side and its norm.
     """
 
-    keep_share = KEEP_SHARE
+    keep_share = PARTITION_KEEP_SHARE
 
     def __init__(
         self, fleet: Fleet, coarse: Linear, norm: float, progress: Progress, every: int | None

@@ -47,13 +47,7 @@ class Reply:
 
 
 class WorkerLost(Exception):
-    """Partitions did not answer: their worker is gone or frozen.
-
-    Attributes
-    ----------
-    partitions : tuple of int
-    reason : str
-    """
+    """Partitions did not answer: their worker is gone or frozen."""
 
     def __init__(self, partitions: Sequence[int], reason: str) -> None:
         self.partitions = tuple(sorted(partitions))
@@ -67,16 +61,7 @@ class PartitionFailed(GraphRatioError, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Data that crossed the border of a partition, for observers.
-
-    Attributes
-    ----------
-    partition : int
-    method : str
-    outgoing : bool
-        True for data that left the partition.
-    payload : object
-    """
+    """Data that crossed the border of a partition, `outgoing` or not, for observers."""
 
     partition: int
     method: str
@@ -87,11 +72,7 @@ class Message:
 class Engine:
     """The partitions of one fit. Subclasses place them, deliver calls and rebuild them.
 
-    Parameters
-    ----------
-    n_partitions : int
-    observe : callable, optional
-        Called with every `Message`.
+    `observe` is called with every `Message`.
     """
 
     def __init__(self, n_partitions: int, observe: Callable[[Message], None] | None = None) -> None:

@@ -20,7 +20,7 @@ from graphratio.distributed.protocol import Mail, Reply
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
-from graphratio.solvers.stacks import pick, times
+from graphratio.solvers.conjugate_gradients import pick, times
 
 # Blocks of second moments that are formed at a time.
 BLOCKS_AT_ONCE = 256

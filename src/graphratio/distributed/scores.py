@@ -1,6 +1,6 @@
 """Cross-validation on partitions: all pairs of penalties of a fold in lockstep.
 
-The steps are those of `selection.fold_fits`, with sums over partitions instead of nodes. The
+The steps are those of `selection.cross_validation`, with sums over partitions instead of nodes. The
 folds are those that a single process would draw.
 """
 

@@ -18,16 +18,16 @@ from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
-from graphratio.data.alignment import align, as_graph, as_samples
+from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import Scaling, warn_of_scales
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.losses import pearson_divergences, ratio_losses
+from graphratio.moments.objective import pearson_divergences, ratio_losses
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
@@ -137,8 +137,8 @@ class NodeRatioEstimator(BaseEstimator):
         read = as_samples(samples)
         graph = as_graph(graph, read)
         aligned = align(read, graph, borrow=borrow)
-        if aligned.scaling is None and not self._is_copy:
-            warn_of_scales(aligned.values, aligned.feature_names, stacklevel=5)
+        if not self._is_copy:
+            warn_of_scales(aligned, stacklevel=5)
         self.nodes_ = aligned.nodes
         self.graph_ = graph
         self.n_features_in_ = aligned.n_features
@@ -271,7 +271,7 @@ class NodeRatioEstimator(BaseEstimator):
         The file appears only when it is complete.
         """
         check_is_fitted(self, "nodes_")
-        persistence.write(path, self, self._fitted_names)
+        persistence.write_model(path, self, self._fitted_names)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = super().__repr__(N_CHAR_MAX)

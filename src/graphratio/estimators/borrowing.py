@@ -34,11 +34,10 @@ from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.moments.directions import Directions
 from graphratio.solvers.bases import Diagonal
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
-from graphratio.solvers.stacks import Chosen, times
+from graphratio.solvers.conjugate_gradients import Chosen, Progress, StackIterates, iterate, times
 
 # Up to this many nodes G is formed; beyond it random projections give its diagonal.
-LARGEST_DENSE = 800
+LARGEST_INVERSE = 800
 # Number of projections; an entry of the diagonal has a relative error of sqrt(2 / 400) = 7 %.
 PROJECTIONS = 400
 CG_TOLERANCE = 1e-4
@@ -63,7 +62,8 @@ class Borrowing:
         self.lam, self.rho = graph_penalty, ridge
         complete = (sizes > 0).all(axis=1, keepdims=True)
         self.sizes = np.where(complete, sizes, 0).astype(np.float64)
-        self.component_totals = _sums_by_component(self.sizes, graph.components)
+        totals = [np.bincount(graph.components, weights=side) for side in self.sizes.T]
+        self.component_totals = np.column_stack(totals)[graph.components]
 
     def _earth(self, direction: int) -> FloatArray:
         """Diagonal K of a direction."""
@@ -79,20 +79,19 @@ class Borrowing:
         if not graph.n_edges:
             return self.sizes.copy(), sparse.csr_array(graph.adjacency.shape)
         pattern = graph.adjacency
-        if graph.n_nodes <= LARGEST_DENSE:
+        if graph.n_nodes <= LARGEST_INVERSE:
             pattern = sparse.csr_array(1.0 - np.eye(graph.n_nodes))
         row = np.repeat(np.arange(graph.n_nodes), np.diff(pattern.indptr))
         column = pattern.indices
-        method = self._dense if graph.n_nodes <= LARGEST_DENSE else self._projected
+        method = self._dense if graph.n_nodes <= LARGEST_INVERSE else self._projected
         sizes, near = np.zeros_like(self.sizes), np.zeros(len(row))
         for j, weight in enumerate(self.directions.weights):
             reached, worth = method(self._earth(j), row, column)
             sizes += weight * reached
             near += weight * worth
-        limits = self.component_totals
-        near = np.clip(near, 0.0, 1.0)
-        worth_of = sparse.csr_array((near, column, pattern.indptr), shape=pattern.shape)
-        return np.clip(sizes, self.sizes, limits), worth_of
+        entries = (np.clip(near, 0.0, 1.0), column, pattern.indptr)
+        worth_of = sparse.csr_array(entries, shape=pattern.shape)
+        return np.clip(sizes, self.sizes, self.component_totals), worth_of
 
     def at_node(self, position: int) -> FloatArray:
         """Worth at one node of an observation of every node, shape (n_nodes,); 1 for itself."""
@@ -274,8 +273,3 @@ class _Network:
 
     def restrict(self, candidates: Chosen) -> _Network:
         return self
-
-
-def _sums_by_component(sizes: FloatArray, components: IntArray) -> FloatArray:
-    totals = np.column_stack([np.bincount(components, weights=side) for side in sizes.T])
-    return np.asarray(totals[components])

@@ -30,13 +30,13 @@ from graphratio.features.node_blocks import (
     kernel_values,
     node_blocks,
 )
-from graphratio.selection.fold_fits import defined_means
+from graphratio.selection.cross_validation import defined_means
 from graphratio.selection.grids import candidates_of
 from graphratio.solvers.solution import Solution
 
 # The grids of the paper's appendix; bandwidths are multiples of the median heuristic.
 BANDWIDTH_FACTORS = (0.6, 0.8, 1.0, 1.2, 1.4)
-RIDGES = (1e-5, 1e-3, 0.1, 10.0)
+PAPER_RIDGES = (1e-5, 1e-3, 0.1, 10.0)
 
 
 class CentredEstimator(NodeRatioEstimator):
@@ -111,7 +111,7 @@ class CentredEstimator(NodeRatioEstimator):
         if self.bandwidth is not None:
             given = candidates_of(self.bandwidth, "bandwidth", np.empty(0))
             widths = np.tile(given, (aligned.n_nodes, 1))
-        penalties = candidates_of(self.ridge, "ridge", np.array(RIDGES))
+        penalties = candidates_of(self.ridge, "ridge", np.array(PAPER_RIDGES))
         self.centers_, self.n_centers_ = draw_centres(aligned, self.n_centers, rng)
         selecting = widths.shape[1] * penalties.size > 1
         folds = self._folds(aligned, rng) if selecting else None

@@ -19,18 +19,16 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
-from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Directions
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.losses import pearson_divergences
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
-from graphratio.moments.objective import GraphObjective
+from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.streaming import StreamedData
-from graphratio.selection.cross_validation import Selection, select
-from graphratio.selection.fold_fits import Coupling, Split, precision_for
-from graphratio.selection.grids import Candidates, candidates_of, paper_gammas, selection_size
+from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
+from graphratio.selection.grids import Candidates, candidates_of, selection_size
 from graphratio.selection.patches import choose_patches
 from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
 
@@ -136,24 +134,19 @@ class NystromEstimator(BorrowingMixin):
         """Number of features after whitening, at most `n_atoms_`."""
         return self.features_.n_components
 
-    def _fit_on(
-        self,
-        samples: NodeSamples,
-        graph: Graph,
-    ) -> Self:
+    def _fit_on(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit on aligned samples, with a selection if there is more than one candidate."""
         check_choice(self.solver, "solver", SOLVERS)
         check_integer(self.max_iter, "max_iter", low=1)
         rng = as_generator(self.random_state)
-        widths = self._build_dictionary(samples, rng)
-        candidates = Candidates(widths, *self._pairs_for(graph))
+        pairs = self._pairs_for(graph)
+        candidates = Candidates(self._build_dictionary(samples, rng), *pairs)
         with suitable_threads(samples.n_observations, self.n_atoms_):
             self._select(samples, graph, candidates, rng)
             return self._solve_at(samples, graph)
 
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
-        kernel = get_kernel(self.kernel)
         self._check_parameters()
         self.prior_ratio_ = float(self.prior_ratio)
         self.n_selected_on_ = len(self.nodes_)
@@ -162,9 +155,11 @@ class NystromEstimator(BorrowingMixin):
         if self.max_atoms is not None:
             # The size of the problem is known, so check it before any work.
             plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
+        kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
+        usual = bandwidth_grid(sigma)
         self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
-        return candidates_of(self.bandwidth, "bandwidth", bandwidth_grid(sigma))
+        return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(
         self,
@@ -178,12 +173,14 @@ class NystromEstimator(BorrowingMixin):
             self._settle(candidates)
             return
         part, graph, positions = self._selection_part(samples, graph, rng)
+        cap = parse_memory(self.max_memory)
         chosen = select(
             self._split(part, graph, rng),
             Coupling(graph),
             candidates,
+            n_nodes=len(self.nodes_),
             progress=self.progress,
-            max_memory=parse_memory(self.max_memory),
+            max_memory=cap,
         )
         self._take(chosen, positions)
 
@@ -205,7 +202,7 @@ class NystromEstimator(BorrowingMixin):
             samples=samples,
             folds=assign_folds(samples, n_folds, rng),
             n_folds=n_folds,
-            kernel=get_kernel(self.kernel),
+            kernel=KERNELS[self.kernel],
             dictionary=self.dictionary_,
             alpha=self.alpha_,
             prior_ratio=self.prior_ratio_,
@@ -224,9 +221,7 @@ class NystromEstimator(BorrowingMixin):
         self.bandwidth_ = chosen.bandwidth
         self.graph_penalty_ = chosen.graph_penalty
         self.ridge_ = chosen.ridge
-        # The nodes of a part of the graph are not all that count.
-        gammas = paper_gammas(*chosen.pairs, len(self.nodes_))
-        self.cv_results_ = {**chosen.results, "gamma": gammas}
+        self.cv_results_ = chosen.results
         self.divergence_held_out_ = self._at_all_nodes(chosen.held_out, positions)
 
     def _at_all_nodes(
@@ -265,7 +260,7 @@ class NystromEstimator(BorrowingMixin):
 
     def _build_features(self, samples: NodeSamples) -> None:
         """Set up the features at the chosen bandwidth."""
-        kernel = get_kernel(self.kernel)
+        kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
             # Saves the solver two products with a rotation in every iteration.
@@ -303,7 +298,6 @@ class NystromEstimator(BorrowingMixin):
         check_real(
             self.prior_ratio, "prior_ratio", low=0, high=1e6, include_low=True, include_high=True
         )
-        DictionaryRecipe.of(self)
 
     def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
         return self.prior_ratio_ + self.features_(points) @ self.coef_.T

@@ -20,7 +20,7 @@ from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch, graph_penalties
 from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData

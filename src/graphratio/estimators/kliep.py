@@ -16,14 +16,14 @@ from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.losses import SMALLEST_RATIO, kl_divergences
-from graphratio.selection.fold_fits import defined_means
+from graphratio.moments.objective import SMALLEST_RATIO, kl_divergences
+from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
 from graphratio.solvers.solution import Solution
 
 # KKT residual of the solves during selection, and about the accuracy of the scores.
-SOLVE_TOLERANCE = 1e-3
+SCORE_TOLERANCE = 1e-3
 
 
 class KLIEP(CentredEstimator):
@@ -167,7 +167,7 @@ class KLIEP(CentredEstimator):
                     mean[node],
                     block.present[node],
                     np.full(node.size, penalty),
-                    tol=SOLVE_TOLERANCE,
+                    tol=SCORE_TOLERANCE,
                     max_iter=self.max_iter,
                     basis=None if basis is None else basis[node],
                 )

@@ -9,12 +9,10 @@ import numpy as np
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
+from graphratio.selection.cross_validation import TIE_TOLERANCE
 from graphratio.solvers.solution import Solution
 
 DEFAULT_CENTRES = 100
-
-# Mean scores closer than this, relative to the best, are ties.
-TIE_TOLERANCE = 1e-6
 
 # A bandwidth may be this many standard errors worse than the best.
 WIDTH_STANDARD_ERRORS = 2.0

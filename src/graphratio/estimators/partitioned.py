@@ -23,12 +23,12 @@ from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, ge
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
-from graphratio.selection.cross_validation import best_candidate
-from graphratio.selection.fold_fits import (
+from graphratio.selection.cross_validation import (
     FEATURE_FLOOR,
-    RANK_TOLERANCE,
+    FOLD_RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
+    best_candidate,
     precision_for,
 )
 from graphratio.selection.grids import Candidates, candidates_of
@@ -65,6 +65,7 @@ def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
             f"engine={settings!r} is not an engine", "Pass gr.DaskEngine(...), or None"
         )
     model._check_parameters()
+    DictionaryRecipe.of(model)
     check_choice(model.solver, "solver", SOLVERS)
     check_integer(model.max_iter, "max_iter", low=1)
     if model.solver in ("direct", "cbcgd"):
@@ -161,7 +162,7 @@ def _select(
     n_folds = check_integer(model.cv, "cv", low=2)
     share_folds(session.fleet, session.sizes, n_folds, rng)
     maps = [
-        NystromMap.build(kernel, model.dictionary_, float(bandwidth), RANK_TOLERANCE)
+        NystromMap.build(kernel, model.dictionary_, float(bandwidth), FOLD_RANK_TOLERANCE)
         for bandwidth in candidates.bandwidth
     ]
     steps = len(maps) * n_folds

@@ -30,7 +30,7 @@ MODEL = Format(
 )
 
 
-def write(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> None:
+def write_model(path: str | Path, model: NodeRatioEstimator, names: Iterable[str]) -> None:
     """Write a fitted model; the file appears only when it is complete."""
     kind = type(model).__name__
     if estimators_by_name().get(kind) is not type(model):

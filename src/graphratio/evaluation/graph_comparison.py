@@ -30,7 +30,7 @@ from graphratio.evaluation.node_means import loss_terms
 from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
-from graphratio.selection.fold_fits import Fit
+from graphratio.selection.cross_validation import Fit
 from graphratio.selection.grids import Candidates, pairs_by_degree
 from graphratio.selection.nested import MANY_NODES, Contender
 

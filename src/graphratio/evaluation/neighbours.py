@@ -12,11 +12,11 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.cross_validation import Coupling
 from graphratio.solvers import solve_nodes
 
 # Ridge of the fits by which nodes are compared, relative to a second moment of features.
-RIDGE = 0.1
+COMPARISON_RIDGE = 0.1
 # Only the leading directions separate kinds of change; the others hold noise.
 COMPARED_DIRECTIONS = 6
 
@@ -42,7 +42,7 @@ def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) 
     """
     n_nodes = len(nodes)
     lonely = Graph.empty(1).laplacian
-    objective = GraphObjective.of(moments, lonely, 0.0, RIDGE)
+    objective = GraphObjective.of(moments, lonely, 0.0, COMPARISON_RIDGE)
     theta = solve_nodes(objective)[:, 0].astype(np.float64)
     used = np.flatnonzero(moments.complete)
     values = theta[used] @ _root(moments.second.mean().astype(np.float64))

@@ -41,10 +41,10 @@ from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_many
 
-SOLVE_TOLERANCE = 1e-5
-SOLVE_ITERATIONS = 1000
+INTERVAL_TOLERANCE = 1e-5
+INTERVAL_ITERATIONS = 1000
 # Observations processed at once.
-BLOCK_ROWS = 1024
+TERM_ROWS = 1024
 # Draws of the largest deviation over the points.
 SIMULATIONS = 4000
 # Groups of observations of the jackknife.
@@ -321,8 +321,8 @@ class Sandwich:
         """
         weights = self._weights(self.features(points), position)
         terms = np.empty((len(self.psi), len(points)))
-        for begin in range(0, len(terms), BLOCK_ROWS):
-            rows = slice(begin, begin + BLOCK_ROWS)
+        for begin in range(0, len(terms), TERM_ROWS):
+            rows = slice(begin, begin + TERM_ROWS)
             terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
         terms *= self.slope[:, np.newaxis]
         count = np.maximum(self.sizes, 1)
@@ -352,7 +352,7 @@ class Sandwich:
         columns = np.zeros((n_nodes, len(at), m))
         columns[position] = at
         basis = basis_of(self.graph) if self.graph.n_edges else None
-        return solve_many(self.objective, basis, columns, SOLVE_TOLERANCE, SOLVE_ITERATIONS)
+        return solve_many(self.objective, basis, columns, INTERVAL_TOLERANCE, INTERVAL_ITERATIONS)
 
 
 def _largest(terms: FloatArray, error: FloatArray, level: float, rng: np.random.Generator) -> float:

@@ -11,14 +11,13 @@ import numpy as np
 from graphratio._utils.errors import InputError
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.data.alignment import as_samples
+from graphratio.data.alignment import as_samples, warn_of_scales
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import warn_of_scales
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
-from graphratio.selection.fold_fits import Coupling, Fit, SharedFit, Split, precision_for
+from graphratio.selection.cross_validation import Coupling, Fit, SharedFit, Split, precision_for
 from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
 
@@ -105,8 +104,7 @@ def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:
     read = as_samples(samples)
     if hasattr(estimator, "coef_"):
         return read.scaled(estimator.scaling_)
-    if read.scaling is None:
-        warn_of_scales(read.values, read.feature_names, stacklevel=4)
+    warn_of_scales(read, stacklevel=4)
     return read
 
 

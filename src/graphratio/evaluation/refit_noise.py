@@ -33,9 +33,9 @@ from graphratio.moments.node_moments import MomentSums
 from graphratio.selection.nested import FoldFit
 
 # The trailing directions carry almost no noise.
-MOST_DIRECTIONS = 32
+NOISY_DIRECTIONS = 32
 # Nodes processed at once.
-CHUNK = 1024
+NODES_AT_ONCE = 1024
 # Up to this many nodes the response of the whole graph is computed, from all of its modes.
 LARGEST_EXACT = 800
 
@@ -92,7 +92,7 @@ class NoiseCollector:
 
     def __call__(self, fit: FoldFit) -> None:
         """Add the noise of one fit."""
-        used = slice(0, MOST_DIRECTIONS)
+        used = slice(0, NOISY_DIRECTIONS)
         data, second = fit.data, fit.train.second
         w = np.diagonal(second.mean())[used].astype(np.float64)
         noise = refit_noise(
@@ -151,8 +151,8 @@ def refit_noise(
     outside = _weighted(scores[~held_out], trained, trained)
     variance, fourth = np.zeros(n_nodes), np.zeros(n_nodes)
     each = np.arange(blocks.shape[1])
-    for begin in range(0, n_nodes, CHUNK):
-        part = slice(begin, begin + CHUNK)
+    for begin in range(0, n_nodes, NODES_AT_ONCE):
+        part = slice(begin, begin + NODES_AT_ONCE)
         system = blocks[part].astype(np.float64)
         system[:, each, each] += stiffness[part] + 1e-9
         both = np.linalg.solve(system, within[part]) @ np.linalg.solve(system, outside[part])

@@ -35,7 +35,7 @@ STRATEGIES = ("coherence", "uniform", "kmeans", "all")
 DEFAULT_ATOMS = 100
 
 # A feature with at most this many values, each taken several times on average, is discrete.
-MOST_LEVELS = 20
+DISCRETE_VALUES = 20
 _REPEATS = 5
 
 # Filters of warnings belong to the whole process: two threads that change them would leave some.
@@ -230,10 +230,10 @@ def _by_level(samples: NodeSamples) -> NodeSamples | None:
 def _levels(column: FloatArray) -> IntArray | None:
     """Level of every observation of a feature with few values that repeat; None for others."""
     # Most features are continuous, and then the first rows tell.
-    if np.unique(column[: _REPEATS * (MOST_LEVELS + 1)]).size > MOST_LEVELS:
+    if np.unique(column[: _REPEATS * (DISCRETE_VALUES + 1)]).size > DISCRETE_VALUES:
         return None
     values, level = np.unique(column, return_inverse=True)
-    if not 1 < values.size <= min(MOST_LEVELS, column.size // _REPEATS):
+    if not 1 < values.size <= min(DISCRETE_VALUES, column.size // _REPEATS):
         return None
     return np.asarray(level)
 

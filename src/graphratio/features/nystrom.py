@@ -36,7 +36,7 @@ LARGE_DICTIONARY = 100
 PRINCIPAL_ROWS = 4096
 PRINCIPAL_SHARE = 1 / 128
 
-BLOCK_ROWS = 2048
+KERNEL_ROWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class NystromMap:
         psi = np.empty((len(x), self.n_components), dtype=dtype)
         transform = self.transform.astype(dtype, copy=False)
         # Block by block, so that the kernel values stay in the cache.
-        for begin in range(0, len(x), BLOCK_ROWS):
-            rows = slice(begin, begin + BLOCK_ROWS)
+        for begin in range(0, len(x), KERNEL_ROWS):
+            rows = slice(begin, begin + KERNEL_ROWS)
             values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
             np.matmul(values, transform, out=psi[rows])
         return psi
@@ -125,8 +125,8 @@ class NystromMap:
         rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
         # In place, since features take the most memory.
-        for begin in range(0, len(psi), BLOCK_ROWS):
-            rows = slice(begin, begin + BLOCK_ROWS)
+        for begin in range(0, len(psi), KERNEL_ROWS):
+            rows = slice(begin, begin + KERNEL_ROWS)
             psi[rows] = psi[rows] @ vectors
         return rotated, psi
 

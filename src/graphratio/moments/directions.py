@@ -29,7 +29,7 @@ MOST_DIRECTIONS = 8
 RIDGE = 1e-3
 
 # Nodes per chunk.
-CHUNK_NODES = 2048
+PROJECTED_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ class Leading:
         """Schur complements a_vj of all nodes, shape (n_nodes, n_directions)."""
         n_nodes = second.shape[0]
         own = np.empty((n_nodes, len(self.weights)))
-        for begin in range(0, n_nodes, CHUNK_NODES):
-            nodes = np.arange(begin, min(begin + CHUNK_NODES, n_nodes))
+        for begin in range(0, n_nodes, PROJECTED_AT_ONCE):
+            nodes = np.arange(begin, min(begin + PROJECTED_AT_ONCE, n_nodes))
             stack = np.repeat(self.vectors.T[np.newaxis].astype(second.dtype), len(nodes), axis=0)
             blocks = (second.take(nodes).apply(stack) @ self.vectors).astype(np.float64)
             inverse = np.linalg.inv(blocks + self.ridge * np.eye(blocks.shape[1]))

@@ -17,7 +17,7 @@ from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Sums over many rows run block by block, so that intermediate results stay in the cache.
-BLOCK_ROWS = 2048
+SUM_ROWS = 2048
 
 # This many rows give the average block well enough for a preconditioner.
 ROUGH_ROWS = 2**14
@@ -57,9 +57,6 @@ class SecondMoment(Protocol):
 
     def take(self, nodes: IntArray) -> SecondMoment:
         """Second moments of some of the nodes, in the given order."""
-
-    def astype(self, dtype: type[np.floating]) -> SecondMoment:
-        """The same moments in another precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +117,6 @@ class DenseSecond:
     def take(self, nodes: IntArray) -> DenseSecond:
         """Blocks of some of the nodes."""
         return DenseSecond(self.blocks[nodes], self.compact)
-
-    def astype(self, dtype: type[np.floating]) -> DenseSecond:
-        """The same blocks in another precision."""
-        return DenseSecond(self.blocks.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +195,8 @@ class FactoredSecond:
             flat = flat[kept]
             for total, factor in zip(totals, factors, strict=True):
                 scale = (weights * (factor[nodes, np.newaxis] / share)).reshape(-1, 1)[kept]
-                for begin in range(0, len(flat), BLOCK_ROWS):
-                    rows = slice(begin, begin + BLOCK_ROWS)
+                for begin in range(0, len(flat), SUM_ROWS):
+                    rows = slice(begin, begin + SUM_ROWS)
                     total += flat[rows].T @ (flat[rows] * scale[rows])
         return totals
 
@@ -221,11 +214,3 @@ class FactoredSecond:
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])
-
-    def astype(self, dtype: type[np.floating]) -> FactoredSecond:
-        """The same features in another precision."""
-        parts = [
-            (nodes, psi.astype(dtype, copy=False), weights.astype(dtype, copy=False))
-            for nodes, psi, weights in self.parts
-        ]
-        return FactoredSecond(self.n_nodes, parts)

@@ -31,7 +31,7 @@ from graphratio.moments.node_moments import (
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond, SecondMoment
 
 # Rows per thread whose features exist at the same time: few, to stay in the cache.
-BLOCK_ROWS = 2**13
+STREAM_ROWS = 2**13
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,32 +49,25 @@ class StreamedData:
         n_nodes, m = len(self.sizes), self.features.n_components
         dtype = np.float32 if plan.single else np.float64
         first = np.empty((n_nodes, m))
-        ranges = node_ranges(self.sizes, BLOCK_ROWS)
-        second: SecondMoment
-        if plan.factored:
-            pieces: list[Moments | None] = [None] * len(ranges)
+        ranges = node_ranges(self.sizes, STREAM_ROWS)
+        pieces: list[SecondMoment | None] = [None] * len(ranges)
+        blocks = np.empty((0 if plan.factored else n_nodes, m, m), dtype=dtype)
+        form = factored_moments if plan.factored else node_moments
 
-            def keep(i: int) -> None:
-                nodes = ranges[i]
-                psi = self._features(nodes)
-                part = factored_moments(psi, self.sizes[nodes], self.alpha, self.prior_ratio)
-                first[nodes] = part.first
-                pieces[i] = part
-
-            in_parallel(keep, len(ranges))
-            second = _joined(n_nodes, ranges, pieces, dtype)
-        else:
-            blocks = np.empty((n_nodes, m, m), dtype=dtype)
-
-            def add(i: int) -> None:
-                nodes = ranges[i]
-                psi = self._features(nodes)
-                part = node_moments(psi, self.sizes[nodes], self.alpha, self.prior_ratio)
-                first[nodes] = part.first
+        def work(i: int) -> None:
+            nodes = ranges[i]
+            psi = self.features(self.samples.values[self._rows(nodes)])
+            part = form(psi, self.sizes[nodes], self.alpha, self.prior_ratio)
+            first[nodes] = part.first
+            if plan.factored:
+                pieces[i] = part.second
+            else:
                 blocks[nodes] = part.second.dense()
 
-            in_parallel(add, len(ranges))
-            second = DenseSecond(blocks, compact=plan.single)
+        in_parallel(work, len(ranges))
+        second: SecondMoment = DenseSecond(blocks, compact=plan.single)
+        if plan.factored:
+            second = _joined(n_nodes, ranges, pieces, dtype)
         return Moments(second, first, has_both(self.sizes), self.prior_ratio)
 
     def apply(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -84,7 +77,7 @@ class StreamedData:
         """
         product = np.empty_like(theta)
         fitted = np.empty(self.samples.n_observations)
-        ranges = node_ranges(self.sizes, BLOCK_ROWS)
+        ranges = node_ranges(self.sizes, STREAM_ROWS)
         weights = np.repeat(mixing_weights(self.sizes, self.alpha).ravel(), self.sizes.ravel())
         features = self.features
         # Whiten the coefficients: one product per node instead of one per observation.
@@ -113,20 +106,17 @@ class StreamedData:
         offsets = self.samples.offsets
         return slice(int(offsets[2 * nodes.start]), int(offsets[2 * nodes.stop]))
 
-    def _features(self, nodes: slice) -> FloatArray:
-        return self.features(self.samples.values[self._rows(nodes)])
-
 
 def _joined(
-    n_nodes: int, ranges: list[slice], pieces: list[Moments | None], dtype: type[np.floating]
+    n_nodes: int, ranges: list[slice], pieces: list[SecondMoment | None], dtype: type[np.floating]
 ) -> FactoredSecond:
     """Join the factored forms of ranges of nodes."""
     parts = []
     for nodes, piece in zip(ranges, pieces, strict=True):
-        if piece is not None and isinstance(piece.second, FactoredSecond):
+        if isinstance(piece, FactoredSecond):
             parts += [
                 # Weights stay in double precision, and so do the products.
                 (nodes.start + own, psi.astype(dtype, copy=False), weights)
-                for own, psi, weights in piece.second.parts
+                for own, psi, weights in piece.parts
             ]
     return FactoredSecond(n_nodes, parts)

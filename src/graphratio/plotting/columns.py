@@ -15,7 +15,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
-from graphratio.plotting.style import FittedModel, in_original_units
+from graphratio.plotting.style import FittedModel, unscaled
 
 
 def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -48,7 +48,7 @@ def raw_samples(samples: NodeSamples, model: FittedModel) -> NodeSamples:
             f"but the model was fitted with {model.n_features_in_}",
             "Pass the same features in the same order as in fit",
         )
-    values = in_original_units(samples.values, samples.scaling)
+    values = unscaled(samples.values, samples.scaling)
     return replace(samples.aligned(model.nodes_), values=values, scaling=None)
 
 

@@ -78,7 +78,7 @@ def colour_bar(mappable: Any, ax: Any, label: str, width: float | None = None, *
     return bar
 
 
-def in_original_units(values: FloatArray, scaling: Scaling | None) -> FloatArray:
+def unscaled(values: FloatArray, scaling: Scaling | None) -> FloatArray:
     """Undo the transform of standardised values, shape (n, n_features)."""
     if scaling is None:
         return values

@@ -19,10 +19,10 @@ from graphratio.report.words import count, enumeration, number, sentence
 PANEL_BUDGET = 1_500_000
 MOST_COLUMNS = 800
 FEWEST_COLUMNS = 60
-MOST_FEATURES = 6
+SHOWN_FEATURES = 6
 
 # The colours end at this many standard deviations; one step of a byte is a fortieth of one.
-REACH = 3.0
+COLOUR_REACH = 3.0
 UNIT = 40
 
 # Nodes named in the list of events.
@@ -76,7 +76,7 @@ def write_changes(
         rows=_rows(events),
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
-        features=[str(name) for name in detector.feature_names_in_[:MOST_FEATURES]],
+        features=[str(name) for name in detector.feature_names_in_[:SHOWN_FEATURES]],
     )
 
 
@@ -151,7 +151,7 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
 
 
 def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict[str, Any]:
-    shown = min(detector.n_features_in_, MOST_FEATURES)
+    shown = min(detector.n_features_in_, SHOWN_FEATURES)
     edges = _columns(detector.n_times_, len(detector.nodes_) * shown)
     steps = {detector.label(step): step for step in range(detector.n_times_)}
     return {
@@ -164,7 +164,7 @@ def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict
         "window": detector.window,
         "panel": [_packed(detector.panel_[:, :, j], edges) for j in range(shown)],
         "unit": UNIT,
-        "reach": REACH,
+        "reach": COLOUR_REACH,
         "scan": {
             "times": [_axis_value(detector.label(int(t))) for t in detector.scan_times_],
             "values": short(detector.statistic_),

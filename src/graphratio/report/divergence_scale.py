@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import FloatArray
 
 # A shift of the mean by this many standard deviations is a clear change.
 CLEAR_SHIFT = 0.5
@@ -57,10 +57,6 @@ class DivergenceScale:
             shift=np.where(np.isnan(divergence), np.nan, shift),
             shrunk=bool(known.size and np.median(known) < -clear / 2),
         )
-
-    def is_clear(self, divergence: FloatArray) -> BoolArray:
-        """Which nodes changed clearly, shape (n_nodes,)."""
-        return np.asarray(divergence >= self.clear)
 
 
 def _of_shifts(alpha: float, name: str) -> FloatArray:

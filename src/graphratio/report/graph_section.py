@@ -16,7 +16,7 @@ from graphratio.report.page_file import short
 from graphratio.report.words import enumeration
 
 # Beyond this many nodes the comparison takes longer than a report should.
-MOST_NODES = 2_000
+MOST_COMPARED = 2_000
 # The same for nodes times the cube of the number of components, the cost of single-node fits.
 MOST_WORK = 1.5e9
 # A graph is learned for at most this many nodes.
@@ -52,7 +52,7 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp 
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
-    most = MOST_NODES if edges else MOST_LEARNED
+    most = MOST_COMPARED if edges else MOST_LEARNED
     if not model._couples or not 5 <= samples.n_nodes <= most or typical < FEWEST:
         return None
     if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:

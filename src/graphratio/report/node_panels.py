@@ -27,7 +27,7 @@ MOST_FEATURES = 12
 LARGE_GRAPH = 2_000
 
 # Observations further than this many interquartile ranges from the quartiles are not drawn.
-REACH = 4.0
+DRAWN_REACH = 4.0
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _range(values: FloatArray) -> FloatArray:
     The data range, except that a few far observations do not squeeze the others.
     """
     low, first, third, high = np.quantile(values, [0, 0.25, 0.75, 1], axis=0)
-    reach = REACH * (third - first)
+    reach = DRAWN_REACH * (third - first)
     low = np.where(reach > 0, np.maximum(low, first - reach), low)
     high = np.where(reach > 0, np.minimum(high, third + reach), high)
     # A constant feature gets a little room around it.

@@ -76,7 +76,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     >>> [round(change) for change in table["speed_mean_change"]]
     [0, 2]
     """
-    aligned = in_original_units(model, samples)
+    aligned = fitted_samples(model, samples)
     moments = FeatureMoments.of(aligned)
     columns: dict[str, list[Any]] = {
         "node": list(model.nodes_),
@@ -98,7 +98,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     return columns
 
 
-def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
+def fitted_samples(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
     """Return the samples in the model's order, after checking that they are not transformed."""
     check_is_fitted(model, "divergence_")
     if samples.scaling is not None:

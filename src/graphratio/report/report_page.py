@@ -15,7 +15,7 @@ from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import Kinds
 from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, in_original_units, weight_sizes
+from graphratio.report.node_table import FeatureMoments, fitted_samples, weight_sizes
 from graphratio.report.page_file import map_data, page_packages, short, write_page
 from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
@@ -82,7 +82,7 @@ def write_report(
     'report.html'
     """
     page_packages("the report")
-    aligned = in_original_units(model, samples)
+    aligned = fitted_samples(model, samples)
     labels = [str(node) for node in model.nodes_]
     given, pairs = names or {}, zip(model.nodes_, labels, strict=True)
     readable = [str(given.get(node, label)) for node, label in pairs]

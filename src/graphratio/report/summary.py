@@ -18,7 +18,7 @@ from graphratio.report.words import count, enumeration, number
 N_NAMED = 5
 
 # With fewer observations in a typical sample the headline warns of chance.
-FEW_OBSERVATIONS = 60
+HEADLINE_OBSERVATIONS = 60
 # Smaller changes of the mean or spread, in units of the spread, are not mentioned.
 NOTABLE = 0.2
 
@@ -94,7 +94,7 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
 
 def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples) -> str:
     typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
-    n_clear = int(scale.is_clear(divergence).sum())
+    n_clear = int((divergence >= scale.clear).sum())
     n_known = int((~np.isnan(divergence)).sum())
     unknown = len(divergence) - n_known
     if scale.shrunk:
@@ -109,7 +109,7 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples)
         text = f"All {n_known:,} nodes changed clearly." if n_known > 1 else "It changed clearly."
     else:
         text = f"{n_clear:,} of {n_known:,} nodes changed clearly."
-    if n_clear and typical_size < FEW_OBSERVATIONS:
+    if n_clear and typical_size < HEADLINE_OBSERVATIONS:
         text += (
             f" With only about {typical_size:.0f} observations in a sample, some of this can be "
             "chance."

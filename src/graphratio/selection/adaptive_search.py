@@ -12,12 +12,12 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.selection.fold_fits import SOLVE_ITERATIONS, SOLVE_TOLERANCE
+from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
 from graphratio.selection.held_out_data import Folds
 from graphratio.selection.search import PER_DECADE, Axis, Point, Trial, search
 from graphratio.solvers.learned_edges import adaptive_rounds
 
-MOST_ROUNDS = 3
+ADAPTIVE_ROUNDS = 3
 
 # The graph penalty changes by at most this many powers of ten; the ridge stays.
 WIDEST = 4
@@ -43,7 +43,7 @@ def choose_adaptive(
         losses = known.setdefault(point, [])
         for fold in islice(folds, len(losses), n_folds):
             path = adaptive_rounds(
-                fold.train, graph, lam, ridge, MOST_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
+                fold.train, graph, lam, ridge, ADAPTIVE_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
             theta = np.stack([fit.theta for fit in path], axis=1)
             losses.append(fold.losses(theta).T)

@@ -1,38 +1,223 @@
-"""Selection of bandwidth, graph penalty and ridge by cross-validation.
+"""Cross-validation: the one engine of fits on folds, and the paper's selection with it.
 
-The paper's procedure splits every sample of every node into folds. For each candidate it solves
-the problem on all folds but one and evaluates the loss on that one. The candidate with the
-smallest mean loss over nodes and folds wins.
+Selections, searches, bounds and comparisons all fit on some folds and evaluate on others. They
+share the shortcuts of this module and two rules:
 
-For each bandwidth the features are computed once, and the moments are summed once over all
-observations and once over each fold; training moments are their difference. All pairs of
-penalties are solved together, with the shortcuts of `fold_fits`. The final fit takes none of
-these shortcuts.
+- precision: single, or double if the weights of the graph are too uneven;
+- empty folds: a fold in which no node has both samples has the loss NaN, and means over folds
+  leave it out.
+
+The paper's selection solves the problem on all folds but one for each candidate and evaluates the
+loss on that one. The candidate with the smallest mean loss over nodes and folds wins. For each
+bandwidth the features are computed once, and the moments are summed once over all observations
+and once over each fold; training moments are their difference. All pairs of penalties are solved
+together. The final fit takes none of these shortcuts.
+
+Symbols
+-------
+C           pairs of penalties
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.typing import FloatArray
-from graphratio.moments.folds import FoldedMoments
-from graphratio.moments.losses import moment_losses
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.features.kernels import Kernel
+from graphratio.features.nystrom import NystromMap
+from graphratio.moments.folds import FoldedMoments, row_weights
 from graphratio.moments.memory import FIXED, check_cap
-from graphratio.selection.fold_fits import (
-    Coupling,
-    Split,
-    crossed_divergences,
-    mean_over_folds,
-    mean_over_nodes,
-)
+from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import GraphObjective, moment_losses
+from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection.grids import Candidates, paper_gammas
+from graphratio.solvers import basis_of, solve_nodes, solve_path
+from graphratio.solvers.bases import Basis
+
+# Relative residual of the solves.
+SOLVE_TOLERANCE = 1e-3
+SOLVE_ITERATIONS = 200
+
+# Directions with a smaller share of the second moment are dropped.
+FEATURE_FLOOR = 1e-6
+
+# Whitening threshold.
+FOLD_RANK_TOLERANCE = 1e-6
+
+# Largest ratio of weights at which sums over edges keep enough digits in single precision.
+EVEN_WEIGHTS = 1e4
 
 # Mean losses closer than this, relative to the best, are ties.
 TIE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Split:
+    """Samples, aligned to the graph and split into folds, and the recipe of their features.
+
+    `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
+    or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
+    """
+
+    samples: NodeSamples
+    folds: IntArray
+    n_folds: int
+    kernel: Kernel
+    dictionary: FloatArray
+    alpha: float | FloatArray
+    prior_ratio: float
+    dtype: type[np.floating]
+
+    def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
+        """Features of one bandwidth, and their moments by fold."""
+        features = NystromMap.build(
+            self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
+        )
+        sizes = self.samples.sizes
+        weights = row_weights(sizes, self.alpha)
+        principal, psi = features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
+        return principal, FoldedMoments(psi, sizes, self.folds, self.alpha, self.prior_ratio)
+
+
+def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
+    """Single precision, or double if the weights of one of the graphs are too uneven.
+
+    Examples
+    --------
+    >>> precision_for([Graph.from_edges([(0, 1), (1, 2)]), Graph.empty(3)]).__name__
+    'float32'
+    >>> precision_for([Graph.from_edges([(0, 1, 1.0), (1, 2, 1e6)])]).__name__
+    'float64'
+    """
+    weights = (graph.adjacency.data for graph in graphs)
+    uneven = any(own.size and own.max() > EVEN_WEIGHTS * own.min() for own in weights)
+    return np.float64 if uneven else np.float32
+
+
+def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
+    """Mean over the nodes that have both samples in the fold, shape (C,); NaN without any."""
+    return mean_over_nodes(moment_losses(held_out, np.ascontiguousarray(theta)))
+
+
+def mean_over_nodes(losses: FloatArray) -> FloatArray:
+    """Mean of losses (n_nodes, C) over the nodes that have one, shape (C,); NaN without any."""
+    complete = ~np.isnan(losses[:, 0])
+    if not complete.any():
+        return np.full(losses.shape[1], np.nan)
+    return np.asarray(losses[complete].mean(axis=0, dtype=np.float64))
+
+
+def defined_means(
+    losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
+) -> FloatArray:
+    """Mean of the finite values along an axis, summed in `dtype`; NaN without any.
+
+    Examples
+    --------
+    >>> defined_means(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), axis=1)
+    array([ 2., nan])
+    """
+    counted = np.isfinite(losses)
+    total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
+    number = counted.sum(axis=axis)
+    means: FloatArray = np.full(total.shape, np.nan)
+    np.divide(total, number, out=means, where=number > 0)
+    return means
+
+
+def crossed_divergences(losses: FloatArray) -> FloatArray:
+    """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
+
+    The loss of a fold is that of the candidate that is best on the other folds, which does not
+    know the fold. For a fixed function minus the loss minus one half is the divergence less half
+    its squared error, so the result is not too high on average. NaN at nodes without losses.
+
+    Examples
+    --------
+    >>> losses = np.array([[[-0.9], [-0.5]], [[-0.6], [-0.8]]])  # two candidates, folds; one node
+    >>> crossed_divergences(losses)  # the other fold prefers the worse candidate
+    array([0.05])
+    """
+    by_fold = defined_means(losses, 2, np.float64)
+    picked: FloatArray = np.full(losses.shape[1:], np.nan)
+    for fold in range(losses.shape[1]):
+        others = defined_means(np.delete(by_fold, fold, axis=1), 1)
+        if np.isfinite(others).any():
+            picked[fold] = losses[int(np.nanargmin(others)), fold]
+    return -defined_means(picked, 0) - 0.5
+
+
+def mean_over_folds(scores: FloatArray) -> FloatArray:
+    """Mean over the last axis without the folds that are NaN for any candidate.
+
+    Examples
+    --------
+    >>> mean_over_folds(np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]]))
+    array([2., 3.])
+    """
+    usable = ~np.isnan(scores).any(axis=tuple(range(scores.ndim - 1)))
+    return np.asarray(scores[..., usable].mean(axis=-1))
+
+
+class Fit(Protocol):
+    """A way of fitting all nodes at once."""
+
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Fit neighbours in a graph together; without edges fit every node by itself."""
+
+    graph: Graph
+
+    @cached_property
+    def _bases(self) -> dict[np.dtype[np.floating], Basis]:
+        return {}
+
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
+        objective = GraphObjective.of(moments, self.graph.laplacian, lam, rho)
+        if not self.graph.n_edges:
+            return solve_nodes(objective)
+        dtype = moments.second.dtype
+        if dtype not in self._bases:
+            self._bases[dtype] = basis_of(self.graph, dtype)
+        return solve_path(objective, self._bases[dtype], SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFit:
+    """One ratio for all nodes, with the same ridge at each."""
+
+    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """The same coefficients at every node, shape (n_nodes, C, m)."""
+        one = Graph.empty(1).laplacian
+        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, rho))
+        return np.broadcast_to(theta, (len(moments.complete), *theta.shape[1:]))
+
+
+def _averaged(moments: Moments) -> Moments:
+    """Average over the complete nodes, as the moments of a single node."""
+    share = len(moments.complete) / max(int(moments.complete.sum()), 1)
+    second = moments.second.mean()[np.newaxis] * share
+    first = moments.first.mean(axis=0, keepdims=True) * share
+    return Moments(
+        DenseSecond(second.astype(moments.second.dtype)),
+        first.astype(moments.second.dtype),
+        np.array([True]),
+        moments.prior_ratio,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +235,20 @@ class Selection:
     results: dict[str, FloatArray]
     held_out: FloatArray | None = None
 
-    @property
-    def pairs(self) -> tuple[FloatArray, FloatArray]:
-        """Graph penalties and ridges of all candidates."""
-        return self.results["graph_penalty"], self.results["ridge"]
-
 
 def select(
     split: Split,
     coupling: Coupling,
     candidates: Candidates,
     *,
+    n_nodes: int | None = None,
     progress: bool = False,
     max_memory: int | None = None,
 ) -> Selection:
-    """Run the paper's model selection; refuse one that needs more than `max_memory` bytes."""
+    """Run the paper's model selection; refuse one that needs more than `max_memory` bytes.
+
+    `n_nodes` are those of the whole graph, if the split has only a part of them.
+    """
     lam, rho = candidates.pairs
     scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
     losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
@@ -72,7 +256,7 @@ def select(
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             _, data = split.at(bandwidth)
-            if i == 0:
+            if i == 0 and max_memory is not None:
                 # The narrowest kernel has the most features.
                 check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
             for r in range(split.n_folds):
@@ -81,7 +265,7 @@ def select(
                 each = moment_losses(held_out, np.ascontiguousarray(theta))
                 scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
                 bar.advance()
-    best = best_candidate(candidates, scores, split.samples.n_nodes)
+    best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
     crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))
     return replace(best, held_out=crossed)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.selection.fold_fits import Coupling
+from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.selection.search import Trial, advantage, hopeless
@@ -141,5 +141,7 @@ class PlainSearch:
 
 
 def _moved(candidate: Plain, k: int, value: float) -> Plain:
-    bandwidth, strength, ridge = (*candidate[:k], float(value), *candidate[k + 1 :])
+    values = list(candidate)
+    values[k] = float(value)
+    bandwidth, strength, ridge = values
     return bandwidth, strength, ridge

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
-from graphratio.moments.losses import moment_losses
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.fold_fits import Split
+from graphratio.moments.objective import moment_losses
+from graphratio.selection.cross_validation import Split
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.learned_edges import Edges
 

@@ -30,7 +30,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, assign_folds
 from graphratio.moments.node_moments import Moments
-from graphratio.selection.fold_fits import Fit, Split, defined_means, mean_losses
+from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
 from graphratio.selection.grids import Candidates
 
 # Beyond this many nodes two inner folds are enough for a selection.

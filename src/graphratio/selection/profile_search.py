@@ -18,8 +18,7 @@ from graphratio._utils.parameters import check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.selection.cross_validation import score_table
-from graphratio.selection.fold_fits import crossed_divergences
+from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
-from graphratio.selection.fold_fits import defined_means, mean_over_folds
+from graphratio.selection.cross_validation import defined_means, mean_over_folds
 
 Point = tuple[int, ...]
 

@@ -1,6 +1,6 @@
 """Solvers: from an objective to a `Solution`."""
 
-from graphratio.solvers.bases import basis_of, selection_precision
+from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
 from graphratio.solvers.path import (
@@ -19,7 +19,6 @@ __all__ = [
     "PathSolution",
     "Solution",
     "basis_of",
-    "selection_precision",
     "solve",
     "solve_cbcgd",
     "solve_direct",

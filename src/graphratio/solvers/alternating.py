@@ -35,11 +35,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.node_moments import Moments
 from graphratio.solvers.learned_edges import Edges, typical_distance
+from graphratio.solvers.path import SMALL_SYSTEM
 
-# Up to this many unknowns a dense factorisation gives the coordinates.
-SMALL_SYSTEM = 600
-
-# Relative residual of the iterative solve for more unknowns.
+# Relative residual of the iterative solve for more than SMALL_SYSTEM unknowns.
 RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 MAX_ITERATIONS = 2000
 

@@ -23,10 +23,10 @@ from scipy.sparse import csgraph
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, by_columns, pick, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.low_modes import LowModes, component_indicators, low_modes
 from graphratio.solvers.preconditioners.multigrid import Multigrid
-from graphratio.solvers.stacks import Chosen, Linear, by_columns, pick, times
 
 # Up to this many nodes the eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400
@@ -36,9 +36,6 @@ DENSE_SHARE = 0.05
 
 # Entries of a group of columns in a dense product, which is faster with many columns.
 DENSE_GROUP = 2**22
-
-# Largest ratio of weights at which sums over edges keep enough digits in single precision.
-EVEN_WEIGHTS = 1e4
 
 # Number of components with separate means, and of lowest modes of crowded graphs.
 LOW_MODES = 8
@@ -78,22 +75,6 @@ class Basis(Protocol):
 
     def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Linear:
         """Approximate inverse of w + lam lap + rho I; w has shape (m,)."""
-
-
-def selection_precision(graph: Graph) -> type[np.floating]:
-    """Precision of the many solves of a selection: single, unless edges are too uneven for it.
-
-    Examples
-    --------
-    >>> selection_precision(Graph.from_edges([(0, 1), (1, 2)])).__name__
-    'float32'
-    >>> selection_precision(Graph.from_edges([(0, 1, 1.0), (1, 2, 1e6)])).__name__
-    'float64'
-    """
-    weights = graph.adjacency.data
-    if weights.size and weights.max() > EVEN_WEIGHTS * weights.min():
-        return np.float64
-    return np.float32
 
 
 def basis_of(graph: Graph, dtype: Any = np.float64) -> Basis:

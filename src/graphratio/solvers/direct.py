@@ -17,7 +17,7 @@ from graphratio.solvers.solution import Solution
 LARGEST_SYSTEM = 10_000
 
 # Number of nodes that are solved at once, to bound memory.
-CHUNK = 2048
+SOLVED_AT_ONCE = 2048
 
 
 def system_matrix(objective: GraphObjective) -> FloatArray:
@@ -68,8 +68,8 @@ def solve_nodes(objective: GraphObjective) -> FloatArray:
     blocks = objective.moments.second.dense(compact=True)
     dtype = objective.moments.second.dtype
     theta = np.empty((n_nodes, n_candidates, m), dtype=dtype)
-    for begin in range(0, n_nodes, CHUNK):
-        nodes = slice(begin, begin + CHUNK)
+    for begin in range(0, n_nodes, SOLVED_AT_ONCE):
+        nodes = slice(begin, begin + SOLVED_AT_ONCE)
         part = blocks[nodes].astype(dtype)
         rhs = objective.rhs[nodes, :, np.newaxis]
         for candidate, ridge in enumerate(objective.rho):

@@ -17,13 +17,20 @@ from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
 from graphratio.solvers.cbcgd import solve_cbcgd
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate, stages
+from graphratio.solvers.conjugate_gradients import (
+    Chosen,
+    Linear,
+    Progress,
+    StackIterates,
+    iterate,
+    pick,
+    stages,
+)
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_blocks
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_inverses
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
-from graphratio.solvers.stacks import Chosen, Linear, pick
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
 
@@ -38,13 +45,9 @@ PATIENCE = 30
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions of several candidates.
+    """Solutions of several candidates: `theta` has shape (n_nodes, n_candidates, m).
 
-    Attributes
-    ----------
-    theta : ndarray of shape (n_nodes, n_candidates, m)
-    progress : Progress
-        Its residuals are computed from scratch in double precision.
+    In double precision the residuals of `progress` are computed from scratch.
     """
 
     theta: FloatArray
@@ -85,21 +88,11 @@ def solve_pcg(
     max_iter: int,
     preconditioner: str = "auto",
 ) -> Solution:
-    """Solve a single candidate.
+    """Solve a single candidate of an objective in Nystrom form; `tol` bounds the residual.
 
-    Parameters
-    ----------
-    objective : GraphObjective
-        In Nystrom form, with one candidate.
-    basis : Basis
-        Coordinates over the graph, from `bases.basis_of`.
-    tol : float
-        Bound on the relative residual.
-    max_iter : int
-    preconditioner : {"auto", "kronecker", "mixed", "multigrid"}
-        "kronecker" is the mean field, "mixed" its average with the inverses at every node,
-        "multigrid" works on the whole system. "auto" starts with the mean field and then
-        takes one of the others, by the size of the graph.
+    The preconditioner "kronecker" is the mean field, "mixed" its average with the inverses at
+    every node, "multigrid" works on the whole system. "auto" starts with the mean field and then
+    takes one of the others, by the size of the graph.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     return path.progress.solution(path.theta[:, 0], tol)
@@ -208,7 +201,7 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field
-    return HalfSum(field, InCoordinates(node_blocks(objective), basis))
+    return HalfSum(field, InCoordinates(node_inverses(objective), basis))
 
 
 class _System:

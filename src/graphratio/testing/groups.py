@@ -13,9 +13,8 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.moments.folds import assign_folds
-from graphratio.selection.cross_validation import select
-from graphratio.selection.fold_fits import Coupling, Split, precision_for
-from graphratio.testing.ratio_settings import RatioSettings
+from graphratio.selection.cross_validation import Coupling, Split, precision_for, select
+from graphratio.testing.pooled import RatioSettings
 
 N_GROUPS = 5
 

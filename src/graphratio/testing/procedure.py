@@ -12,10 +12,9 @@ from graphratio._utils.parameters import as_generator, check_choice, check_integ
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomState
-from graphratio.data.alignment import align, as_graph, as_samples
+from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import warn_of_scales
 from graphratio.estimators.contract import check_estimator
 from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
@@ -29,8 +28,7 @@ from graphratio.testing.multiplicity import (
 )
 from graphratio.testing.node_null import NodeTests, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
-from graphratio.testing.ratio_settings import RatioSettings, read_settings
+from graphratio.testing.pooled import PooledFeatures, PooledSamples, RatioSettings, read_settings
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.statistics import NAMES
 from graphratio.testing.wording import correlation_note
@@ -150,8 +148,7 @@ def two_sample_test(
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph)
-    if aligned.scaling is None:
-        warn_of_scales(aligned.values, aligned.feature_names)
+    warn_of_scales(aligned)
     stamps = None if time is None else read_stamps(time, given, aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic
@@ -172,6 +169,7 @@ def two_sample_test(
         # Numbered anew, so that blocks follow the stamps that are left.
         there = np.unique(stamps[~learned], return_inverse=True)[1][pooled.rows]
     units = Units.of(pooled, rng, block_length=block_length, stamps=there, joint=joint)
+    smallest = units.smallest_p_values(graph.n_nodes)
     correlation = cross_correlation(aligned, stamps, graph, rng) if null == "node" else None
     if correlation is not None and correlation.is_high:
         warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
@@ -181,7 +179,6 @@ def two_sample_test(
         penalties: list[tuple[float, float, float]] = []
     else:
         outcome, against, penalties = _all_at_once(aligned, plan, chosen, null, joint, progress)
-    smallest = units.smallest_p_values(graph.n_nodes)
     p_value = outcome.combined / (count + 1)
     adjusted, overall = _over_nodes(p_value, against, pooled.complete, correction, count)
     names = ("held-out ratio",) if halves else NAMES

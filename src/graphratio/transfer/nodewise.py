@@ -23,7 +23,7 @@ from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
-from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
+from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.transfer.evidence import shift_p_values
@@ -35,10 +35,6 @@ from graphratio.transfer.weight_powers import (
     sharpened,
     target_errors,
 )
-
-
-def _has_probabilities(transfer: Any) -> bool:
-    return hasattr(transfer.predictor, "predict_proba")
 
 
 class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
@@ -157,7 +153,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         self._weight_name = weight_parameter(self.predictor)
         rng = as_generator(self.random_state)
         read = as_samples(samples)
-        self.estimator_ = self._new_estimator(rng).fit(read, graph)
+        self.estimator_ = clone(check_estimator(self.estimator, rng, GraphRatio)).fit(read, graph)
         self.nodes_, self.n_features_in_ = self.estimator_.nodes_, self.estimator_.n_features_in_
         aligned = self.estimator_._align(read)
         labels = read_labels(y, read, self.nodes_, numeric=not is_classifier(self.predictor))
@@ -197,7 +193,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         """
         return self._apply("predict", x, node)
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: hasattr(self.predictor, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, x: Any, node: Label | None = None) -> Any:
         """Probabilities of `classes_`, shape (n_points, n_classes); input as in `predict`."""
         return self._apply("predict_proba", x, node)
@@ -231,9 +227,6 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             "uncovered_share": self.weights_.uncovered_share,
         }
         return frames.make_frame(table, self.estimator_.backend_)
-
-    def _new_estimator(self, rng: np.random.Generator) -> NodeRatioEstimator:
-        return clone(check_estimator(self.estimator, rng, GraphRatio))  # type: ignore[no-any-return]
 
     def _choose_sharpness(
         self,

@@ -40,7 +40,7 @@ FEW_NEIGHBOURS = 3
 WEAKEST_SHARE = 0.1
 
 # Damping of the Jacobi step that smooths the interpolation, for eigenvalues of up to 2.
-DAMPING = 2 / 3
+INTERPOLATION_DAMPING = 2 / 3
 
 POWER_STEPS = 12
 
@@ -126,25 +126,14 @@ def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hie
     while lap.shape[0] > COARSEST:
         P = interpolation(lap, rng)
         R = sparse.csr_array(P.T)
-        levels.append(_level(lap, mass, P, R, dtype, rng))
+        # The identity has radius one, and the Laplacian of a graph with edges more.
+        radius = max(_radius(lap, rng), 1.0 if mass is None else _radius(mass, rng))
+        small = None if mass is None else mass.astype(dtype)
+        levels.append(Level(lap.astype(dtype), small, P.astype(dtype), R.astype(dtype), radius))
         lap = _symmetric(R @ lap @ P)
         mass = _symmetric(R @ P if mass is None else R @ mass @ P)
     gram = np.eye(lap.shape[0]) if mass is None else mass.toarray()
     return Hierarchy(levels, lap.toarray(), gram)
-
-
-def _level(
-    lap: sparse.csr_array,
-    mass: sparse.csr_array | None,
-    P: sparse.csr_array,
-    R: sparse.csr_array,
-    dtype: Any,
-    rng: np.random.Generator,
-) -> Level:
-    # The identity has radius one, and the Laplacian of a graph with edges more.
-    radius = max(_radius(lap, rng), 1.0 if mass is None else _radius(mass, rng))
-    small = None if mass is None else mass.astype(dtype)
-    return Level(lap.astype(dtype), small, P.astype(dtype), R.astype(dtype), radius)
 
 
 def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
@@ -159,7 +148,7 @@ def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr
     shape = (n, int(group.max(initial=-1)) + 1)
     indicator = sparse.csr_array((np.ones(member.size), (member, group[member])), shape=shape)
     degrees = np.asarray(heavy.sum(axis=1)).ravel()
-    per_degree = np.divide(DAMPING, degrees, out=np.zeros(n), where=degrees > 0)
+    per_degree = np.divide(INTERPOLATION_DAMPING, degrees, out=np.zeros(n), where=degrees > 0)
     keep = sparse.diags_array(1.0 - per_degree * degrees)
     smoothed = keep @ indicator + sparse.diags_array(per_degree) @ (heavy @ indicator)
     return sparse.csr_array(smoothed)

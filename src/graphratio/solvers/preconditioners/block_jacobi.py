@@ -16,7 +16,7 @@ from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
-from graphratio.solvers.stacks import Chosen, Linear, pick
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 
 # Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
 # precision cannot make the inverse indefinite.
@@ -26,7 +26,7 @@ SMALLEST_RIDGE = 1e-7
 FEW_CANDIDATES = 3
 
 # Number of blocks that are inverted at once.
-CHUNK = 1024
+INVERTED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class NodeInverses:
         unit = np.eye(m, dtype=dtype)
 
         def work(i: int) -> None:
-            nodes = slice(i * CHUNK, (i + 1) * CHUNK)
+            nodes = slice(i * INVERTED_AT_ONCE, (i + 1) * INVERTED_AT_ONCE)
             part = second[nodes].astype(dtype, copy=False)
             if scale is None:
                 shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
@@ -73,7 +73,7 @@ class NodeInverses:
                 data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]
                 scale[nodes] = damping / (ridge[nodes, :, np.newaxis] + data)
 
-        in_parallel(work, -(-n // CHUNK))
+        in_parallel(work, -(-n // INVERTED_AT_ONCE))
         return cls(blocks, scale)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -91,7 +91,7 @@ class NodeInverses:
         return replace(self, scale=pick(self.scale, candidates))
 
 
-def node_blocks(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses:
+def node_inverses(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses:
     """The inverses of A_v + (lam d_v + rho) I, for an objective in Nystrom form."""
     degrees = objective.laplacian.diagonal()[:, np.newaxis]
     ridge = objective.lam * degrees + objective.rho

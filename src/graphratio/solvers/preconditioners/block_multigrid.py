@@ -25,16 +25,16 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.preconditioners.mean_field import DenseInverse
-from graphratio.solvers.stacks import Chosen, Linear, times
 
 # Up to this many unknowns the last level is solved exactly, which is quick.
 LARGEST_LAST = 3000
 
 # Damping of the node-by-node inverse; divided by the bound on the eigenvalues.
-DAMPING = 4 / 3
+BLOCK_DAMPING = 4 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class BlockMultigrid:
         for level in hierarchy.levels:
             diagonal = level.laplacian.diagonal()[:, np.newaxis]
             ridge = lam * diagonal + rho * level.mass_diagonal[:, np.newaxis]
-            inverses.append(NodeInverses.of(blocks, ridge, DAMPING / level.radius))
+            inverses.append(NodeInverses.of(blocks, ridge, BLOCK_DAMPING / level.radius))
             blocks = times(level.restriction, blocks).astype(np.float32, copy=False)
             second.append(blocks)
         n, m, _ = blocks.shape

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import eigsh
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.solvers.stacks import Chosen, pick, times
+from graphratio.solvers.conjugate_gradients import Chosen, pick, times
 
 
 @dataclass(frozen=True, eq=False)

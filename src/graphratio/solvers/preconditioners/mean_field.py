@@ -28,8 +28,8 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.bases import CLUSTER_SHARE, Basis, NodeBasis
-from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.stacks import Chosen, Linear, times
+from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
+from graphratio.solvers.preconditioners.block_jacobi import FEW_CANDIDATES, NodeInverses
 
 # Abar counts as diagonal when its correlations are this small: two rotations per iteration would
 # then cost more than they save.
@@ -39,12 +39,11 @@ DIAGONAL_TOLERANCE = 0.3
 LARGE_SHARE = 0.5
 
 # Number of blocks that are summed at once.
-CHUNK = 2048
+SUMMED_AT_ONCE = 2048
 
 # Largest size of C, for many candidates and for a few.
 LARGEST_MANY = 512
 LARGEST_FEW = 1500
-FEW_CANDIDATES = 3
 
 
 class MeanFieldBasis(Protocol):
@@ -200,8 +199,8 @@ def _means(second: SecondMoment, nodes: IntArray, part: IntArray, sizes: IntArra
     """Mean of A_v over every component, shape (n_components, m, m), in single precision."""
     m = second.shape[1]
     means = np.zeros((len(sizes), m * m), dtype=np.float32)
-    for begin in range(0, len(nodes), CHUNK):
-        some = slice(begin, begin + CHUNK)
+    for begin in range(0, len(nodes), SUMMED_AT_ONCE):
+        some = slice(begin, begin + SUMMED_AT_ONCE)
         blocks = second.take(nodes[some]).dense(compact=True).reshape(-1, m * m)
         first = part[some][0]
         within = sparse.csr_array(

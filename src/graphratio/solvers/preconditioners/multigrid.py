@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
+from graphratio.solvers.conjugate_gradients import Chosen, by_columns, pick
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
-from graphratio.solvers.stacks import Chosen, by_columns, pick
 
 # Damping for eigenvalues of D^{-1} (tau M + L) up to one; divided by their bound.
 DAMPING = 1.5

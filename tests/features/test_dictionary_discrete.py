@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.features.dictionary import MOST_LEVELS, DictionaryRecipe
+from graphratio.features.dictionary import DISCRETE_VALUES, DictionaryRecipe
 from graphratio.features.kernels import get_kernel, median_bandwidths
 
 KERNEL = get_kernel("gaussian")
@@ -60,7 +60,12 @@ def test_a_constant_column_adds_nothing():
 
 @pytest.mark.parametrize(
     ("n_values", "n", "discrete"),
-    [(MOST_LEVELS, 400, True), (MOST_LEVELS + 1, 400, False), (8, 40, True), (8, 39, False)],
+    [
+        (DISCRETE_VALUES, 400, True),
+        (DISCRETE_VALUES + 1, 400, False),
+        (8, 40, True),
+        (8, 39, False),
+    ],
 )
 def test_which_features_are_discrete(n_values, n, discrete):
     """Few values, each taken five times on average; they are close, so that one covers others."""

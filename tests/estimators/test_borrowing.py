@@ -139,7 +139,7 @@ def test_random_projections_agree_with_the_inverse(monkeypatch):
     directions = Directions(np.array([0.7, 0.3]), rng.uniform(0.1, 1, (300, 2)))
     sizes = rng.integers(20, 60, (300, 2))
     exact, near = Borrowing(directions, graph, 0.3, 3e-4, sizes).all_nodes()
-    monkeypatch.setattr(borrowing, "LARGEST_DENSE", 10)
+    monkeypatch.setattr(borrowing, "LARGEST_INVERSE", 10)
     rough, rough_near = Borrowing(directions, graph, 0.3, 3e-4, sizes).all_nodes()
     relative = rough / exact - 1
     assert np.abs(relative).max() < 0.25
