@@ -249,7 +249,7 @@ def test_parameters_are_kept_as_given():
 def test_search_goes_on_while_it_gets_better_and_stops_at_the_end():
     axis = decades(-4, 4, start=1.0)
 
-    def falling(point):
+    def falling(point, n_folds):
         return Trial(np.full((1, 2, 3), float(point[0])))
 
     best, tried = search([axis], falling)
@@ -260,7 +260,7 @@ def test_search_goes_on_while_it_gets_better_and_stops_at_the_end():
 def test_search_is_reluctant_where_told():
     axis = Axis(np.arange(3.0), start=0, reluctance=(0.0, 1.0))
     noisy = {0: [0.0, 0.0, 0.0], 1: [-1.0, 0.9, 0.0], 2: [-1.0, -1.0, -1.0]}
-    best, _ = search([axis], lambda point: Trial(np.array([[noisy[point[0]]]])))
+    best, _ = search([axis], lambda point, n_folds: Trial(np.array([[noisy[point[0]]]])))
     assert best == (0,)
 
 

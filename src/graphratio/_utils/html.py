@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.typing import IntArray
-
 # Rows of the list of most changed nodes.
 _SHOWN = 5
 
@@ -76,8 +74,6 @@ def _hyperparameters(model: Any) -> str:
 
 
 def _most_changed(model: Any) -> str:
-    known = np.flatnonzero(~np.isnan(model.divergence_))
-    order: IntArray = known[np.argsort(-model.divergence_[known], kind="stable")]
     head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
     body = [
         (
@@ -86,7 +82,7 @@ def _most_changed(model: Any) -> str:
             f"{model.sizes_[i, 1]:,}",
             f"{model.divergence_[i]:.3g}",
         )
-        for i in order[:_SHOWN]
+        for i in model.ranking_[:_SHOWN]
     ]
     return rows_table(head, body)
 

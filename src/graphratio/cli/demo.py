@@ -16,7 +16,6 @@ from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import (
     REPLACED,
     check_folder,
-    most_changed,
     moved,
     show_kinds,
     summary_object,
@@ -82,7 +81,7 @@ def demo(
 def _show(
     screen: Screen, model: NodeRatioEstimator, data: NetworkData, summary: dict[str, Any]
 ) -> None:
-    ranked = most_changed(summary, limit=len(model.nodes_))
+    ranked = model.ranking_.tolist()
     change = np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change"], dtype=float)
     for title, chosen in (
         ("Ten most changed airports", ranked[:10]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphratio._utils.errors import InputError
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem
@@ -15,7 +13,7 @@ from graphratio.data.frames import make_frame
 from graphratio.estimators.base import NodeRatioEstimator
 
 # How many nodes and features a summary shows.
-_SHOWN_NODES = 10
+SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
 # An earlier report must not stand beside new results; other files are left alone.
@@ -48,13 +46,6 @@ def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:
     return {what: folder / path.name for what, path in files.items()}
 
 
-def most_changed(summary: dict[str, Any], limit: int = _SHOWN_NODES) -> list[int]:
-    """Positions of the nodes with the largest divergence, without missing ones."""
-    divergence = np.asarray(summary["divergence"], dtype=np.float64)
-    order = np.argsort(-divergence, kind="stable")
-    return [int(i) for i in order if not np.isnan(divergence[i])][:limit]
-
-
 def show_summary(
     screen: Screen, model: NodeRatioEstimator, problem: Problem, summary: dict[str, Any]
 ) -> None:
@@ -66,7 +57,7 @@ def show_summary(
         f"{samples.n_features} feature{'s' if samples.n_features > 1 else ''}, "
         f"{graph.n_edges} edges."
     )
-    top = most_changed(summary)
+    top = model.ranking_[:SHOWN_NODES].tolist()
     shown = ["node", "n_reference", "n_target", "divergence"]
     shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
@@ -114,7 +105,8 @@ def summary_object(
         "estimator": type(model).__name__,
         "settings": settings_of(model),
         "most_changed": [
-            {name: column[i] for name, column in summary.items()} for i in most_changed(summary)
+            {name: column[i] for name, column in summary.items()}
+            for i in model.ranking_[:SHOWN_NODES]
         ],
         **found,
         "notes": notes,

@@ -17,7 +17,7 @@ from graphratio.cli.console import Screen, as_option, plain
 from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
-from graphratio.cli.output import most_changed
+from graphratio.cli.output import SHOWN_NODES
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import load
@@ -185,7 +185,7 @@ def info(model: Model, json: Json = False) -> None:
     graph, scaling = fitted.graph_, fitted.scaling_
     log = scaling.log if scaling is not None else None
     features = [str(name) for name in fitted.feature_names_in_]
-    top = most_changed({"divergence": fitted.divergence_})
+    top = fitted.ranking_[:SHOWN_NODES]
     levels = fitted.encoding_.levels if fitted.encoding_ is not None else {}
     content = {
         "estimator": type(fitted).__name__,

@@ -14,6 +14,7 @@ import numpy as np
 from graphratio._utils.errors import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
+from graphratio.data.effect_size import effect_sizes
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
@@ -195,6 +196,10 @@ class Partition:
             "im,im->i", features(self.samples.values), theta[self.samples.node_index]
         )
         return Reply(pearson_divergences(values + prior_ratio, self.sizes, alpha))
+
+    def effect_sizes(self, inbox: Mail) -> Reply:
+        """Effect size of every own node."""
+        return Reply(effect_sizes(self.samples))
 
 
 def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:

@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
 from graphratio._utils.html import model_html
 from graphratio._utils.parameters import check_flag, check_real
-from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
+from graphratio.data.effect_size import ceiling_of, effect_sizes, near_ceiling, ranked
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
@@ -26,6 +27,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
+from graphratio.estimators.notes import ceiling_notes
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
 from graphratio.moments.objective import pearson_divergences, ratio_losses
 
@@ -60,6 +62,7 @@ class NodeRatioEstimator(BaseEstimator):
     feature_names_in_: np.ndarray
     divergence_: FloatArray
     divergence_name_: str
+    effect_size_: FloatArray
     scaling_: Scaling | None
     encoding_: Encoding | None
     sizes_: IntArray
@@ -76,6 +79,7 @@ class NodeRatioEstimator(BaseEstimator):
         "n_features_in_",
         "feature_names_in_",
         "divergence_",
+        "effect_size_",
         "divergence_name_",
         "scaling_",
         "encoding_",
@@ -148,6 +152,7 @@ class NodeRatioEstimator(BaseEstimator):
         self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
         self.divergence_name_ = self._divergence_name
+        self.effect_size_ = effect_sizes(aligned)
         return aligned
 
     @property
@@ -158,7 +163,28 @@ class NodeRatioEstimator(BaseEstimator):
     def _told(self, spelling: Spelling) -> list[str]:
         """The notes, with arguments as an interface spells them."""
         check_is_fitted(self, "nodes_")
-        return [spelled(words, spelling) for words in self._notes()]
+        near = [self.nodes_[i] for i in np.flatnonzero(self._near_ceiling)]
+        notes = [*self._notes(), *ceiling_notes(near, self.divergence_ceiling_)]
+        return [spelled(words, spelling) for words in notes]
+
+    @property
+    def divergence_ceiling_(self) -> float:
+        """Largest possible divergence: (1 / alpha - 1) / 2, or infinite for the plain ratio."""
+        check_is_fitted(self, "divergence_")
+        return ceiling_of(self._relative) if self.divergence_name_ == "Pearson" else np.inf
+
+    @property
+    def ranking_(self) -> IntArray:
+        """Positions of the nodes with a divergence, most changed first.
+
+        By divergence. Nodes near its ceiling are ordered by effect size, since their divergences
+        can hardly differ.
+        """
+        return ranked(self.divergence_, self.effect_size_, self.divergence_ceiling_)
+
+    @property
+    def _near_ceiling(self) -> BoolArray:
+        return near_ceiling(self.divergence_, self.divergence_ceiling_)
 
     def _notes(self) -> list[Words]:
         """What deserves a look; subclasses say it of what they fit."""
@@ -247,7 +273,10 @@ class NodeRatioEstimator(BaseEstimator):
         return weights_from_ratios(ratios, aligned, self._relative, kind)
 
     def to_frame(self) -> Any:
-        """One row per node: sizes, divergence, degree, neighbours and component.
+        """One row per node: sizes, divergence, effect size, degree, neighbours and component.
+
+        The effect size is the mean distance between the quantiles of the two samples, in standard
+        deviations within them, the largest over features. Unlike the divergence it has no ceiling.
 
         A polars frame if the samples came from one, otherwise pandas.
         """
@@ -260,6 +289,8 @@ class NodeRatioEstimator(BaseEstimator):
             "n_reference": self.sizes_[:, 0],
             "n_target": self.sizes_[:, 1],
             "divergence": self.divergence_,
+            "near_ceiling": self._near_ceiling,
+            "effect_size": self.effect_size_,
             "degree": self.graph_.degrees,
             "n_neighbors": self.graph_.n_neighbors,
             "component": self.graph_.components,
@@ -299,9 +330,8 @@ class NodeRatioEstimator(BaseEstimator):
             f"  ratio = target / reference at {len(self.nodes_)} nodes, "
             f"{self.n_features_in_} feature{'s' if self.n_features_in_ > 1 else ''}"
         ]
-        known = np.flatnonzero(~np.isnan(self.divergence_))
-        if known.size:
-            top = known[np.argsort(-self.divergence_[known], kind="stable")[:3]]
+        top = self.ranking_[:3]
+        if top.size:
             largest = ", ".join(f"{self.nodes_[i]!r} {self.divergence_[i]:.3g}" for i in top)
             lines.append(f"  largest {self.divergence_name_} divergence: {largest}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes_])

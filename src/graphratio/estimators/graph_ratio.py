@@ -17,7 +17,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.estimators.notes import data_notes
+from graphratio.estimators.notes import data_notes, part_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
@@ -370,8 +370,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                     "and learned weights do not run on an engine yet"
                 )
             return [*notes, *super()._notes()]
+        notes += part_notes(self.n_selected_on_, len(self.nodes_))
         unused = self.graph_penalty is None and not self.graph_penalty_
-        if self.shared_ and unused and self.graph_.n_edges:
+        if unused and self.graph_.n_edges:
             notes.append("the graph was not used: it does not improve the held-out loss")
         if not self.shared_ and self.n_profiles is None:
             notes.append(

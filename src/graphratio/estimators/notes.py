@@ -32,6 +32,16 @@ def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
     return notes
 
 
+def ceiling_notes(near: Sequence[Label], ceiling: float) -> list[Words]:
+    """That the divergence can hardly tell some nodes apart."""
+    if not near:
+        return []
+    return [
+        f"the divergence cannot exceed {ceiling:.3g}, and is close to that at {listing(near)}; "
+        "these nodes are ordered by effect size"
+    ]
+
+
 def part_notes(n_selected_on: int, n_nodes: int) -> list[Words]:
     """That hyperparameters were selected on a part of the graph."""
     if n_selected_on == n_nodes:

@@ -229,6 +229,7 @@ def _solve(
         prior_ratio=model.prior_ratio_,
     )
     model.divergence_ = fleet.whole(parts)
+    model.effect_size_ = fleet.whole(fleet.ask("effect_sizes"))
     return metric
 
 

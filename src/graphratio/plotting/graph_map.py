@@ -73,8 +73,7 @@ def plot_graph(
     finish_map(ax, graph, positions)
     style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
     # Only nodes that changed at all: a name draws the eye.
-    order = np.argsort(-np.nan_to_num(model.divergence_, nan=-np.inf), kind="stable")
-    chosen = [int(i) for i in order[:n_labels] if model.divergence_[i] > 0]
+    chosen = [int(i) for i in model.ranking_[:n_labels] if model.divergence_[i] > 0]
     label_nodes(ax, positions, chosen, model.nodes_, names)
     return ax
 

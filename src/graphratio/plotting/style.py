@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray, Label
+from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.scaling import Scaling
@@ -35,6 +35,7 @@ class FittedModel(Protocol):
     feature_names_in_: np.ndarray
     divergence_: FloatArray
     divergence_name_: str
+    ranking_: IntArray
     scaling_: Scaling | None
     encoding_: Encoding | None
     cv_results_: dict[str, Any] | None

@@ -51,10 +51,11 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     Returns
     -------
     columns : dict of str to list of length n_nodes
-        node, n_reference, n_target, divergence, divergence_held_out if it was computed, degree,
-        component, effective_sample_size, kind if the model has kinds of change, and for each
-        feature f the columns f_mean_change and f_spread_change: target minus reference, of the
-        mean and of the standard deviation. None where a sample is missing.
+        node, n_reference, n_target, divergence, divergence_held_out if it was computed,
+        near_ceiling, effect_size, degree, component, effective_sample_size, kind if the model has
+        kinds of change, and for each feature f the columns f_mean_change and f_spread_change:
+        target minus reference, of the mean and of the standard deviation. None where a sample is
+        missing.
         The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
         reference observations: they carry as much information as this many equally weighted ones.
 
@@ -84,6 +85,8 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         "n_target": aligned.n_target.tolist(),
         "divergence": _or_none(model.divergence_),
         **_held_out(model),
+        "near_ceiling": model._near_ceiling.tolist(),
+        "effect_size": _or_none(model.effect_size_),
         "degree": model.graph_.degrees.tolist(),
         "component": model.graph_.components.tolist(),
         "effective_sample_size": _or_none(weight_sizes(model, aligned)),

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphratio._utils.typing import Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -124,6 +126,14 @@ def write_report(
     )
 
 
+def _ranks(model: NodeRatioEstimator) -> list[int | None]:
+    """Place of every node, 0 for the most changed; None without a divergence."""
+    ranks: list[int | None] = [None] * len(model.nodes_)
+    for place, i in enumerate(model.ranking_):
+        ranks[i] = place
+    return ranks
+
+
 def _nodes(
     model: NodeRatioEstimator,
     samples: NodeSamples,
@@ -139,6 +149,8 @@ def _nodes(
         "n_reference": samples.n_reference.tolist(),
         "n_target": samples.n_target.tolist(),
         "divergence": short(model.divergence_),
+        "near_ceiling": np.flatnonzero(model._near_ceiling).tolist(),
+        "rank": _ranks(model),
         "shift": short(scale.shift, 2),
         "effective": short(weight_sizes(model, samples), 4),
         "component": model.graph_.components.tolist(),

@@ -57,8 +57,6 @@ def summarise(
     `names` are those of the nodes, `sides` those of the reference and the target.
     """
     divergence = model.divergence_
-    known = np.flatnonzero(~np.isnan(divergence))
-    order = known[np.argsort(-divergence[known], kind="stable")][:N_NAMED]
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "
         f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
@@ -74,7 +72,7 @@ def summarise(
         ),
         findings=[
             Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
-            for i in order
+            for i in model.ranking_[:N_NAMED]
             if divergence[i] > 0
         ],
     )

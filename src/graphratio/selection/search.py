@@ -110,7 +110,7 @@ def search(
     ...     return Trial(np.full((1, 1, 1), (axis.values[point[0]] - 6.0) ** 2))
     >>> best, tried = search([axis], bowl)
     >>> best, len(tried)
-    ((6,), 4)
+    ((6,), 5)
     """
     tried: dict[Point, Trial] = {}
 

@@ -5,7 +5,9 @@ const nameOf = (i) => (nodes.name ? nodes.name[i] : nodes.label[i]);
 const fullName = (i) =>
   nameOf(i) === nodes.label[i] ? nameOf(i) : `${nameOf(i)} (${nodes.label[i]})`;
 const divergenceText = (i) =>
-  nodes.divergence[i] === null ? "not estimated" : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1");
+  nodes.divergence[i] === null ? "not estimated"
+    : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1")
+      + (nodes.near_ceiling.includes(i) ? " (near its ceiling)" : "");
 const isSignificant = (i) => data.chance !== null && data.chance.rejected[i] === 1;
 const pValueText = (i) => {
   const p = data.chance.adjusted[i];

@@ -8,7 +8,10 @@ const largest = Math.max(data.scale.clear, ...nodes.divergence.filter((value) =>
 
 const columns = [
   { title: "node", value: (i) => nameOf(i), text: true },
-  { title: "divergence", value: (i) => nodes.divergence[i], show: divergenceText, class: "divergence" },
+  {
+    title: "divergence", value: (i) => (nodes.rank[i] === null ? null : -nodes.rank[i]),
+    show: divergenceText, class: "divergence",
+  },
   ...(data.chance ? [{
     title: data.chance.exploratory ? "p-value (exploratory)" : "adjusted p-value",
     value: (i) => data.chance.adjusted[i], show: pValueText, ascending: true,
@@ -54,8 +57,8 @@ const nodeTable = (onSelect) => {
       } else {
         cell.textContent = show ? show(i) : number(value(i));
       }
-      if (extra === "divergence" && value(i) > 0) {
-        cell.style.setProperty("--share", `${(100 * value(i)) / largest}%`);
+      if (extra === "divergence" && nodes.divergence[i] > 0) {
+        cell.style.setProperty("--share", `${(100 * nodes.divergence[i]) / largest}%`);
       }
       row.append(cell);
     });

@@ -1,0 +1,128 @@
+"""The plain fits among the candidates of GraphRatio."""
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.data.graph import Graph
+from graphratio.selection.cross_validation import Coupling
+from graphratio.selection.full_rank import PlainSearch
+from graphratio.selection.grids import Candidates
+from graphratio.selection.held_out_data import HeldOutData
+from graphratio.selection.search import HOPELESS, Axis, Trial, hopeless, search
+from graphratio.solvers.learned_edges import Edges
+
+
+def ring(n_nodes):
+    return Graph.from_edges([(i, (i + 1) % n_nodes) for i in range(n_nodes)])
+
+
+def own_changes(seed, n_nodes=24, n=60):
+    """Neighbours on the ring change in opposite directions."""
+    rng = np.random.default_rng(seed)
+    signs = np.where(np.arange(n_nodes) % 2, 1.5, -1.5)[:, np.newaxis]
+    return list(rng.normal(size=(n_nodes, n))), list(rng.normal(size=(n_nodes, n)) + signs)
+
+
+def equal_changes(seed, n_nodes=24, n=15):
+    rng = np.random.default_rng(seed)
+    return list(rng.normal(size=(n_nodes, n))), list(rng.normal(1.0, size=(n_nodes, n)))
+
+
+def searched(samples, graph, strengths, ridges, **free):
+    """A search over given strengths and ridges, with the machinery of the estimator."""
+    model = gr.GraphRatio(random_state=0)
+    aligned = model._prepare(samples, graph, borrow=True)
+    rng = np.random.default_rng(0)
+    widths = model._build_dictionary(aligned, rng)[2:3]
+    data = HeldOutData(model._split(aligned, graph, rng), Edges.of(graph))
+    lam, rho = np.meshgrid(np.array(strengths) / graph.mean_degree, ridges, indexing="ij")
+    return PlainSearch(
+        data,
+        Coupling(graph),
+        Candidates(widths, lam.ravel(), rho.ravel()),
+        ridge=None,
+        free=(False, free.get("strength", True), free.get("ridge", True)),
+        without_graph=free.get("without_graph", True),
+    )
+
+
+def test_the_graph_is_switched_off_where_neighbours_change_in_opposite_ways():
+    plain = searched(own_changes(0), ring(24), [10.0, 100.0], [1e-3, 1e-2])
+    assert plain.best()[1] < 1.0
+    model = gr.GraphRatio(n_profiles=0, random_state=0).fit(own_changes(0), ring(24))
+    assert model.graph_penalty_ * 2 < 1.0
+
+
+def test_strengths_grow_to_one_ratio_for_all():
+    plain = searched(equal_changes(1), ring(24), [1e-3, 1e-2], [1e-3, 1e-2])
+    assert plain.best()[1] >= 1.0
+    model = gr.GraphRatio(n_profiles=0, random_state=0).fit(equal_changes(1), ring(24))
+    ratios = model.predict(np.linspace(-2, 3, 9))
+    assert ratios.std(axis=1).max() < 0.1 * ratios.std(axis=0).max()
+
+
+def test_given_candidates_are_not_left():
+    plain = searched(
+        own_changes(0), ring(24), [10.0, 100.0], [1e-3, 1e-2], strength=False, ridge=False
+    )
+    assert plain.best()[1] in (10.0, 100.0)
+    assert {(strength, ridge) for _, strength, ridge in plain.tried} == {
+        (10.0, 1e-3), (10.0, 1e-2), (100.0, 1e-3), (100.0, 1e-2)
+    }  # fmt: skip
+
+
+def test_without_both_samples_everywhere_the_graph_stays():
+    plain = searched(own_changes(0), ring(24), [10.0, 100.0], [1e-3], without_graph=False)
+    plain.best()
+    assert all(strength > 0 for _, strength, _ in plain.tried)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_grulsif_unless_something_is_clearly_better(seed):
+    rng = np.random.default_rng(seed)
+    shifts = np.cumsum(rng.normal(scale=0.5, size=30))[:, np.newaxis]
+    samples = (list(rng.normal(size=(30, 12))), list(rng.normal(size=(30, 12)) + shifts))
+    plain = gr.GRULSIF(prior_ratio=1.0, random_state=0).fit(samples, ring(30))
+    model = gr.GraphRatio(n_profiles=0, random_state=0).fit(samples, ring(30))
+    scores = model.cv_results_["mean_score"]
+    chosen = scores[np.argmin(model.cv_results_["rank"])]
+    known = plain.cv_results_["mean_score"].max()
+    if (model.bandwidth_, model.ridge_) == (plain.bandwidth_, plain.ridge_):
+        np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
+    else:
+        assert chosen > known
+    # Every candidate of GRULSIF was compared on the same folds.
+    assert scores.max() >= known - 1e-6 * abs(known)
+
+
+def test_a_hopeless_point_is_tried_in_one_fold_only():
+    axis = Axis(np.arange(3.0), start=0)
+    nodes = np.array([0.0, 0.1, -0.1])
+    level = {0: 0.0, 1: 5.0, 2: 9.0}
+    asked = []
+
+    def evaluate(point, n_folds):
+        asked.append((point[0], n_folds))
+        return Trial(np.full((1, n_folds or 5, 3), level[point[0]]) + nodes * level[point[0]])
+
+    best, tried = search([axis], evaluate)
+    assert best == (0,)
+    assert set(tried) == {(0,)}
+    assert (1, None) not in asked
+
+
+def test_hopeless_needs_more_than_one_node_and_a_clear_loss():
+    assert HOPELESS == 2.0
+    assert not hopeless(np.array([9.0]), np.array([0.0]))
+    assert not hopeless(np.array([0.1, -0.1, 0.1]), np.zeros(3))
+    assert hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3))
+    assert not hopeless(np.full(3, np.nan), np.full(3, np.nan))
+
+
+def test_selection_on_a_part_of_the_graph():
+    samples, graph = equal_changes(2, n_nodes=60), ring(60)
+    model = gr.GraphRatio(selection_nodes=20, random_state=0).fit(samples, graph)
+    assert np.isfinite(model.divergence_held_out_).sum() == 20
+    assert any("selected on 20 of 60 nodes" in note for note in model.notes_)
+    assert model.coef_.shape[0] == 60
