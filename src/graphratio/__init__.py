@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         plot_profiles,
         plot_selection,
     )
-    from graphratio.testing import two_sample_test
+    from graphratio.testing import kinds_of_change, two_sample_test
     from graphratio.transfer import NodewiseTransfer
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "divergence_bounds",
     "exceptions",
     "expected_ratio_interval",
+    "kinds_of_change",
     "load",
     "plot_graph",
     "plot_learned_graph",
@@ -72,6 +73,7 @@ _ON_USE = {
     "compare_graphs": "graphratio.evaluation",
     "divergence_bounds": "graphratio.evaluation",
     "expected_ratio_interval": "graphratio.evaluation",
+    "kinds_of_change": "graphratio.testing",
     "plot_graph": "graphratio.plotting",
     "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",

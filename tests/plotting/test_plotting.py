@@ -313,6 +313,10 @@ def kinds():
     return scenario, gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
 
 
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 class TestProfiles:
     def test_each_profile_with_where_it_occurs(self, kinds):
         scenario, model = kinds
@@ -354,8 +358,30 @@ class TestProfiles:
         assert ax.get_title(loc="left") == f"{len(cut)} of {scenario.graph.n_edges} links were cut"
         dotted = next(c for c in ax.collections if c.get_label() == "cut")
         assert len(dotted.get_segments()) == len(cut)
-        legend = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert legend == ["cut", "kind 1 (15)", "kind 2 (15)", "unchanged (30)"]
+        assert legend_of(ax) == ["cut"]
+
+    def test_kinds_of_change_on_the_map_and_along_a_feature(self, kinds):
+        scenario, model = kinds
+        found = gr.kinds_of_change(scenario.samples, None, model, random_state=0)
+        where, along = found.plot()
+        sizes = [f"{kind} ({number})" for kind, number in found.counts.items()]
+        assert legend_of(where) == sizes
+        assert legend_of(along) == list(found.names)
+        assert legend_of(gr.plot_learned_graph(model, kinds=found)) == ["cut", *sizes]
+        x, ratio = along.lines[1].get_data()
+        np.testing.assert_allclose(ratio, found.ratio(x)[:, 0])
+        other = gr.Pool(bandwidth=1.0, ridge=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
+        other.graph_learned_ = other.graph_
+        with pytest.raises(InputError, match="different nodes"):
+            gr.plot_learned_graph(other, kinds=found)
+
+    def test_without_kinds_there_is_only_a_map(self):
+        rng = np.random.default_rng(0)
+        found = gr.kinds_of_change(
+            (list(rng.normal(size=(5, 20))), list(rng.normal(size=(5, 20)))), random_state=0
+        )
+        (where,) = found.plot()
+        assert legend_of(where) == ["unchanged (5)"]
 
     def test_graph_that_was_not_learned_is_said_to_be_as_given(self, model):
         assert gr.plot_learned_graph(model).get_title(loc="left") == "The links as given"

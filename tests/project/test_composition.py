@@ -61,6 +61,17 @@ def test_two_sample_test(name):
 
 
 @every_estimator
+def test_kinds_of_change(name):
+    estimator = ESTIMATORS[name]()
+    found = gr.kinds_of_change(make_samples(), GRAPH, estimator, random_state=0)
+    assert found.test.rejected[CHANGED].all()
+    assert found.names == ("kind 1",)
+    assert (found.kinds[CHANGED] == "kind 1").sum() >= 3
+    if estimator is not None:
+        assert type(found.model) is type(estimator)
+
+
+@every_estimator
 def test_divergence_bounds(name):
     estimator = ESTIMATORS[name]()
     found = gr.divergence_bounds(make_samples(), GRAPH, estimator, random_state=0)
@@ -173,7 +184,8 @@ def test_the_unit_of_edge_weights_changes_no_default_result(scale):
         assert_allclose(other.divergence_, one.divergence_, rtol=1e-6, atol=1e-9)
         assert_allclose(other.ridge_, one.ridge_)
         assert_allclose(other.graph_penalty_ * scale, one.graph_penalty_)
-    for function in (gr.two_sample_test, gr.divergence_bounds, gr.compare_graphs):
+    asked = (gr.two_sample_test, gr.kinds_of_change, gr.divergence_bounds, gr.compare_graphs)
+    for function in asked:
         one, other = (function(samples, g, random_state=0).to_frame() for g in (GRAPH, scaled))
         for column in one.columns[1:]:
             if one[column].dtype.kind == "f":
@@ -231,7 +243,7 @@ def test_the_random_state_of_a_function_seeds_an_estimator_without_one(make):
     samples, estimator = make_samples(shift=1.0), make()
     if make is gr.GRULSIF:
         estimator.set_params(adaptive=True)
-    for function in (gr.two_sample_test, gr.divergence_bounds):
+    for function in (gr.two_sample_test, gr.kinds_of_change, gr.divergence_bounds):
         one, other = (
             function(samples, GRAPH, estimator, random_state=3).to_frame() for _ in range(2)
         )

@@ -1,52 +1,90 @@
-"""Nodes grouped by their coordinates, and how many groups there are."""
+"""Changed nodes grouped by their ratios, and what held-out gains say of the groups."""
 
 import numpy as np
 
-from graphratio.testing.grouping import group, named, number_of_kinds
+from graphratio.testing.grouping import Gains, grouped, named, number_of_kinds
+
+N_NODES = 20
+FIRST = np.arange(N_NODES) == 0
 
 
-def test_number_of_kinds_prefers_fewer_within_an_error():
+def gains(kind, own, error=0.01):
+    parts = np.broadcast_arrays(kind, own, error, error, np.empty(N_NODES))
+    return Gains(*(np.array(part, dtype=float) for part in parts[:4]))
+
+
+def by_number(*means):
+    """Gains with a noise that all numbers of groups share."""
+    noise = np.random.default_rng(0).normal(scale=0.1, size=N_NODES)
+    return np.array([np.broadcast_to(mean, N_NODES) + noise for mean in means])
+
+
+def test_groups_of_equal_nodes_are_fewer():
+    assert grouped(np.ones((4, 3)), 3, seed=0).tolist() == [0, 0, 0, 0]
+    assert len(set(grouped(np.array([[1.0], [1.0], [2.0]]), 3, seed=0).tolist())) == 2
+
+
+def test_a_lone_outlier_does_not_take_the_place_of_a_group():
     rng = np.random.default_rng(0)
-    base = rng.normal(size=(5, 40))
-    clear = base - 1.0
-    noise = rng.normal(scale=0.5, size=base.shape)
-    hardly = clear + noise - noise.mean() - 0.001
-    assert number_of_kinds([base, clear, hardly]) == 1
-    assert number_of_kinds([base, base + 1.0]) == 0
+    points = np.concatenate([np.zeros((20, 2)), np.full((20, 2), 3.0), [[0.0, 4.0]]])
+    groups = grouped(points + 0.1 * rng.normal(size=points.shape), 2, seed=0)
+    assert len(set(groups[:20].tolist())) == len(set(groups[20:40].tolist())) == 1
+    assert groups[0] != groups[20]
 
 
-def test_groups_of_more_kinds_than_points_do_not_fail():
-    kinds, centres = group(np.array([[1.0], [1.0]]), 3)
-    assert len(centres) == 4
-    assert (kinds == kinds[0]).all()
+class TestNumber:
+    def test_more_kinds_must_be_worth_it(self):
+        assert number_of_kinds(by_number(1.0, 2.0, 2.01)) == 2
+        assert number_of_kinds(by_number(1.0, 1.01, 2.0)) == 3
+        assert number_of_kinds(by_number(1.0, 1.01, 1.01, 2.0)) == 1
+
+    def test_a_gain_within_its_error_is_none(self):
+        better_at_one = 1.0 + 4.0 * FIRST - 1.0 * np.roll(FIRST, 1)
+        assert number_of_kinds(by_number(1.0, better_at_one)) == 1
+
+    def test_nodes_without_a_gain_do_not_count(self):
+        found = by_number(1.0, 2.0)
+        found[:, 3] = np.nan
+        assert number_of_kinds(found) == 2
 
 
-def test_kinds_that_do_not_beat_no_change_are_not_believed():
-    rng = np.random.default_rng(0)
-    kinds = np.repeat([0, 1, 2], [20, 5, 10])
-    points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])[kinds]
-    gains = rng.normal(scale=0.1, size=(5, 35)) + np.array([0.0, 1.0, -0.1])[kinds]
-    gains[0, 3] = np.nan
-    names = named(points, 2, gains)
-    assert set(names[kinds == 1]) == {"kind 1"}
-    assert set(names[kinds != 1]) == {"unchanged"}
+class TestNames:
+    groups = np.repeat([0, 1], [8, 12])
 
+    def test_the_largest_kind_is_the_first(self):
+        names = named(self.groups, gains(1.0, 1.0))
+        assert names.tolist() == ["kind 2"] * 8 + ["kind 1"] * 12
 
-def test_groups_between_no_change_and_a_kind_are_divided():
-    # Smoothing pulls changed and unchanged neighbours together: 5 of 20 in between changed.
-    points = np.repeat([[0.0], [0.2], [0.35], [1.0]], [10, 15, 5, 10], axis=0)
-    points = points + np.random.default_rng(0).normal(scale=0.01, size=points.shape)
-    gains = np.tile(np.repeat([0.0, -0.01, 0.1, 0.5], [10, 15, 5, 10]), (5, 1))
-    names = named(points * 1.5, 2, gains)
-    assert set(names[:25]) == {"unchanged"}
-    assert set(names[30:]) == {"kind 1"}
+    def test_nodes_that_their_own_ratio_describes_far_better_are_other(self):
+        names = named(self.groups, gains(np.where(FIRST, 0.2, 1.0), 1.0))
+        assert (names == "other").tolist() == FIRST.tolist()
 
+    def test_nodes_where_no_change_is_better_than_the_kind_are_other(self):
+        worse = np.where(FIRST, -0.5, 1.0)
+        names = named(self.groups, gains(worse, worse))
+        assert (names == "other").tolist() == FIRST.tolist()
 
-def test_clear_changes_that_no_kind_describes_are_other():
-    rng = np.random.default_rng(0)
-    points = np.repeat([[0.0], [1.0]], [20, 15], axis=0)
-    gains = rng.normal(scale=0.1, size=(5, 35)) + np.where(np.arange(35) < 10, 0.0, 1.0)
-    names = named(points, 1, gains)
-    assert set(names[10:20]) == {"other"}
-    assert (names[:10] == "unchanged").sum() >= 9
-    assert set(names[20:]) == {"kind 1"}
+    def test_a_little_better_or_uncertain_is_not_other(self):
+        for own, error in ((1.1, 0.01), (2.0, 0.5)):
+            names = named(self.groups, gains(1.0, np.where(FIRST, own, 1.0), error))
+            assert names[0] == "kind 2"
+
+    def test_a_node_without_a_gain_stays_with_its_group(self):
+        unknown = np.where(FIRST, np.nan, 1.0)
+        assert named(self.groups, gains(unknown, unknown, unknown))[0] == "kind 2"
+
+    def test_a_kind_that_does_not_gain_is_none(self):
+        little = np.where(self.groups == 0, 0.0, 1.0)
+        names = named(self.groups, gains(little, little))
+        assert names.tolist() == ["other"] * 8 + ["kind 1"] * 12
+
+    def test_a_kind_has_several_nodes(self):
+        names = named(np.repeat([0, 1], [1, 19]), gains(1.0, 1.0))
+        assert names.tolist() == ["other"] + ["kind 1"] * 19
+
+    def test_no_kinds_if_own_ratios_gain_more(self):
+        assert set(named(self.groups, gains(0.8, 1.0, 0.1))) == {"changed"}
+
+    def test_no_kinds_if_most_nodes_are_like_none(self):
+        found = gains(np.where(np.arange(N_NODES) < 11, -1.0, 1.0), 1.0)
+        assert set(named(self.groups, found)) == {"changed"}

@@ -29,12 +29,11 @@ from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.data import frames
-from graphratio.data.alignment import check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.estimators.contract import check_estimator
+from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import assign_folds
 from graphratio.moments.node_moments import node_moments, segment_indicator
@@ -207,13 +206,9 @@ def expected_ratio_interval(
     model: Any = check_estimator(estimator, rng, GraphRatio)
     if not hasattr(model, "coef_"):
         model = clone(model).fit(samples, graph)
-    elif graph is not None and not check_graph(graph).same_as(model.graph_):
-        raise InputError(
-            "the estimator was fitted with another graph",
-            "Leave out the graph, or pass an unfitted estimator",
-        )
-    data = model._align(samples)
-    _check_same_sizes(model, data)
+    else:
+        graph_of_fit(model, graph)
+    data = data_of_fit(model, samples)
     points = model._unscaled_points(x)
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
@@ -241,19 +236,6 @@ def expected_ratio_interval(
         feature_names=tuple(str(name) for name in model.feature_names_in_),
         backend=data.backend,
     )
-
-
-def _check_same_sizes(model: NodeRatioEstimator, data: NodeSamples) -> None:
-    sizes = data.sizes
-    other = np.flatnonzero((sizes != model.sizes_).any(axis=1))
-    if other.size:
-        v = int(other[0])
-        was, now = (" + ".join(map(str, row)) for row in (model.sizes_[v], sizes[v]))
-        raise InputError(
-            f"the model was fitted on {was} observations of node {data.nodes[v]!r}, and the "
-            f"samples have {now}",
-            "Pass the samples that the model was fitted on",
-        )
 
 
 class Jackknife:

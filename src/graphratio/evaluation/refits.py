@@ -9,11 +9,12 @@ f_k         the ratio fitted without fold k
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.contract import RatioEstimator
@@ -22,6 +23,54 @@ from graphratio.moments.node_moments import segment_indicator
 
 # Noise that is spread over so many directions is normal.
 MANY_DIRECTIONS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """A copy of an estimator fitted on a part of the data.
+
+    `known`, shape (n_nodes,), marks the nodes of which the data say something; the model has only
+    these, and the ratio of the others is 1. Ratios are unclipped.
+    """
+
+    model: RatioEstimator
+    known: BoolArray
+
+    def at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
+        """Ratio of the given node at each point, shape (n_points,)."""
+        ratios = np.ones(len(points))
+        rows = self.known[node]
+        if rows.any():
+            place = np.cumsum(self.known) - 1
+            ratios[rows] = self.model._ratios_at_nodes(points[rows], place[node[rows]])
+        return ratios
+
+    def everywhere(self, points: FloatArray) -> FloatArray:
+        """Ratios of all nodes, shape (n_points, n_nodes)."""
+        ratios = np.ones((len(points), len(self.known)))
+        if self.known.any():
+            ratios[:, self.known] = self.model._ratios_everywhere(points)
+        return ratios
+
+
+def refit(
+    estimator: RatioEstimator, train: NodeSamples, graph: Graph, *, fixed: bool = False
+) -> Refit:
+    """Fit a copy on some data.
+
+    With `fixed` the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
+    """
+    copy = estimator._again(fixed=fixed)
+    known = train.complete
+    if copy._couples:
+        joined = graph.components
+        known = (np.bincount(joined, weights=known) > 0)[joined]
+    if not known.any():
+        return Refit(copy, known)
+    if not known.all():
+        labels = [graph.nodes[i] for i in np.flatnonzero(known)]
+        train, graph = train.subset(labels), graph.subset(labels)
+    return Refit(copy.fit(train, graph), known)
 
 
 def ratios_after(
@@ -38,22 +87,7 @@ def ratios_after(
     Unclipped, shape (n_points,); 1 at nodes of which the training data say nothing. With `fixed`
     the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
     """
-    copy = estimator._again(fixed=fixed)
-    known = train.complete
-    if copy._couples:
-        joined = graph.components
-        known = (np.bincount(joined, weights=known) > 0)[joined]
-    ratios = np.ones(len(points))
-    rows = known[node]
-    if not rows.any():
-        return ratios
-    if not known.all():
-        labels = [graph.nodes[i] for i in np.flatnonzero(known)]
-        train, graph = train.subset(labels), graph.subset(labels)
-    place = np.cumsum(known) - 1
-    model = copy.fit(train, graph)
-    ratios[rows] = model._ratios_at_nodes(points[rows], place[node[rows]])
-    return ratios
+    return refit(estimator, train, graph, fixed=fixed).at_nodes(points, node)
 
 
 def fold_ratios(

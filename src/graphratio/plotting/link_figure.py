@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.links import Links
 from graphratio.plotting import style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
+from graphratio.plotting.kind_figure import draw_kinds
 from graphratio.plotting.labels import label_nodes
 
 # Width of a link that kept its weight; a strengthened one is up to three times as wide.
@@ -19,12 +21,16 @@ _WIDTH = 0.7
 
 
 def plot_learned_graph(
-    model: style.FittedModel, ax: Any = None, *, names: Mapping[Label, str] | None = None
+    model: style.FittedModel,
+    ax: Any = None,
+    *,
+    names: Mapping[Label, str] | None = None,
+    kinds: Any = None,
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 
     A link is thicker if it kept more of its weight. Cut links are dotted, and their ends are
-    named where there is room. Nodes are coloured by kind of change if the model has kinds.
+    named where there is room.
 
     Parameters
     ----------
@@ -34,6 +40,8 @@ def plot_learned_graph(
         Default: those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
+    kinds : KindsOfChange, optional
+        Result of `kinds_of_change` on the same nodes, to colour the nodes.
 
     Returns
     -------
@@ -57,13 +65,29 @@ def plot_learned_graph(
     cut = links.cut()
     ax, positions = begin_map(graph, ax, edges=False)
     _draw_links(ax, positions, links)
-    _draw_kinds(ax, positions, model)
+    if kinds is None:
+        draw_points(ax, positions, s=node_size(len(positions)), color="white")
+    else:
+        _check_nodes(kinds, model)
+        draw_kinds(ax, positions, kinds)
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(handles, labels, fontsize=8.5, frameon=False, **place)
     finish_map(ax, graph, positions)
     count = f"{len(cut)} of {len(links.kept)} links were cut"
     style.set_heading(ax, "The links as given" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
     label_nodes(ax, positions, ends, model.nodes_, names)
     return ax
+
+
+def _check_nodes(kinds: Any, model: style.FittedModel) -> None:
+    if kinds.nodes != model.nodes_:
+        raise InputError(
+            "the kinds of change and the model have different nodes",
+            "Pass the result of kinds_of_change with this model",
+        )
 
 
 def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
@@ -82,21 +106,3 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
         )
         lines.set_label("cut")
         ax.add_collection(lines)
-
-
-def _draw_kinds(ax: Any, positions: FloatArray, model: Any) -> None:
-    """Draw nodes coloured by kind of change; unchanged nodes are white."""
-    size = node_size(len(positions))
-    found_kinds = getattr(model, "kinds_", None)
-    kinds = np.full(len(positions), "") if found_kinds is None else np.asarray(found_kinds)
-    found = sorted(set(kinds.tolist()), key=lambda kind: (kind == "unchanged", kind))
-    for number, kind in enumerate(found):
-        plain = kind in ("unchanged", "")
-        members = kinds == kind
-        colour = "white" if plain else style.KIND_COLOURS[number % len(style.KIND_COLOURS)]
-        label = f"{kind} ({members.sum()})" if kind else None
-        draw_points(ax, positions[members], s=size, color=colour, label=label)
-    handles, labels = ax.get_legend_handles_labels()
-    if labels:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        ax.legend(handles, labels, fontsize=8.5, frameon=False, **place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,9 @@ from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
+from graphratio.plotting.ratio_curves import USUAL, draw_ratios
 
-_POINTS = 200
 _POINTS_IN_PLANE = 60
-
-# Curves cover the data between these quantiles.
-_USUAL = (0.005, 0.995)
 
 # In a plane the colours run from 1 / this ratio to this ratio.
 _LARGEST = 4.0
@@ -73,50 +71,33 @@ def plot_profiles(
         if feature is None and model.n_features_in_ == 2 and model.encoding_ is None:
             _draw_plane(left, fitted, data, k)
         else:
-            _draw_curve(left, fitted, data, k, column)
+            alone = partial(_alone, fitted, profiles=[k])
+            draw_ratios(left, model, data, column, alone, [{"color": style.INK}])
         style.set_heading(left, f"Profile {k + 1}")
         _draw_coordinates(right, fitted, k)
     return np.asarray(axes)
 
 
-def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
-    """Ratio of a node that has one profile only, with the mean coordinate of its users."""
-    used = model.coordinates_[:, k]
-    total = float(np.square(used).sum())
+def _alone(model: Any, points: FloatArray, profiles: list[int]) -> FloatArray:
+    """Ratios of nodes that have one profile only, with the mean coordinate of its users.
+
+    Shape (n_points, n_profiles).
+    """
+    used = model.coordinates_[:, profiles]
+    total = np.square(used).sum(axis=0)
     # Weighted by the squared coordinate, so that nodes that do not use it do not count.
-    typical = float((used**3).sum()) / total if total > 0 else 0.0
-    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, k]
+    typical = np.divide((used**3).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
+    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, profiles]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
-
-
-def _draw_curve(ax: Any, model: Any, data: NodeSamples, k: int, column: int) -> None:
-    names, levels = columns.columns_of(model)
-    logarithmic = columns.takes_logarithm(model, column)
-    usual = np.quantile(data.values[:, column], _USUAL)
-    grid, along = columns.axis_of(usual, levels[column], _POINTS, logarithmic)
-    points = columns.points_along(
-        model.encoding_, columns.typical_values(data.values, levels), column, along
-    )
-    ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
-    ax.plot(grid, _alone(model, points, k), color=style.INK, linewidth=2)
-    if logarithmic:
-        ax.set_xscale("log")
-    if levels[column]:
-        ax.set_xticks(np.arange(len(levels[column])), levels[column])
-    ax.set_ylim(bottom=0.0)
-    name = names[column]
-    ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
-    ax.set_ylabel("target / reference")
-    style.without_frame(ax, "top", "right")
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
     log = [columns.takes_logarithm(model, column) for column in (0, 1)]
-    usual = np.quantile(data.values, _USUAL, axis=0).T
+    usual = np.quantile(data.values, USUAL, axis=0).T
     x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
+    ratio = np.maximum(_alone(model, points, [k]), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
     image = ax.pcolormesh(
         x, y, ratio, cmap=style.DIVERGING, norm=norm, shading="gouraud", rasterized=True

@@ -1,6 +1,8 @@
-"""Which nodes changed by more than chance: two-sample tests at every node."""
+"""Which nodes changed by more than chance, and which of them changed alike."""
 
+from graphratio.testing.kinds import kinds_of_change
+from graphratio.testing.kinds_result import KindsOfChange
 from graphratio.testing.procedure import two_sample_test
 from graphratio.testing.result import Region, TwoSampleResult
 
-__all__ = ["Region", "TwoSampleResult", "two_sample_test"]
+__all__ = ["KindsOfChange", "Region", "TwoSampleResult", "kinds_of_change", "two_sample_test"]

@@ -1,143 +1,138 @@
-"""Kinds of change: nodes grouped by their coordinates; the origin is "unchanged".
+"""How many kinds of change there are, and which changed node belongs to which.
 
-Symbols
--------
-C           coordinates of the nodes, shape (n_nodes, r); the origin is the ratio 1
-K           number of kinds besides "unchanged"
+Changed nodes are grouped by their ratios. Held-out data decide everything else: how many groups
+there are, which nodes no group describes, and whether groups describe the changes at all.
 
-The grouping is k-means with one centre fixed at the origin. Held-out data choose the number of
-kinds: in every training fold the nodes are grouped, and each gets the ratio of its kind. The
-number grows as long as one or two more kinds lower the held-out loss by a standard error. A kind
-must beat the ratio 1 on held-out data by a standard error, and at most of its nodes. Otherwise
-its nodes go to the nearest other kind or to "unchanged". Nodes near the origin that clearly beat
-the ratio 1, together and each by itself, are "other": they changed, but like none of the kinds.
+The gain of a ratio at a node is the held-out loss of the ratio 1 minus that of the ratio.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.selection.search import advantage, node_means
+from graphratio.selection.search import advantage
 
 UNCHANGED = "unchanged"
+CHANGED = "changed"
 OTHER = "other"
-MOST_KINDS = 6
+NOT_TESTED = "not tested"
 
-# More than this share of the nodes of a kind must do better with it than with no change.
-MOST_NODES = 2 / 3
+# One or two more kinds must add this share of what the kinds gain.
+WORTH_A_KIND = 0.05
 
-# Nodes near "no change" count as changed if they beat it by this many standard errors.
+# Kinds must reach this share of what the nodes' own ratios gain.
+DESCRIBED = 0.9
+
+# A kind does not describe a node if it reaches less than this share of what the node's own ratio
+# gains, and differs from it by so many standard errors.
+DESCRIBED_AT_NODE = 0.85
 CLEARLY = 3.0
-_ITERATIONS = 50
+
+# Starts of the grouping; the best one counts.
+_STARTS = 10
 
 
-def group(coordinates: FloatArray, n_kinds: int) -> tuple[IntArray, FloatArray]:
-    """Kind of every node, 0 for unchanged, and the centres, the origin first.
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Gains at the changed nodes, shape (n_changed,) each; NaN where they cannot be measured.
+
+    `kind` is that of the mean ratio of the node's group, `own` that of the node's own ratio.
+    `kind_error` is the standard error of `kind`, `own_error` that of own - kind.
+    """
+
+    kind: FloatArray
+    own: FloatArray
+    kind_error: FloatArray
+    own_error: FloatArray
+
+    @property
+    def describes(self) -> BoolArray:
+        """False at nodes where the own ratio, or no change, is clearly better than the kind's."""
+        by_own = self.own - self.kind > CLEARLY * self.own_error
+        by_none = self.kind < -CLEARLY * self.kind_error
+        return np.asarray(~(by_own & (self.kind < DESCRIBED_AT_NODE * self.own)) & ~by_none)
+
+
+def grouped(ratios: FloatArray, n_groups: int, seed: int) -> IntArray:
+    """Group nodes by their ratios at common points, shape (n_nodes, n_points), with k-means.
+
+    There are fewer groups if fewer nodes differ.
 
     Examples
     --------
-    >>> points = np.array([[0.0, 0.1], [0.1, 0.0], [2.0, 2.0], [2.1, 2.0], [-3.0, 0.0]])
-    >>> group(points, 2)[0]
-    array([0, 0, 2, 2, 1])
+    >>> groups = grouped(np.array([[0.1, 0.1], [2.0, 1.0], [0.1, 0.2]]), 2, seed=0)
+    >>> bool(groups[0] == groups[2] != groups[1])
+    True
     """
-    centres: FloatArray = np.zeros((1, coordinates.shape[1]))
-    for _ in range(n_kinds):
-        # Start from the node farthest from all centres, then iterate.
-        far = _squared_distances(coordinates, centres).min(axis=1).argmax()
-        centres = np.vstack([centres, coordinates[far]])
-        centres = _settle(coordinates, centres)
-    return _squared_distances(coordinates, centres).argmin(axis=1), centres
+    # The grouping cannot tell nodes apart that differ by rounding only.
+    rows = ratios.round(9)
+    n_groups = min(n_groups, len(np.unique(rows, axis=0)))
+    if n_groups == 1:
+        return np.zeros(len(rows), dtype=np.intp)
+    # Imported here, since it would slow down the import of this package.
+    from sklearn.cluster import KMeans
+
+    found = KMeans(n_groups, n_init=_STARTS, random_state=seed).fit(rows)
+    return np.asarray(found.labels_, dtype=np.intp)
 
 
-def _settle(coordinates: FloatArray, centres: FloatArray) -> FloatArray:
-    kinds = np.full(len(coordinates), -1)
-    for _ in range(_ITERATIONS):
-        nearest = _squared_distances(coordinates, centres).argmin(axis=1)
-        if (nearest == kinds).all():
-            break
-        kinds = nearest
-        for k in range(1, len(centres)):
-            if (kinds == k).any():
-                centres[k] = coordinates[kinds == k].mean(axis=0)
-    return centres
+def number_of_kinds(gains: FloatArray) -> int:
+    """Number of kinds from the gains with 1, 2, ... groups, shape (n_numbers, n_changed).
 
+    It grows as long as one or two more kinds gain more by a standard error, and by
+    `WORTH_A_KIND` of the whole gain.
 
-def _squared_distances(coordinates: FloatArray, centres: FloatArray) -> FloatArray:
-    difference = coordinates[:, np.newaxis] - centres
-    return np.asarray(np.einsum("vkr,vkr->vk", difference, difference))
-
-
-def number_of_kinds(losses: Sequence[FloatArray]) -> int:
-    """Choose from held-out losses of 0, 1, 2, ... kinds, each of shape (n_folds, n_nodes)."""
-    by_node = [node_means(found) for found in losses]
+    Examples
+    --------
+    >>> number_of_kinds(np.array([[1.0, 1.1, 0.9], [1.9, 2.1, 2.0], [1.9, 2.1, 2.1]]))
+    2
+    """
     chosen = 0
-    for k in range(1, len(by_node)):
-        gain, error = advantage(by_node[k], by_node[chosen])
-        if gain > error:
+    for k in range(1, len(gains)):
+        more, error = _mean(gains[k] - gains[chosen])
+        if more > max(error, WORTH_A_KIND * _mean(gains[k])[0]):
             chosen = k
         elif k > chosen + 1:
             break
-    return chosen
+    return chosen + 1
 
 
-def named(coordinates: FloatArray, n_kinds: int, gains: FloatArray) -> np.ndarray:
-    """Names of the kinds of all nodes, the largest kind first.
+def named(groups: IntArray, gains: Gains) -> np.ndarray:
+    """Names of the kinds of the changed nodes: "kind 1", ... by size, and "other".
 
-    `gains`, shape (n_folds, n_nodes), is the held-out loss of the ratio 1 minus that of the
-    fitted ratio; NaN where unknown.
-
-    Examples
-    --------
-    >>> points = np.array([[0.1], [0.9], [1.0], [-1.0], [-1.1]])
-    >>> gains = np.array([[0.0, 1.0, 1.1, 1.0, -1.0], [0.1, 0.9, 1.0, 1.0, -1.0]])
-    >>> named(points, 2, gains).tolist()
-    ['unchanged', 'kind 1', 'kind 1', 'unchanged', 'unchanged']
+    A kind has at least two nodes, and its gain exceeds its standard error. All nodes are
+    "changed" if kinds describe less than half of the nodes, or gain less than the nodes' own
+    ratios.
     """
-    by_node = node_means(gains)
-    clear = _clear_by_itself(gains, by_node)
-    kinds, centres = group(coordinates, n_kinds)
-    while doubted := [
-        k for k in range(1, len(centres)) if not _credible(kinds == k, by_node, clear)
-    ]:
-        # Its nodes may belong to a credible kind, so group them again.
-        worst = min(doubted, key=lambda k: float(np.nansum(by_node[kinds == k])))
-        centres = np.delete(centres, worst, axis=0)
-        kinds = _squared_distances(coordinates, centres).argmin(axis=1)
-    names = np.full(len(kinds), UNCHANGED, dtype=f"U{len(UNCHANGED)}")
-    sizes = np.bincount(kinds, minlength=len(centres))[1:]
-    for number, k in enumerate(np.argsort(-sizes, kind="stable"), start=1):
-        names[kinds == k + 1] = f"kind {number}"
-    # If there are more ways to change than kinds, nodes near "no change" may have changed.
-    rest = names == UNCHANGED
-    if _beats_no_change(by_node[rest], CLEARLY):
-        names[rest & clear] = OTHER
+    # Nodes of no kind are in the group -1.
+    kinds = np.where(gains.describes, groups, -1)
+    for group in range(groups.max() + 1):
+        members = kinds == group
+        if not _credible(gains.kind[members], gains.kind_error[members]):
+            kinds[members] = -1
+    inside = kinds >= 0
+    names = np.full(groups.size, CHANGED, dtype=f"U{len(NOT_TESTED)}")
+    share = _mean(gains.kind[inside])[0] - DESCRIBED * _mean(gains.own[inside])[0]
+    if 2 * inside.sum() <= inside.size or share < 0:
+        return names
+    names[~inside] = OTHER
+    found, sizes = np.unique(kinds[inside], return_counts=True)
+    for number, place in enumerate(np.argsort(-sizes, kind="stable"), start=1):
+        names[kinds == found[place]] = f"kind {number}"
     return names
 
 
-def _credible(members: BoolArray, by_node: FloatArray, clear: BoolArray) -> bool:
-    """Whether a kind beats no change on average and at most of its nodes.
-
-    A group between changed and unchanged nodes can gain on average although most of its nodes
-    are unchanged.
-    """
-    gains = by_node[members & np.isfinite(by_node)]
-    if len(gains) == 1:
-        return bool(clear[members].any())  # A single node has no standard error.
-    return _beats_no_change(gains) and float((gains > 0).mean()) > MOST_NODES
+def _credible(gains: FloatArray, errors: FloatArray) -> bool:
+    """Whether several nodes gain more than a standard error, over nodes and over observations."""
+    if len(gains) < 2:
+        return False
+    gain, error = _mean(gains)
+    return gain > max(error, float(np.sqrt(np.nansum(errors**2))) / len(gains))
 
 
-def _beats_no_change(gains: FloatArray, errors: float = 1.0) -> bool:
-    gain, error = advantage(np.zeros(len(gains)), gains)
-    return gain > errors * error
-
-
-def _clear_by_itself(gains: FloatArray, by_node: FloatArray) -> BoolArray:
-    """True at nodes whose mean gain exceeds `CLEARLY` standard errors over the folds."""
-    counted = np.isfinite(gains)
-    number = counted.sum(axis=0)
-    squares = np.where(counted, np.square(gains - by_node), 0.0).sum(axis=0)
-    error = np.sqrt(squares / np.maximum(number - 1, 1) / np.maximum(number, 1))
-    return np.asarray((number > 1) & (np.nan_to_num(by_node) > CLEARLY * error))
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """Mean of the known values, and its standard error."""
+    return advantage(np.zeros_like(values), values)
