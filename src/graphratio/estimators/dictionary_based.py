@@ -258,19 +258,23 @@ class NystromEstimator(BorrowingMixin):
         self.solution_ = solve(objective, *how)
         return self._keep(samples, psi, moments)
 
-    def _build_features(self, samples: NodeSamples) -> None:
-        """Set up the features at the chosen bandwidth."""
+    def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
+        """Set up the features at the chosen bandwidth.
+
+        With many observations directions with a smaller share of the second moment than `floor`
+        are dropped.
+        """
         kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
             # Saves the solver two products with a rotation in every iteration.
             segment = samples.segments
             weights = mixing_weights(self.sizes_, self.alpha_).ravel()[segment]
-            self.features_ = self.features_.aligned(samples.values, weights)
+            self.features_ = self.features_.aligned(samples.values, weights, floor)
 
-    def _moments(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
+    def _moments(self, samples: NodeSamples, floor: float = 0.0) -> tuple[FloatArray, Moments]:
         """Features of all observations at the chosen bandwidth, and the moments of all nodes."""
-        self._build_features(samples)
+        self._build_features(samples, floor)
         return self._summed(samples)
 
     def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:

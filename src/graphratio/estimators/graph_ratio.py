@@ -43,6 +43,10 @@ from graphratio.solvers.alternating import (
 from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.rotation import principal, readable
 
+# Shared profiles do not need the directions below this share of the second moment, and the pooled
+# systems that give profiles grow with the square of the number of directions.
+PROFILE_FLOOR = 1e-7
+
 
 class GraphRatio(LearnedGraphMixin, NystromEstimator):
     """Likelihood-ratios of all nodes of a graph: the estimator to start with.
@@ -309,7 +313,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.n_rounds_ = settings.n_rounds
         self.graph_learned_ = self.graph_
         self.shared_ = settings.n_profiles > 0
-        psi, moments = self._moments(samples)
+        psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
         problem = ProfileProblem.of(moments, edges)
         if not self.shared_:
             graph = self._graph_used

@@ -298,9 +298,11 @@ def fit_profiles(
 ) -> FloatArray:
     """Minimise over B at given coordinates and edge weights, shape (m, r)."""
     m, r = problem.metric.shape[0], coordinates.shape[1]
-    pairs = (coordinates[:, :, np.newaxis] * coordinates[:, np.newaxis]).reshape(-1, r * r)
-    system = problem.moments.second.combinations(np.ascontiguousarray(pairs.T))
-    system = system.reshape(r, r, m, m).astype(np.float64)
+    first, second = np.triu_indices(r)
+    pairs = (coordinates[:, first] * coordinates[:, second]).T
+    sums = problem.moments.second.combinations(np.ascontiguousarray(pairs))
+    system = np.empty((r, r, m, m))
+    system[first, second] = system[second, first] = sums
     c = coordinates.astype(np.float64)
     differences = strength * problem.edges.quadratic(c, weights)
     system += differences[:, :, np.newaxis, np.newaxis] * problem.metric
