@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -76,7 +77,7 @@ def own_law(rng: np.random.Generator, d: int) -> Callable[[int], np.ndarray]:
     return draw
 
 
-Data = tuple[tuple[list[np.ndarray], list[np.ndarray]], gr.Graph, dict[str, object]]
+Data = tuple[Any, gr.Graph]
 
 
 def heterogeneous(rng: np.random.Generator, i: int, n_nodes: int = N_NODES) -> Data:
@@ -88,15 +89,15 @@ def heterogeneous(rng: np.random.Generator, i: int, n_nodes: int = N_NODES) -> D
     sizes = rng.integers(10, 36, size=(n_nodes, 2))
     reference = [law(n) for law, (n, _) in zip(laws, sizes, strict=True)]
     target = [law(n) for law, (_, n) in zip(laws, sizes, strict=True)]
-    return (reference, target), graph, {}
+    return (reference, target), graph
 
 
 def surrounded(rng: np.random.Generator, i: int) -> Data:
     """All nodes but four changed, all in the same way, by two or so standard deviations."""
-    (reference, target), graph, _ = heterogeneous(rng, i)
+    (reference, target), graph = heterogeneous(rng, i)
     for v in np.setdiff1d(np.arange(N_NODES), UNCHANGED):
         target[v] = target[v] + 2 * reference[v].std(axis=0)
-    return (reference, target), graph, {}
+    return (reference, target), graph
 
 
 def correlated(rng: np.random.Generator, i: int, rho: float, timed: bool) -> Data:
@@ -104,8 +105,9 @@ def correlated(rng: np.random.Generator, i: int, rho: float, timed: bool) -> Dat
     d, n = 1 + i % 2, 30
     common = rng.normal(size=(1, 2 * n, d))
     x = np.sqrt(rho) * common + np.sqrt(1 - rho) * rng.normal(size=(N_NODES, 2 * n, d))
-    times = {"time": (range(n), range(n, 2 * n))} if timed else {}
-    return (list(x[:, :n]), list(x[:, n:])), list(GRAPHS.values())[i % 5], times
+    times = (range(n), range(n, 2 * n)) if timed else None
+    samples = gr.NodeSamples.from_arrays(list(x[:, :n]), list(x[:, n:]), time=times)
+    return samples, list(GRAPHS.values())[i % 5]
 
 
 def autocorrelated(rng: np.random.Generator, i: int, phi: float, length: int | None) -> Data:
@@ -116,8 +118,8 @@ def autocorrelated(rng: np.random.Generator, i: int, phi: float, length: int | N
     for t in range(1, len(x)):
         x[t] = phi * x[t - 1] + noise[t]
     x = x[50:].T
-    options = {"block_length": length} if length else {}
-    return (list(x[:, :n]), list(x[:, n:])), list(GRAPHS.values())[i % 5], options
+    samples = gr.NodeSamples.from_arrays(list(x[:, :n]), list(x[:, n:]), block=length)
+    return samples, list(GRAPHS.values())[i % 5]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ CELLS = [
 def one_set(cell: Cell, i: int) -> np.ndarray:
     """P-values of the unchanged nodes, or the global one, of data set number i."""
     rng = np.random.default_rng([crc32(f"{cell.stream or cell.name} {cell.null}".encode()), i])
-    samples, graph, options = cell.draw(rng, i, **cell.options)
+    samples, graph = cell.draw(rng, i, **cell.options)
     with warnings.catch_warnings():
         # Correlated nodes are what some of the cells are about.
         warnings.simplefilter("ignore", gr.exceptions.DataWarning)
@@ -194,7 +196,6 @@ def one_set(cell: Cell, i: int) -> np.ndarray:
             correction=None,
             n_permutations=cell.n_permutations,
             random_state=rng,
-            **options,
         )
     if cell.null == "global":
         return np.array([result.global_p_value])

@@ -33,7 +33,7 @@ largest statistic over nodes, each on the scale of its own permutations, gives o
 penalties are fixed beforehand. The table of nodes is exploratory: a node can stand out because
 of its neighbours.
 
-Assumptions: observations within a node are independent (or blocks of `block_length` of them
+Assumptions: observations within a node are independent (or blocks of them, `block=`,
 are), and for the node null the nodes are independent of each other. With `time=` the global
 null needs no independence between nodes. Blocks must be long against the time over which
 observations depend on each other: neighbouring blocks are still dependent at their border.

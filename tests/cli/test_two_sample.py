@@ -69,7 +69,7 @@ def test_stamps_of_dropped_rows_are_dropped(table, write, edges, run, tmp_path):
     timed.loc[::7, "no2"] = np.nan
     result = run(
         "test", write(timed), *COLUMNS, *FEATURES, "--edges", edges, "--time", "hour",
-        "--missing", "drop", "--block-length", 2, "--correction", "none",
+        "--missing", "drop", "--block", 2, "--correction", "none",
         "--output", tmp_path / "out", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -82,7 +82,9 @@ def test_stamps_of_dropped_rows_are_dropped(table, write, edges, run, tmp_path):
         (["--permutations", "20"], 1, "permutations the smallest p-value is"),
         (["--time", "nowhere"], 1, "nowhere"),
         (["--level", "2"], 2, "--level must be between 0 and 1"),
-        (["--time", "date", "--max-observations", "5"], 2, "--max-observations"),
+        (["--block", "weekly"], 2, "--block weekly is not auto, none, a number of rows"),
+        (["--block", "0"], 2, "--block 0 is not auto"),
+        (["--block", "6h"], 2, "--block 6h is a duration and needs --time"),
     ],
 )
 def test_bad_options(data, edges, test_command, arguments, code, message):

@@ -208,7 +208,7 @@ def test_missing_categories_are_counted_by_column():
     ("categorical", "message"),
     [
         ("cloud", "no column 'cloud'"),
-        (["site"], "'site' is given as categorical and as node or sample"),
+        (["site"], "'site' is given as categorical and as node, sample or time"),
         ({"sky": "rain"}, "the levels of 'sky' are 'rain'"),
         (3, "categorical=3 is no list"),
         ({"sky": []}, "the known ones are none"),

@@ -325,3 +325,13 @@ def test_categories_are_refused():
     graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
     with pytest.raises(InputError, match="'sky' cannot be fitted with an engine"):
         gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, graph)
+
+
+def test_blocks_are_split_in_one_process_only():
+    rng = np.random.default_rng(0)
+    samples = gr.NodeSamples.from_arrays(*rng.normal(size=(2, 3, 20, 1)), block=5)
+    graph = gr.Graph.from_edges([(0, 1), (1, 2)])
+    with pytest.raises(InputError, match="cannot be split with an engine"):
+        gr.GRULSIF(engine=LocalEngine(2)).fit(samples, graph)
+    # Without a selection there are no folds.
+    assert gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, graph).coef_.shape[0] == 3

@@ -124,8 +124,8 @@ def test_what_was_found_once(kind, changed):
 @given(data=st.data())
 @PROFILE
 def test_two_sample_test(data):
-    names = ["null", "correction", "level", "n_permutations", "block_length", "random_state"]
-    changed = data.draw(parameters([*names, "time", "estimator"]))
+    names = ["null", "correction", "level", "n_permutations", "random_state"]
+    changed = data.draw(parameters([*names, "estimator"]))
     usual = {"n_permutations": 19, "correction": None, "level": 0.2}
     found = attempt(
         lambda: gr.two_sample_test(SAMPLES, GRAPH, **{**usual, **changed}), {*usual, *changed}

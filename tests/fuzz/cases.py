@@ -88,7 +88,7 @@ def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[
         if rng.random() < 0.2 and "--time" not in arguments:
             arguments += ["--time", _name(rows, 2, rng)]
         if rng.random() < 0.2:
-            arguments += ["--block-length", rng.choice(["1", "2", "50"])]
+            arguments += ["--block", rng.choice(["1", "2", "50", "none", "1D", "6h", "x"])]
         if command == "test" and rng.random() < 0.3:
             arguments += ["--null", "global"]
     if command != "changes" and rng.random() < 0.2:

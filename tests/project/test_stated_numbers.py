@@ -22,9 +22,9 @@ from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, path
 from graphratio.testing import (
-    dependence,
     groups,
     multiplicity,
+    node_correlation,
     node_null,
     pooled,
     statistics,
@@ -80,7 +80,7 @@ STATED = [
     (TEST, "a Gaussian kernel of # times the median", pooled.BANDWIDTH_SHARE),
     (TEST, r"at least # N / level .* otherwise # or # / level", 10,
      multiplicity._FEWEST_BY_DEFAULT, 10),
-    (TEST, "between neighbouring nodes exceeds #", dependence.CORRELATION_BOUND),
+    (TEST, "between neighbouring nodes exceeds #", node_correlation.CORRELATION_BOUND),
     (TEST, "# statistics are computed", len(statistics.NAMES)),
     (TEST, r"shares \(#, #, #, #\)", *statistics.SHARES),
     (TEST, "With # permutations or more, nodes are checked after #, #",
@@ -89,7 +89,8 @@ STATED = [
     (TEST, "as soon as # data sets", node_null.ENOUGH_EXTREME),
     ("docs/testing.md", "# of the # statistics use the ratio",
      neighbourly_statistics(), len(statistics.NAMES)),
-    ("docs/testing.md", "warning explains what happens above #", dependence.CORRELATION_BOUND),
+    ("docs/testing.md", "warning explains what happens above #",
+     node_correlation.CORRELATION_BOUND),
     ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
      1 / multiplicity.strictest_threshold(100, 0.05, "fwer")),
     ("docs/calibration.md", "split into # groups", groups.N_GROUPS),

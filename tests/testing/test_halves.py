@@ -7,7 +7,7 @@ from scipy.stats import binom
 import graphratio as gr
 from graphratio.exceptions import InputError
 from graphratio.testing.halves import first_half
-from graphratio.testing.permutations import Units, unit_codes
+from graphratio.testing.permutations import Units
 
 PATH = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
 # Fixed, so that the fits take no time.
@@ -26,16 +26,19 @@ def draw(shift=2.0, seed=0, n=60):
     return list(reference), list(target)
 
 
-def ragged(sizes, seed=0):
+def ragged(sizes, seed=0, **options):
     rng = np.random.default_rng(seed)
     return gr.NodeSamples.from_arrays(
-        [rng.normal(size=n) for n, _ in sizes], [rng.normal(size=n) for _, n in sizes]
+        [rng.normal(size=n) for n, _ in sizes], [rng.normal(size=n) for _, n in sizes], **options
     )
 
 
-def split(samples, seed=0, block_length=None, stamps=None, joint=False):
-    rng = np.random.default_rng(seed)
-    return first_half(samples, rng, block_length=block_length, stamps=stamps, joint=joint)
+def split(samples, seed=0, joint=False):
+    return first_half(samples, np.random.default_rng(seed), joint=joint)
+
+
+def timed(data, block=None, times=(range(60), range(60, 120))):
+    return gr.NodeSamples.from_arrays(*data, time=times, block=block)
 
 
 class TestFirstHalf:
@@ -56,15 +59,19 @@ class TestFirstHalf:
     @pytest.mark.parametrize("backwards", [False, True])
     def test_blocks_stay_whole(self, backwards):
         """A rest too short for a block is learned from; time may run against the rows."""
-        samples = ragged([(12, 14), (19, 6), (9, 24)])
-        rows = np.arange(samples.n_observations)
-        stamps = len(rows) - rows if backwards else None
-        code, kept = unit_codes(rows, samples.segments, samples.is_target, 3, stamps, False)
+        sizes = [(12, 14), (19, 6), (9, 24)]
+        time = tuple(
+            [-np.arange(n) - 100 * v for v, n in enumerate(side)]
+            for side in zip(*sizes, strict=True)
+        )
+        samples = ragged(sizes, block=3, time=time if backwards else None)
+        code, kept = samples.blocks.number, samples.blocks.whole
         for seed in range(20):
-            learned = split(samples, seed, block_length=3, stamps=stamps)
+            learned = split(samples, seed)
             assert learned[~kept].all()
-            for unit in np.unique(code):
-                assert len(set(learned[code == unit])) == 1
+            for unit in np.unique(samples.segments * 1000 + code):
+                own = kept & (samples.segments * 1000 + code == unit)
+                assert len(set(learned[own])) == 1
             # Whole blocks of every sample are left to be tested.
             left = np.bincount(samples.segments[~learned], minlength=6)
             assert (left % 3 == 0).all()
@@ -72,31 +79,32 @@ class TestFirstHalf:
 
     def test_blocks_without_a_rest_are_halved(self):
         sizes = [(12, 18), (6, 24)]
-        samples = ragged(sizes)
+        samples = ragged(sizes, block=3)
         for seed in range(10):
-            learned = split(samples, seed, block_length=3)
+            learned = split(samples, seed)
             counts = np.bincount(samples.segments[learned], minlength=4)
             np.testing.assert_array_equal(counts, [6, 9, 3, 12])
 
-    @pytest.mark.parametrize("block_length", [None, 2])
-    def test_joint_stamps_are_the_same_at_all_nodes(self, block_length):
+    @pytest.mark.parametrize("block", [None, 2])
+    def test_joint_stamps_are_the_same_at_all_nodes(self, block):
         """Nodes observe different stamps; each is learned from everywhere or nowhere."""
-        samples = ragged([(8, 12), (6, 10), (8, 8)])
-        stamps = np.concatenate([np.r_[8 - n : 8, 8 : 8 + m] for n, m in samples.sizes])
+        sizes = [(8, 12), (6, 10), (8, 8)]
+        time = ([range(8 - n, 8) for n, _ in sizes], [range(8, 8 + m) for _, m in sizes])
+        samples = ragged(sizes, time=time, block=block).jointly_blocked()
+        stamps = samples.time.astype(int)
         for seed in range(20):
-            learned = split(samples, seed, block_length, stamps, joint=True)
+            learned = split(samples, seed, joint=True)
             inside, outside = set(stamps[learned]), set(stamps[~learned])
             assert not inside & outside
             # Of 8 reference and 12 target stamps.
             assert sum(stamp < 8 for stamp in inside) == 4
             assert sum(stamp >= 8 for stamp in inside) == 6
-            if block_length:
+            if block:
                 assert {stamp ^ 1 for stamp in inside} == inside
 
     def test_without_joint_every_node_draws_its_own(self):
-        samples = ragged([(20, 20)] * 2)
-        stamps = np.tile(np.arange(40), 2)
-        learned = split(samples, stamps=stamps).reshape(2, 40)
+        samples = ragged([(20, 20)] * 2, time=(range(20), range(20, 40)), block=2)
+        learned = split(samples).reshape(2, 40)
         assert (learned[0] != learned[1]).any()
 
     def test_same_seed_same_halves(self):
@@ -174,8 +182,6 @@ def test_same_seed_same_result(null):
 
 
 class TestGlobalNull:
-    times = (np.arange(60), np.arange(60, 120))
-
     def test_without_time(self):
         changed = gr.two_sample_test(draw(), PATH, RULSIF, null="global", random_state=0)
         assert changed.global_p_value == changed.adjusted_p_value.min() == 1 / 1000
@@ -183,20 +189,19 @@ class TestGlobalNull:
         same = gr.two_sample_test(draw(0.0), PATH, RULSIF, null="global", random_state=0)
         assert same.global_p_value > 0.05
 
-    @pytest.mark.parametrize("block_length", [None, 3])
-    def test_with_time(self, block_length):
-        options = {"null": "global", "time": self.times, "block_length": block_length}
-        changed = gr.two_sample_test(draw(), PATH, RULSIF, random_state=0, **options)
+    @pytest.mark.parametrize("block", [None, 3])
+    def test_with_time(self, block):
+        options = {"null": "global", "random_state": 0}
+        changed = gr.two_sample_test(timed(draw(), block), PATH, RULSIF, **options)
         assert changed.global_p_value <= 2 / 1000
         assert (changed.halves, changed.joint) == (True, True)
-        same = gr.two_sample_test(draw(0.0), PATH, RULSIF, random_state=0, **options)
+        same = gr.two_sample_test(timed(draw(0.0), block), PATH, RULSIF, **options)
         assert same.global_p_value > 0.05
 
     def test_stamps_of_both_samples_are_refused(self):
-        with pytest.raises(InputError, match="60 time stamps are in the"):
-            gr.two_sample_test(
-                draw(), PATH, RULSIF, null="global", time=(range(60), range(60)), random_state=0
-            )
+        samples = timed(draw(), times=(range(60), range(60)))
+        with pytest.raises(InputError, match="60 times are in the"):
+            gr.two_sample_test(samples, PATH, RULSIF, null="global", random_state=0)
 
     # Left out by `make quick`.
     @pytest.mark.slow
@@ -210,11 +215,10 @@ class TestGlobalNull:
                 x = rng.normal(size=40) + 0.1 * rng.normal(size=(6, 40))
                 found.append(
                     gr.two_sample_test(
-                        (list(x[:, :20]), list(x[:, 20:])),
+                        gr.NodeSamples.from_arrays(list(x[:, :20]), list(x[:, 20:]), time=time),
                         PATH,
                         BORROWING,
                         null="global",
-                        time=time,
                         n_permutations=99,
                         random_state=seed,
                     )
@@ -264,16 +268,8 @@ def test_nodes_without_a_sample_keep_their_row(null):
 
 def test_blocks_follow_time():
     """With blocks as long as the fluctuations the level holds; the note counts the blocks."""
-    reference, target = draw(4.0)
-    found = gr.two_sample_test(
-        (reference, target),
-        PATH,
-        RULSIF,
-        block_length=5,
-        time=(range(60), range(60, 120)),
-        random_state=0,
-    )
-    assert found.block_length == 5
+    found = gr.two_sample_test(timed(draw(4.0), 5), PATH, RULSIF, random_state=0)
+    assert found.blocks.length == 5
     assert "blocks of 5 observations" in found.assumptions[0]
     # Six blocks of each sample are left: 924 splits.
     assert found.p_value[4:].max() <= 3 / 924
@@ -282,17 +278,18 @@ def test_blocks_follow_time():
 
 def test_a_rest_too_short_for_a_block_is_no_block_to_learn_from():
     """Seven observations in blocks of three: one block and the rest to learn from, one to test."""
-    samples = ragged([(7, 7), (6, 8)])
+    samples = ragged([(7, 7), (6, 8)], block=3)
     for seed in range(30):
-        learned = split(samples, seed, block_length=3)
+        learned = split(samples, seed)
         counts = np.bincount(samples.segments[~learned], minlength=4)
         np.testing.assert_array_equal(counts, 3)
 
 
 def test_blocks_that_leave_nothing_to_test_are_refused():
-    with pytest.raises(InputError, match="block_length=61 leaves no complete block in a sample"):
-        gr.two_sample_test(draw(), PATH, RULSIF, block_length=61)
-    found = gr.two_sample_test(draw(n=10), PATH, RULSIF, block_length=6, random_state=0)
+    with pytest.raises(InputError, match="block=61 leaves no complete block in a sample"):
+        gr.two_sample_test(timed(draw(), 61), PATH, RULSIF)
+    short = gr.NodeSamples.from_arrays(*draw(n=10), block=6)
+    found = gr.two_sample_test(short, PATH, RULSIF, random_state=0)
     assert found.tested.all()
 
 
@@ -304,16 +301,15 @@ def test_blocks_of_interleaved_stamps_stay_whole():
     seen = []
     original = Units.of.__func__
 
-    def spy(cls, pooled, generator, **options):
-        units = original(cls, pooled, generator, **options)
+    def spy(cls, pooled, generator, blocks):
+        units = original(cls, pooled, generator, blocks)
         seen.append(units)
         return units
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Units, "of", classmethod(spy))
-        gr.two_sample_test(
-            data, PATH, RULSIF, null="global", time=stamps, block_length=3, random_state=0
-        )
+        samples = timed(data, 3, stamps)
+        gr.two_sample_test(samples, PATH, RULSIF, null="global", random_state=0)
     assert (seen[0].of_row >= 0).all()
     assert (np.bincount(seen[0].of_row) == 3).all()
 

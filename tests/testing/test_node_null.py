@@ -6,7 +6,7 @@ import pytest
 import graphratio as gr
 from graphratio._utils.progress import ProgressBar
 from graphratio.testing import node_null
-from graphratio.testing.dependence import cross_correlation
+from graphratio.testing.node_correlation import cross_correlation
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
 
@@ -22,7 +22,7 @@ def test_a_node_goes_on_until_enough_data_sets_are_as_extreme(monkeypatch, p_val
     samples = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, 1, 12))))
     graph = gr.Graph.empty(1)
     pooled = PooledSamples.of(samples, rng)
-    plan = PermutationPlan(pooled, graph, Units.of(pooled, rng), ALL, rng)
+    plan = PermutationPlan(pooled, graph, Units.of(pooled, rng, samples.blocks), ALL, rng)
     features = PooledFeatures(rng.normal(size=(24, 2)), np.eye(2)[np.newaxis])
     seen, most = [], []
 
@@ -64,7 +64,7 @@ def test_the_noise_of_a_correlation_is_three_standard_deviations():
     for _ in range(300):
         side = rng.normal(size=(2, 21, 40))
         samples = gr.NodeSamples.from_arrays(*(list(part) for part in side))
-        found = cross_correlation(samples, None, graph, rng)
+        found = cross_correlation(samples, graph, rng)
         values.append(found.value**2)
         noise = found.noise**2
     # Negative estimates count as zero, so the upper half of the law tells the spread.

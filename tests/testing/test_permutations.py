@@ -10,13 +10,16 @@ from graphratio.testing.pooled import PooledSamples
 SIZES = [(7, 5), (4, 9), (6, 6)]
 
 
-@pytest.fixture
-def pooled():
+def drawn(**options):
     rng = np.random.default_rng(1)
     reference = [rng.normal(size=(n, 2)) for n, _ in SIZES]
     target = [rng.normal(size=(m, 2)) for _, m in SIZES]
-    samples = NodeSamples.from_arrays(reference, target)
-    return PooledSamples.of(samples, np.random.default_rng(0))
+    return NodeSamples.from_arrays(reference, target, **options)
+
+
+@pytest.fixture
+def pooled():
+    return PooledSamples.of(drawn(), np.random.default_rng(0))
 
 
 def test_every_split_is_equally_likely():
@@ -30,7 +33,7 @@ def test_every_split_is_equally_likely():
 def test_sums_over_units_are_sums_over_rows(pooled):
     rng = np.random.default_rng(2)
     psi = rng.normal(size=(len(pooled.rows), 3))
-    units = Units.of(pooled, rng, block_length=2)
+    units = Units.of(pooled, rng, drawn(block=2).blocks)
     sums = UnitSums.of(units, pooled, psi)
     for node, own, labels in node_labels(units, np.arange(3), 20, rng):
         b = sums.first_moments(labels.astype(float), own, node)
@@ -44,7 +47,7 @@ def test_sums_over_units_are_sums_over_rows(pooled):
 
 
 def test_blocks_are_consecutive_observations_of_one_sample(pooled):
-    units = Units.of(pooled, np.random.default_rng(0), block_length=3)
+    units = Units.of(pooled, np.random.default_rng(0), drawn(block=3).blocks)
     for unit in range(len(units.node)):
         rows = np.sort(pooled.rows[units.of_row == unit])
         assert rows.tolist() == list(range(rows[0], rows[0] + 3))
@@ -58,8 +61,10 @@ def test_blocks_are_consecutive_observations_of_one_sample(pooled):
 
 def test_blocks_follow_the_stamps(pooled):
     # Stamps run backwards, so that blocks begin at the end.
-    stamps = len(pooled.rows) - pooled.rows
-    units = Units.of(pooled, np.random.default_rng(0), block_length=3, stamps=stamps)
+    time = tuple(
+        [-np.arange(n) - 100 * v for v, n in enumerate(s)] for s in zip(*SIZES, strict=True)
+    )
+    units = Units.of(pooled, np.random.default_rng(0), drawn(time=time, block=3).blocks)
     first_node = pooled.samples.node_index == 0
     fixed = pooled.rows[first_node & (units.of_row < 0)]
     # Of the reference rows 0..6 the earliest is left over, of the target rows 7..11 two.
@@ -68,10 +73,11 @@ def test_blocks_follow_the_stamps(pooled):
 
 def test_joint_units_share_their_code_over_nodes(pooled):
     samples = pooled.samples
-    order = np.concatenate([np.r_[0:n, 100 : 100 + m] for n, m in SIZES])
-    _, codes = np.unique(order, return_inverse=True)
+    time = ([range(n) for n, _ in SIZES], [range(100, 100 + m) for _, m in SIZES])
+    timed = drawn(time=time, block=None).jointly_blocked()
+    _, codes = np.unique(timed.time, return_inverse=True)
     stamps = codes[pooled.rows]
-    units = Units.of(pooled, np.random.default_rng(0), stamps=stamps, joint=True)
+    units = Units.of(pooled, np.random.default_rng(0), timed.blocks)
     for row, unit in enumerate(units.of_row):
         assert units.code[unit] == units.code[units.of_row[0]] or stamps[row] != stamps[0]
         assert units.node[unit] == samples.node_index[row]
@@ -79,5 +85,5 @@ def test_joint_units_share_their_code_over_nodes(pooled):
 
 
 def test_smallest_p_value_counts_the_splits(pooled):
-    units = Units.of(pooled, np.random.default_rng(0))
+    units = Units.of(pooled, np.random.default_rng(0), drawn().blocks)
     np.testing.assert_allclose(units.smallest_p_values(3), [1 / 792, 1 / 715, 1 / 924])

@@ -222,20 +222,26 @@ def test_polars_in_polars_out():
         ({"null": "nodes"}, "null='nodes'"),
         ({"correction": "holm"}, "correction='holm'"),
         ({"level": 1.5}, "level=1.5"),
-        ({"block_length": 0}, "block_length=0"),
-        ({"block_length": 31}, "block_length=31 leaves no complete block"),
         ({"n_permutations": 0}, "n_permutations=0"),
         ({"estimator": "pool"}, "estimator='pool' is not an estimator of this library"),
-        ({"time": [1, 2]}, "time of type list"),
-        ({"time": (range(29), range(30))}, "29 reference time stamps for node 0"),
-        ({"time": ([range(30)] * 3, range(30))}, "3 entries for 10 nodes"),
-        ({"time": ([range(30)] * 10, [["x"] * 30] * 10)}, "several kinds"),
-        ({"time": (range(30), range(30)), "null": "global"}, "30 time stamps are in the"),
     ],
 )
 def test_bad_input(graph, options, message):
     with pytest.raises(InputError, match=message):
         gr.two_sample_test(draw(), graph, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 31}, "block=31 leaves no complete block"),
+        ({"time": (range(30), range(30))}, "30 times are in the"),
+    ],
+)
+def test_times_and_blocks_that_do_not_fit(graph, options, message):
+    samples = gr.NodeSamples.from_arrays(*draw(), **options)
+    with pytest.raises(InputError, match=message):
+        gr.two_sample_test(samples, graph, null="global")
 
 
 def correlated(rho, seed=0):
@@ -253,14 +259,16 @@ def test_correlated_nodes_raise_a_warning(graph):
     assert not found.correlation.by_stamp
     assert any("move together" in note for note in found.notes)
     times = (range(30), range(30, 60))
+    timed = gr.NodeSamples.from_arrays(*correlated(0.6), time=times)
     with pytest.warns(DataWarning, match="move together"):
-        gr.two_sample_test(correlated(0.6), graph, n_permutations=199, time=times)
+        gr.two_sample_test(timed, graph, n_permutations=199)
     # Stamps that do not match: what looked correlated by position is not.
     apart = (
         [np.arange(30) + 100 * v for v in range(10)],
         [np.arange(50, 80) + 100 * v for v in range(10)],
     )
-    found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, time=apart)
+    timed = gr.NodeSamples.from_arrays(*correlated(0.6), time=apart)
+    found = gr.two_sample_test(timed, graph, n_permutations=199)
     assert found.correlation is None
     assert any("could not be checked" in note for note in found.notes)
 
@@ -272,17 +280,17 @@ def test_independent_nodes_raise_none(graph):
 def test_time_is_read_by_label(graph):
     reference, target = draw()
     times = {v: np.arange(30) for v in range(10)}, {v: np.arange(30, 60) for v in range(10)}
-    found = gr.two_sample_test(
-        (reference, target), graph, null="global", time=times, random_state=0, block_length=3
-    )
+    samples = gr.NodeSamples.from_arrays(reference, target, time=times, block=3)
+    found = gr.two_sample_test(samples, graph, null="global", random_state=0)
     assert found.global_p_value < 0.01
-    assert (found.joint, found.block_length) == (True, 3)
-    assert "blocks of 3 time stamps" in found.assumptions[0]
+    assert (found.joint, found.blocks.length) == (True, 3)
+    assert "blocks of 3 times" in found.assumptions[0]
 
 
 def test_inputs_are_not_modified(graph):
     reference, target = draw()
     before = [x.copy() for x in reference + target]
-    gr.two_sample_test((reference, target), graph, n_permutations=199, block_length=2)
+    samples = gr.NodeSamples.from_arrays(reference, target, block=2)
+    gr.two_sample_test(samples, graph, n_permutations=199)
     for x, y in zip(before, reference + target, strict=True):
         np.testing.assert_array_equal(x, y)

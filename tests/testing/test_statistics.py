@@ -5,8 +5,8 @@ import pytest
 
 import graphratio as gr
 from graphratio.testing import groups
-from graphratio.testing.dependence import cross_correlation
 from graphratio.testing.global_null import _compare, _one_scale
+from graphratio.testing.node_correlation import cross_correlation
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.pooled import PooledSamples, read_settings
 from graphratio.testing.statistics import (
@@ -125,7 +125,7 @@ def test_correlation_between_nodes_is_free_of_bias():
     above, squares = 0, []
     for _ in range(300):
         values = rng.normal(size=(10, 16))
-        found = cross_correlation(samples_of(values, 8), None, PATH, rng)
+        found = cross_correlation(samples_of(values, 8), PATH, rng)
         above += found.value > found.noise
         squares.append(found.value**2)
     # Three standard deviations of a skewed law: about 1 %.
@@ -133,7 +133,7 @@ def test_correlation_between_nodes_is_free_of_bias():
     assert np.mean(squares) < 0.03
     same = np.tile(rng.normal(size=16), (10, 1))
     # Perfect correlation less the 1 / 14 that 16 independent pairs would show.
-    found = cross_correlation(samples_of(same, 8), None, PATH, rng)
+    found = cross_correlation(samples_of(same, 8), PATH, rng)
     assert found.value**2 == pytest.approx(13 / 14)
 
 

@@ -52,7 +52,7 @@ def learned(data, nodes):
     groups = node_groups(GRID, rng)
     chosen = selected_penalties(samples, GRID, groups, settings, dictionary, rng)
     features = PooledFeatures.of(pooled, settings.kernel, dictionary, chosen[0][0])
-    plan = PermutationPlan(pooled, GRID, Units.of(pooled, rng), 1, rng)
+    plan = PermutationPlan(pooled, GRID, Units.of(pooled, rng, samples.blocks), 1, rng)
     fits = _ConditionalFits.of(nodes, features, plan, groups, np.array(chosen)[:, 1:])
     own = chosen[groups[nodes[0]]]
     return groups, [dictionary, np.array(own), fits.inverse, fits.pull, fits.witness, features.psi]

@@ -141,8 +141,9 @@ def test_the_strength_is_judged_on_observations_left_out():
     def error(truth, found):
         return truth + 100 * found
 
-    data, weights, rng = (x, y, target), np.arange(1.0, 11), np.random.default_rng(0)
-    errors = target_errors(fit, error, data, weights, [1.0, 2.0], 5, rng)
+    data, weights = (x, y, target), np.arange(1.0, 11)
+    fold = np.random.default_rng(0).permutation(np.arange(len(x)) % 5)
+    errors = target_errors(fit, error, data, weights, [1.0, 2.0], fold)
     assert_allclose(errors, (3 + 3 + 5 + 3) / 4)
     assert all(weights.mean() == pytest.approx(1) for weights in fits)
 

@@ -8,6 +8,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
+from graphratio.cli.inputs import read_problem
 from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
@@ -28,7 +29,6 @@ from graphratio.cli.two_sample import (
     Null,
     TestOptions,
     outcome_object,
-    read_tested_problem,
     run_test,
     show_test,
 )
@@ -113,7 +113,7 @@ def _analyse(
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
-        problem = read_tested_problem(data, samples, graph, fit.seed, tests)
+        problem = read_problem(data, samples, graph, fit.seed)
     # Before the fit, so that they can be read while it runs.
     screen.notes(problem.notes)
     model, fit_notes = fit_problem(problem, fit, screen)

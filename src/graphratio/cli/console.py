@@ -88,7 +88,7 @@ _CONTROLS = {
 
 # Arguments of the library that are options here.
 _OPTIONS = {
-    "block_length": "--block-length",
+    "block": "--block",
     "time": "--time",
     "missing": "--missing",
     "n_permutations": "--permutations",

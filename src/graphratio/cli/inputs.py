@@ -21,13 +21,15 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
 
+# Column of the table that holds the times; no file has a column with this name.
+_TIME = "time\0"
+
 
 @dataclass(frozen=True)
 class Problem:
     """Two samples at every node of a graph, in its order and in original units.
 
-    `notes` say what was left out, capped or assumed. `stamps` are the time stamps of the reference
-    and of the target observations of every node, by label.
+    `notes` say what was left out, capped or assumed.
     """
 
     samples: NodeSamples
@@ -35,7 +37,6 @@ class Problem:
     reference_name: str
     target_name: str
     notes: tuple[str, ...] = ()
-    stamps: tuple[dict[str, Any], dict[str, Any]] | None = None
 
 
 def read_problem(
@@ -43,12 +44,8 @@ def read_problem(
     samples: SampleOptions,
     graph: GraphOptions,
     seed: int,
-    time: str | None = None,
 ) -> Problem:
-    """Read the table and the edges, and match them.
-
-    `time` names the column with time stamps, if a test needs them.
-    """
+    """Read the table and the edges, and match them."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -82,6 +79,10 @@ def read_problem(
             **columns,
         }
     )
+    options = {}
+    if samples.time is not None:
+        table = table.assign(**{_TIME: _times(chosen[samples.time], samples.time, data)})
+        options["time"] = _TIME
     located = node_places(labels[kept], chosen, places, graph) if places else None
     built, graph_notes = build_graph(labels[kept].unique().tolist(), located, graph, data.delimiter)
     notes += graph_notes
@@ -96,31 +97,21 @@ def read_problem(
             categorical=categorical,
             nodes=built.nodes,
             missing=data.missing.value,
+            block=samples.blocks(),
+            **options,
         )
     if data.max_observations is not None:
         read = _capped(read, data.max_observations, seed, notes)
-    stamps = None if time is None else _stamps(TimeAxis(chosen[time], time), table, names)
-    return Problem(read, built, names[0], names[1], tuple(notes), stamps)
+    if samples.time is not None and (found := read.blocks.describe()):
+        notes.append(found)
+    return Problem(read, built, names[0], names[1], tuple(notes))
 
 
-def _stamps(
-    axis: TimeAxis, table: Any, names: tuple[str, str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Time stamps of the rows that became observations, by sample and node."""
-    node, side, *features = table.columns
-    complete = table[features].notna().all(axis=1).to_numpy()
-    if not axis.known[complete].all():
-        blank = int((~axis.known[complete]).sum())
-        raise InputError(
-            f"column {axis.name!r} is empty in {blank} of {int(complete.sum())} rows",
-            "Fill it, or leave --time out",
-        )
-    found: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-    for part, name in zip(found, names, strict=True):
-        rows = complete & (table[side] == name).to_numpy()
-        groups = table[node][rows].reset_index(drop=True).groupby(table[node][rows].to_numpy())
-        part.update({label: axis.values[rows][places] for label, places in groups.indices.items()})
-    return found
+def _times(column: Any, name: str, data: DataOptions) -> np.ndarray:
+    """Times of the rows, missing where the column is empty."""
+    axis = TimeAxis(column, name)
+    refuse_blanks(name, int((~axis.known).sum()), len(axis.known), data)
+    return np.asarray(axis.values)
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:

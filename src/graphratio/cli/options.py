@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from graphratio._utils.errors import InputError
 from graphratio.cli.expand import option
+from graphratio.data.durations import parse_duration
 
 
 class Missing(StrEnum):
@@ -126,9 +128,8 @@ class SampleOptions:
     target: str | None = option(_SAMPLES, "Value of that column for the target (the state after).")
     time: str | None = option(
         _SAMPLES,
-        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers. Instead of --sample "
-        "it divides the rows, with --split or ranges; beside --sample it says when a row was "
-        "observed, for --test and `graphratio test`.",
+        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers that says when a row "
+        "was observed. Instead of --sample it also divides the rows, with --split or ranges.",
     )
     split: str | None = option(
         _SAMPLES, "With --time: earlier rows are the reference, rows from here on the target."
@@ -141,6 +142,13 @@ class SampleOptions:
     target_range: str | None = option(
         _SAMPLES, "The same for the target, e.g. 2020-03-01:2020-05-31."
     )
+    block: str = option(
+        _SAMPLES,
+        "Observations that depend on each other and stay together in folds and permutations: "
+        "auto (with --time: as far as they are found to depend on earlier ones), none, a number "
+        "of successive rows of a node, or a duration such as 1D, 6h or 30min.",
+        default="auto",
+    )
 
     def __post_init__(self) -> None:
         if self.sample is None and self.time is None:
@@ -148,6 +156,7 @@ class SampleOptions:
                 "say how the rows divide into two samples: either --sample COLUMN --reference "
                 "VALUE --target VALUE, or --time COLUMN --split DATE"
             )
+        self.blocks()
         values = (self.reference, self.target)
         ranges = (self.reference_range, self.target_range)
         if self.sample is not None:
@@ -167,6 +176,24 @@ class SampleOptions:
             raise typer.BadParameter(
                 "--time needs either --split, or both --reference-range and --target-range"
             )
+
+    def blocks(self) -> str | int | None:
+        """The blocks as the library takes them."""
+        text = self.block.strip()
+        if text in ("auto", "none"):
+            return text if text == "auto" else None
+        if text.isdecimal() and int(text):
+            return int(text)
+        try:
+            parse_duration(text)
+        except InputError as error:
+            raise typer.BadParameter(
+                f"--block {text} is not auto, none, a number of rows, or a duration such as 1D, "
+                "6h or 30min"
+            ) from error
+        if self.time is None:
+            raise typer.BadParameter(f"--block {text} is a duration and needs --time")
+        return text
 
 
 @dataclass(frozen=True)

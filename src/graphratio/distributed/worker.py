@@ -120,6 +120,11 @@ class Partition:
         The generator is the stream of keys of all `total` observations in the order of the graph;
         those of each own node begin at `starts`. `starts` and `offset` have shape (n_own,).
         """
+        if self.samples.has_blocks and self.samples.blocks.exist:
+            raise InputError(
+                "observations that depend on each other in time cannot be split with an engine",
+                "Fit in one process, give all hyperparameters, or build samples with block=None",
+            )
         per_node = self.sizes.sum(axis=1)
         first = np.cumsum(per_node) - per_node
         within = np.arange(self.samples.n_observations) - np.repeat(first, per_node)

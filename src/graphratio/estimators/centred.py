@@ -30,6 +30,7 @@ from graphratio.features.node_blocks import (
     kernel_values,
     node_blocks,
 )
+from graphratio.moments.folds import Division
 from graphratio.selection.cross_validation import defined_means
 from graphratio.selection.grids import candidates_of
 from graphratio.solvers.solution import Solution
@@ -69,11 +70,11 @@ class CentredEstimator(NodeRatioEstimator):
 
     @abstractmethod
     def _compare(
-        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
+        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
         """Score every candidate (higher is better); choose one for each of the k nodes of a block.
 
-        `widths` has shape (k, n_widths); `folds` has shape (n_observations,) or is None. Returns
+        `widths` has shape (k, n_widths); without a need for `folds` they are None. Returns
 
         - scores, shape (k, n_widths, n_penalties, n_folds): NaN where undefined; one fold for a
           leave-one-out score,
@@ -84,8 +85,8 @@ class CentredEstimator(NodeRatioEstimator):
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         """Fit the nodes of a block with given hyperparameters, each of shape (k,)."""
 
-    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray | None:
-        """Fold of every observation, if the selection needs folds."""
+    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> Division | None:
+        """Folds of the observations, if the selection needs them."""
         return None
 
     def _check_parameters(self) -> None:

@@ -22,7 +22,7 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Directions
-from graphratio.moments.folds import assign_folds
+from graphratio.moments.folds import divide
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
@@ -197,11 +197,11 @@ class NystromEstimator(BorrowingMixin):
         return samples.subset(labels), graph.subset(labels), positions
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
-        n_folds = check_integer(self.cv, "cv", low=2)
+        division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
         return Split(
             samples=samples,
-            folds=assign_folds(samples, n_folds, rng),
-            n_folds=n_folds,
+            folds=division.folds,
+            n_folds=division.n_folds,
             kernel=KERNELS[self.kernel],
             dictionary=self.dictionary_,
             alpha=self.alpha_,

@@ -15,7 +15,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
-from graphratio.moments.folds import assign_folds
+from graphratio.moments.folds import Division, divide
 from graphratio.moments.objective import SMALLEST_RATIO, kl_divergences
 from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
@@ -136,19 +136,20 @@ class KLIEP(CentredEstimator):
         check_integer(self.max_iter, "max_iter", low=1)
         check_integer(self.cv, "cv", low=2)
 
-    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> IntArray:
-        return assign_folds(samples, self.cv, rng)
+    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> Division:
+        return divide(samples, self.cv, rng)
 
     def _compare(
-        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
+        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
         assert folds is not None
         # Problems of one bandwidth are solved together: nodes x folds x penalties.
-        fold = np.where(block.target_valid, folds[block.target_rows], -1)
-        held_out = fold[:, np.newaxis, :] == np.arange(self.cv)[:, np.newaxis]  # (k, cv, T)
+        n_folds = folds.n_folds
+        fold = np.where(block.target_valid, folds.folds[block.target_rows], -1)
+        held_out = fold[:, np.newaxis, :] == np.arange(n_folds)[:, np.newaxis]  # (k, folds, T)
         trained = (fold[:, np.newaxis, :] >= 0) & ~held_out
         usable = held_out.any(axis=2) & trained.any(axis=2)
-        scores = np.full((*widths.shape, penalties.size, self.cv), np.nan)
+        scores = np.full((*widths.shape, penalties.size, n_folds), np.nan)
         for position, width in enumerate(widths.T):
             phi_ref, phi_tgt = block.features(width)
             mean = phi_ref.sum(axis=1) / block.sizes[:, :1]

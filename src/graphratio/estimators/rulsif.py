@@ -11,6 +11,7 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.features.node_blocks import NodeBlock
+from graphratio.moments.folds import Division
 from graphratio.solvers.least_squares import least_squares, left_out_losses
 from graphratio.solvers.solution import Solution
 
@@ -30,7 +31,7 @@ class _LeastSquares(CentredEstimator):
             check_choice(self.selection, "selection", ("cautious", "min"))
 
     def _compare(
-        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: IntArray | None
+        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
         n_pairs = block.sizes.max(axis=1)
         losses = np.empty((*widths.shape, penalties.size, int(n_pairs.max())))

@@ -35,7 +35,7 @@ from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
 from graphratio.evaluation.refits import ratios_after
-from graphratio.moments.folds import assign_folds
+from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import basis_of, solve_many
@@ -245,7 +245,8 @@ class Jackknife:
         self, model: NodeRatioEstimator, data: NodeSamples, rng: np.random.Generator
     ) -> None:
         self.model, self.data = model, data
-        self.groups = assign_folds(data, GROUPS, rng)
+        division = divide(data, GROUPS, rng)
+        self.groups, self.n_groups = division.folds, division.n_folds
 
     def terms(self, points: FloatArray, position: int) -> FloatArray:
         """Scaled differences of the fits without a group, shape (n_groups, n_points).
@@ -263,14 +264,15 @@ class Jackknife:
                 at,
                 fixed=True,
             )
-            for group in range(GROUPS)
+            for group in range(self.n_groups)
         ]
         apart = np.array(fits) - np.mean(fits, axis=0)
-        return np.asarray(np.sqrt((GROUPS - 1) / GROUPS) * apart)
+        count = self.n_groups
+        return np.asarray(np.sqrt((count - 1) / count) * apart)
 
     def freedom(self, terms: FloatArray) -> FloatArray:
         """One less than there are groups, at every point."""
-        return np.full(terms.shape[1], GROUPS - 1.0)
+        return np.full(terms.shape[1], self.n_groups - 1.0)
 
 
 class Sandwich:

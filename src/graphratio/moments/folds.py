@@ -1,12 +1,14 @@
 """Folds of a cross-validation: the fold of every observation, and moments by fold.
 
-Every sample of every node is split by itself. The features of all observations are computed
-once; training moments are the total minus those of the fold.
+Every sample of every node is split by itself, at random, or in whole blocks where observations
+depend on each other. The features of all observations are computed once; training moments are the
+total minus those of the fold.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, reduce
 from operator import add
 
@@ -26,13 +28,72 @@ from graphratio.moments.node_moments import (
 LARGEST_SUMS = 2**29
 
 
+class FoldKind(StrEnum):
+    """How observations were split into folds.
+
+    `random`: one by one. `blocks`: in whole blocks. `pieces`: in successive pieces of a sample,
+    because there are fewer blocks than folds; neighbours at the border of two pieces depend on
+    each other, so that what is held out is not independent of the rest.
+    """
+
+    random = "random"
+    blocks = "blocks"
+    pieces = "pieces"
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Fold of every observation, shape (n_observations,), their number, and how they were made."""
+
+    folds: IntArray
+    n_folds: int
+    kind: FoldKind
+
+
+def divide(
+    samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, least: int = 2
+) -> Division:
+    """Split the observations into folds: at most `n_folds`, and no more than there are blocks.
+
+    There are never fewer than `least`. Every cross-validation gets its folds here.
+
+    Examples
+    --------
+    >>> days = np.repeat(np.arange(3), 4)
+    >>> samples = NodeSamples.from_arrays(
+    ...     np.zeros(12), np.ones(12), time=(days, days + 10), block=4)
+    >>> found = divide(samples, 5, np.random.default_rng(0))
+    >>> found.n_folds, str(found.kind), found.folds[:12]
+    (3, 'blocks', array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]))
+    """
+    if not samples.has_blocks or not samples.blocks.exist:
+        return Division(assign_folds(samples, n_folds, random_state), n_folds, FoldKind.random)
+    available = _available_blocks(samples)
+    used = max(least, min(n_folds, available))
+    kind = FoldKind.blocks if available >= used else FoldKind.pieces
+    return Division(assign_folds(samples, used, random_state), used, kind)
+
+
+def _available_blocks(samples: NodeSamples) -> int:
+    """Blocks of the sample that has fewer of them, at a usual node or shared by all nodes."""
+    blocks, side = samples.blocks, samples.is_target
+    if blocks.shared:
+        return min(len(np.unique(blocks.number[side == part])) for part in (False, True))
+    width = int(blocks.number.max()) + 1
+    own = np.unique(samples.segments * width + blocks.number) // width
+    counts = np.bincount(own, minlength=2 * samples.n_nodes).reshape(-1, 2).min(axis=1)
+    return int(np.median(counts[samples.complete])) if samples.complete.any() else 0
+
+
 def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
     """Fold of every observation, shape (n_observations,).
 
     Each sample of each node is split at random and as evenly as possible, so every fold has its
     share of every node. A sample with fewer observations than folds is missing in some folds,
     and its node does not count in their mean. Both samples of a node start at the same fold, so
-    that as many folds as possible have both.
+    that as many folds as possible have both. Where there are blocks, a fold is a run of successive
+    ones, the same at all nodes that share them. Only where there are fewer blocks than folds,
+    samples are cut into successive pieces.
 
     Examples
     --------
@@ -41,6 +102,10 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
     >>> np.bincount(folds[:10]), np.bincount(folds[10:])
     (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
     """
+    if samples.has_blocks and samples.blocks.exist:
+        if _available_blocks(samples) < n_folds:
+            return _pieces(samples, n_folds)
+        return _whole_blocks(samples, n_folds, random_state)
     keys = random_state.random(samples.n_observations)
     return folds_by_key(
         samples, keys, random_state.integers(n_folds, size=samples.n_nodes), n_folds
@@ -60,6 +125,42 @@ def folds_by_key(
     folds = np.empty(samples.n_observations, dtype=np.intp)
     folds[shuffled] = (position + offset[samples.node_index]) % n_folds
     return folds
+
+
+def _whole_blocks(
+    samples: NodeSamples, n_folds: int, random_state: np.random.Generator
+) -> IntArray:
+    """Give each fold a run of successive blocks; chance decides which folds have one more.
+
+    Neighbouring blocks are more alike than distant ones, so that blocks dealt at random would
+    leave copies of what is held out in the rest.
+    """
+    blocks = samples.blocks
+    # Blocks that nodes share are counted once, the others at every node.
+    group = samples.is_target.astype(np.intp) if blocks.shared else samples.segments
+    width = int(blocks.number.max()) + 1
+    unit, of_row = np.unique(group * width + blocks.number, return_inverse=True)
+    own = unit // width
+    count = np.bincount(own)
+    rank = np.arange(len(unit)) - (np.cumsum(count) - count)[own]
+    shift = random_state.random(len(count))
+    folds = ((rank + shift[own]) * n_folds / count[own]).astype(np.intp)
+    return np.asarray(np.minimum(folds, n_folds - 1)[of_row])
+
+
+def _pieces(samples: NodeSamples, n_folds: int) -> IntArray:
+    """Cut every sample into successive pieces; of shared times the same at all nodes."""
+    n = samples.n_observations
+    shared = samples.time is not None and samples.blocks.shared
+    group = samples.is_target.astype(np.intp) if shared else samples.segments
+    when = np.arange(n) if samples.time is None else samples.time
+    stamp = np.unique(when, return_inverse=True)[1]
+    # A time counts once, whether one node or all observe it.
+    width = int(stamp.max()) + 1
+    unit, of_row = np.unique(group * width + stamp, return_inverse=True)
+    count = np.bincount(unit // width)
+    rank = np.arange(len(unit)) - (np.cumsum(count) - count)[unit // width]
+    return np.asarray((rank * n_folds // count[unit // width])[of_row])
 
 
 def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.folds import FoldedMoments, assign_folds
+from graphratio.moments.folds import FoldedMoments, divide
 from graphratio.moments.node_moments import Moments
 from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
 from graphratio.selection.grids import Candidates
@@ -82,9 +82,12 @@ class HeldOut:
 def draw_folds(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, by_node: bool
 ) -> IntArray:
-    """Fold of every observation; with `by_node` all observations of a node share a fold."""
+    """Fold of every observation; with `by_node` all observations of a node share a fold.
+
+    Otherwise there are at least three folds, of which two can be left out at once.
+    """
     if not by_node:
-        return assign_folds(samples, n_folds, random_state)
+        return divide(samples, n_folds, random_state, least=3).folds
     position = random_state.permutation(samples.n_nodes)
     return np.asarray((position % n_folds)[samples.node_index])
 

@@ -12,7 +12,7 @@ import numpy as np
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.folds import assign_folds
+from graphratio.moments.folds import divide
 from graphratio.selection.cross_validation import Coupling, Split, precision_for, select
 from graphratio.testing.pooled import RatioSettings
 
@@ -93,10 +93,11 @@ def selected_penalties(
             # No other group has a node with both samples.
             chosen.append(settings.middle)
             continue
+        division = divide(left, settings.n_folds, rng)
         split = Split(
             samples=left,
-            folds=assign_folds(left, settings.n_folds, rng),
-            n_folds=settings.n_folds,
+            folds=division.folds,
+            n_folds=division.n_folds,
             kernel=settings.kernel,
             dictionary=dictionary,
             alpha=alpha,

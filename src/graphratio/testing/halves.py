@@ -27,44 +27,37 @@ from graphratio.testing.permutations import (
     chunks,
     no_complete_block,
     node_labels,
-    unit_codes,
 )
 from graphratio.testing.statistics import exceedances
 
 
-def first_half(
-    samples: NodeSamples,
-    rng: np.random.Generator,
-    *,
-    block_length: int | None,
-    stamps: IntArray | None,
-    joint: bool,
-) -> BoolArray:
+def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -> BoolArray:
     """True for the observations to learn from, shape (n_observations,).
 
     Of every sample about half of its blocks, the smaller part if their number is odd; with
-    `joint` the same time stamps at all nodes. A rest too short for a block is learned from.
+    `joint` the same blocks at all nodes. A rest too short for a block is learned from.
     """
-    segment = samples.segments
-    rows = np.arange(samples.n_observations)
-    code, kept = unit_codes(rows, segment, samples.is_target, block_length, stamps, joint)
-    _, first, unit = np.unique(code[kept], return_index=True, return_inverse=True)
-    whole = np.flatnonzero(kept)[first]
-    group = samples.is_target[whole].astype(np.intp) if joint else segment[whole]
-    order = np.lexsort((rng.random(len(whole)), group))
+    blocks = samples.blocks
+    kept = blocks.whole
+    group = samples.is_target.astype(np.intp) if joint else samples.segments
+    width = int(blocks.number.max()) + 1
+    unit_code = group[kept] * width + blocks.number[kept]
+    _, first, unit = np.unique(unit_code, return_index=True, return_inverse=True)
+    group = group[np.flatnonzero(kept)[first]]
+    order = np.lexsort((rng.random(len(group)), group))
     count = np.bincount(group)
-    rank = np.empty(len(whole), dtype=np.intp)
-    rank[order] = np.arange(len(whole)) - (np.cumsum(count) - count)[group[order]]
-    learned = np.ones(len(code), dtype=bool)
+    rank = np.empty(len(group), dtype=np.intp)
+    rank[order] = np.arange(len(group)) - (np.cumsum(count) - count)[group[order]]
+    learned = np.ones(samples.n_observations, dtype=bool)
     learned[kept] = (rank < count[group] // 2)[unit]
     return learned
 
 
-def check_second_half(samples: NodeSamples, tested: NodeSamples, length: int | None) -> None:
+def check_second_half(samples: NodeSamples, tested: NodeSamples) -> None:
     """Refuse blocks of a length that leaves nothing to test at some node."""
     lost = np.flatnonzero(samples.complete & ~tested.complete)
     if lost.size:
-        raise no_complete_block(length, "a sample", [samples.nodes[v] for v in lost])
+        raise no_complete_block(samples.blocks, "a sample", [samples.nodes[v] for v in lost])
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
 from graphratio.evaluation.refits import Refit, refit
-from graphratio.moments.folds import assign_folds, row_weights
+from graphratio.moments.folds import divide, row_weights
 from graphratio.testing.grouping import Gains, grouped
 
 N_FOLDS = 5
@@ -50,7 +50,8 @@ class ChangedNodes:
         self.model, self.samples, self.members, self.bar = model, samples, members, bar
         self.most = min(MOST_KINDS, len(members))
         self.seed = int(rng.integers(2**31))
-        self.folds = assign_folds(samples, N_FOLDS, rng)
+        division = divide(samples, N_FOLDS, rng)
+        self.folds, self.n_folds = division.folds, division.n_folds
         self.own_rows = np.flatnonzero(np.isin(samples.node_index, members))
         self.alpha = model.alpha_ or BOUNDING_ALPHA
         weights = row_weights(samples.sizes, self.alpha)[self.own_rows]
@@ -88,7 +89,7 @@ class ChangedNodes:
         """
         ratios = np.empty((self.most + 1, len(self.own_rows)))
         folds = self.folds[self.own_rows]
-        for fold in range(N_FOLDS):
+        for fold in range(self.n_folds):
             train = self.samples.subset(observations=self.folds != fold)
             fitted = refit(self.model, train, self.model.graph_, fixed=True)
             ratios[:, folds == fold] = self._ratios_after(fitted, self.own_rows[folds == fold])

@@ -31,8 +31,6 @@ def kinds_of_change(
     level: float = 0.05,
     correction: str | None = "fdr",
     n_permutations: int | None = None,
-    time: Any = None,
-    block_length: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> KindsOfChange:
@@ -58,7 +56,7 @@ def kinds_of_change(
         those called changed is at most the level; if nothing changed anywhere, the chance that
         any node is called changed is at most the level. With "fwer" (Holm) the chance of any
         unchanged node among them is at most the level, and fewer changed nodes are found.
-    n_permutations, time, block_length :
+    n_permutations : int, optional
         As in `two_sample_test`.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
@@ -103,8 +101,6 @@ def kinds_of_change(
         correction=correction,
         level=level,
         n_permutations=n_permutations,
-        time=time,
-        block_length=block_length,
         random_state=rng,
         progress=progress,
     )

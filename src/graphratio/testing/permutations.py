@@ -1,9 +1,8 @@
-"""One engine for all permutations: single observations, blocks of them, shared time stamps.
+"""One engine for all permutations: single observations, blocks of them, shared times.
 
-Permutations exchange units between the two samples. A unit is an observation, a block of
-consecutive observations, or everything that a node observed at one time stamp (or block of time
-stamps). Statistics need only sums of features over the permuted target sample, so units enter
-through their sums.
+Permutations exchange units between the two samples. A unit is what a node observed in one block,
+a single observation where there are no blocks. Statistics need only sums of features over the
+permuted target sample, so units enter through their sums.
 
 Symbols
 -------
@@ -21,6 +20,7 @@ from scipy.special import gammaln
 
 from graphratio._utils.errors import Argument, InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
 from graphratio.testing.pooled import PooledSamples
 
@@ -43,25 +43,15 @@ class Units:
     code: IntArray
 
     @classmethod
-    def of(
-        cls,
-        pooled: PooledSamples,
-        rng: np.random.Generator,
-        *,
-        block_length: int | None = None,
-        stamps: IntArray | None = None,
-        joint: bool = False,
-    ) -> Units:
-        """Cut the observations into units, in random order within a node.
+    def of(cls, pooled: PooledSamples, rng: np.random.Generator, blocks: Blocks) -> Units:
+        """Take the blocks of the samples as units, in random order within a node.
 
-        Blocks of `block_length` follow the integer stamps of the pooled rows, or the order in
-        which observations were given. A rest at the end of a sample, too short for a block,
-        keeps its label. With `joint` the observations of all nodes at one stamp stay together.
+        A rest at the end of a sample, too short for a block, keeps its label. Blocks with the
+        same number at several nodes have the same code.
         """
         node = pooled.samples.node_index
-        segment = 2 * node + pooled.is_target
-        code, kept = unit_codes(pooled.rows, segment, pooled.is_target, block_length, stamps, joint)
-        _check_enough(pooled, node, kept, block_length)
+        code, kept = blocks.number[pooled.rows], blocks.whole[pooled.rows]
+        _check_enough(pooled, node, kept, blocks)
         pairs = node[kept] * (int(code.max(initial=0)) + 1) + code[kept]
         _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
         rows = np.flatnonzero(kept)[first]
@@ -98,63 +88,20 @@ class PermutationPlan:
     rng: np.random.Generator
 
 
-def unit_codes(
-    rows: IntArray,
-    segment: IntArray,
-    is_target: BoolArray,
-    block_length: int | None,
-    stamps: IntArray | None,
-    joint: bool,
-) -> tuple[IntArray, BoolArray]:
-    """Unit of every observation, and whether the unit is complete; both (n_observations,).
-
-    Blocks follow the stamps, or the `rows` as given. With `joint` the observations of all nodes
-    at one stamp, or block of stamps, are one unit.
-    """
-    if joint and stamps is not None:
-        code, kept = _stamp_blocks(stamps, is_target, block_length or 1)
-        return code[stamps], kept[stamps]
-    order = np.lexsort((rows if stamps is None else stamps, segment))
-    return _blocks(order, segment, block_length or 1)
-
-
-def _blocks(order: IntArray, segment: IntArray, length: int) -> tuple[IntArray, BoolArray]:
-    """Number of the block of every row, and whether the block is complete."""
-    sizes = np.bincount(segment)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    position = np.empty(len(order), dtype=np.intp)
-    position[order] = np.arange(len(order)) - starts[segment[order]]
-    blocks = -(-sizes // length)
-    first_block = np.concatenate([[0], np.cumsum(blocks)[:-1]])
-    code = first_block[segment] + position // length
-    return code, position // length < (sizes // length)[segment]
-
-
-def _stamp_blocks(
-    stamps: IntArray, is_target: BoolArray, length: int
-) -> tuple[IntArray, BoolArray]:
-    """Number of the block of every stamp, and whether the block is complete."""
-    side = np.zeros(int(stamps.max()) + 1, dtype=np.intp)
-    side[stamps[is_target]] = 1
-    return _blocks(np.argsort(side, kind="stable"), side, length)
-
-
-def _check_enough(
-    pooled: PooledSamples, node: IntArray, kept: BoolArray, length: int | None
-) -> None:
+def _check_enough(pooled: PooledSamples, node: IntArray, kept: BoolArray, blocks: Blocks) -> None:
     n_nodes = len(pooled.complete)
     for side, name in ((False, "reference"), (True, "target")):
         counts = np.bincount(node[kept & (pooled.is_target == side)], minlength=n_nodes)
         lacking = np.flatnonzero((counts == 0) & pooled.complete)
         if lacking.size:
             labels = [pooled.samples.nodes[v] for v in lacking]
-            raise no_complete_block(length, f"the {name} sample", labels)
+            raise no_complete_block(blocks, f"the {name} sample", labels)
 
 
-def no_complete_block(length: int | None, sample: str, nodes: list[Label]) -> InputError:
+def no_complete_block(blocks: Blocks, sample: str, nodes: list[Label]) -> InputError:
     """The error for blocks that are too long for a sample of some nodes."""
     words = f" leaves no complete block in {sample} of {listing(nodes)}"
-    return InputError((Argument("block_length", length), words), "Use shorter blocks")
+    return InputError((Argument("block", blocks.asked), words), "Use shorter blocks")
 
 
 @dataclass(frozen=True, eq=False)

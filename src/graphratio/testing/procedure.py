@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import DataWarning
-from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
+from graphratio._utils.parameters import as_generator, check_choice, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomState
@@ -16,7 +16,6 @@ from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scale
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.contract import check_estimator
-from graphratio.testing.dependence import check_stamps, cross_correlation, read_stamps
 from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.groups import node_groups, selected_penalties
 from graphratio.testing.halves import HalfTest, check_second_half, first_half
@@ -26,6 +25,7 @@ from graphratio.testing.multiplicity import (
     enough_permutations,
     strictest_threshold,
 )
+from graphratio.testing.node_correlation import check_stamps, cross_correlation
 from graphratio.testing.node_null import NodeTests, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, RatioSettings, read_settings
@@ -45,8 +45,6 @@ def two_sample_test(
     correction: str | None = "fwer",
     level: float = 0.05,
     n_permutations: int | None = None,
-    time: Any = None,
-    block_length: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> TwoSampleResult:
@@ -61,6 +59,10 @@ def two_sample_test(
     Parameters
     ----------
     samples : NodeSamples, or a tuple (reference, target)
+        Their `blocks` are permuted as a whole, for observations that depend on each other. With
+        null="global" and times, what all nodes observed at one time, or in one block of time, is
+        permuted together, so the test stays valid for correlated nodes; every time must then
+        belong to one of the two samples.
     graph : Graph
         Aligned with the samples by label. None means no edges.
     estimator : estimator, optional
@@ -86,16 +88,6 @@ def two_sample_test(
     n_permutations : int, optional
         Default: enough for the correction, at least 10 N / level with a correction and
         null="node", otherwise 999 or 10 / level. Too few for any rejection is an error.
-    time : tuple (reference, target), optional
-        Time stamps of the observations: for each sample a list or dict over nodes of
-        sequences as long as the node's sample, or one sequence for all nodes. With
-        null="global" all observations of one time stamp are permuted together, so the test
-        stays valid for correlated nodes; each stamp must then belong to one sample. With
-        null="node" the stamps give the order for blocks, and the correlation between nodes is
-        estimated with them.
-    block_length : int, optional
-        Permute blocks of this many consecutive observations, for data that are dependent in
-        time, in the order of `time` or as given. A rest too short for a block keeps its label.
     random_state : int, numpy Generator, RandomState or None
         Seed of the permutations, the groups and the folds.
     progress : bool, default False
@@ -108,7 +100,7 @@ def two_sample_test(
     -----
     DataWarning
         With null="node", if the correlation between neighbouring nodes exceeds 0.2.
-        Observations are matched by `time`, or by position if all nodes have equally many.
+        Observations are matched by time, or by position if all nodes have equally many.
 
     Notes
     -----
@@ -142,35 +134,29 @@ def two_sample_test(
     null = check_choice(null, "null", NULLS)
     correction = check_correction(correction)
     level = check_real(level, "level", low=0, high=1)
-    if block_length is not None:
-        block_length = check_integer(block_length, "block_length", low=1)
     rng = as_generator(random_state)
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph)
     warn_of_scales(aligned)
-    stamps = None if time is None else read_stamps(time, given, aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic
-    joint = null == "global" and stamps is not None
+    joint = null == "global" and aligned.time is not None
     if joint:
-        check_stamps(stamps, aligned)  # type: ignore[arg-type]
+        check_stamps(aligned)
+        aligned = aligned.jointly_blocked()
     tested, learned = aligned, np.zeros(aligned.n_observations, dtype=bool)
     if halves:
-        learned = first_half(aligned, rng, block_length=block_length, stamps=stamps, joint=joint)
+        learned = first_half(aligned, rng, joint=joint)
         tested = aligned.subset(observations=~learned)
-        check_second_half(aligned, tested, block_length)
+        check_second_half(aligned, tested)
     n_tests = int(tested.complete.sum())
     needed_for = correction if null == "node" else None
     count = enough_permutations(n_permutations, n_tests, level, needed_for)
     pooled = PooledSamples.of(tested, rng)
-    there = None
-    if stamps is not None:
-        # Numbered anew, so that blocks follow the stamps that are left.
-        there = np.unique(stamps[~learned], return_inverse=True)[1][pooled.rows]
-    units = Units.of(pooled, rng, block_length=block_length, stamps=there, joint=joint)
+    units = Units.of(pooled, rng, tested.blocks)
     smallest = units.smallest_p_values(graph.n_nodes)
-    correlation = cross_correlation(aligned, stamps, graph, rng) if null == "node" else None
+    correlation = cross_correlation(aligned, graph, rng) if null == "node" else None
     if correlation is not None and correlation.is_high:
         warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
     plan = PermutationPlan(pooled, graph, units, count, rng)
@@ -198,7 +184,7 @@ def two_sample_test(
         level=level,
         n_permutations=count,
         penalties=tuple(penalties),
-        block_length=block_length,
+        blocks=aligned.blocks,
         joint=joint,
         halves=halves,
         too_few=pooled.complete

@@ -12,10 +12,11 @@ from scipy.sparse import csgraph
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
+from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
 from graphratio.testing import wording
-from graphratio.testing.dependence import Correlation
 from graphratio.testing.multiplicity import changed_at_least
+from graphratio.testing.node_correlation import Correlation
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ class TwoSampleResult:
     penalties : tuple of (bandwidth, graph_penalty, ridge)
         Of every group of nodes that was tested together; one with null="global", none with
         `halves`.
-    block_length : int or None
-        Observations or time stamps that were permuted together.
+    blocks : Blocks
+        Observations that were permuted together; see `NodeSamples.blocks`.
     joint : bool
-        Whether all observations of one time stamp were permuted together.
+        Whether all observations of one time or block of time were permuted together.
     halves : bool
         Whether the ratio was fitted on one half of the observations and tested on the other.
     too_few : ndarray of bool, shape (n_nodes,)
@@ -132,7 +133,7 @@ class TwoSampleResult:
     level: float
     n_permutations: int
     penalties: tuple[tuple[float, float, float], ...]
-    block_length: int | None
+    blocks: Blocks
     joint: bool
     halves: bool
     too_few: BoolArray

@@ -9,7 +9,7 @@ import numpy as np
 from graphratio._utils.errors import Argument, Spelling, listing, spelled
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
-from graphratio.testing.dependence import CORRELATION_BOUND, Correlation
+from graphratio.testing.node_correlation import CORRELATION_BOUND, Correlation
 
 if TYPE_CHECKING:
     from graphratio.testing.result import TwoSampleResult
@@ -36,11 +36,10 @@ def headline(result: TwoSampleResult) -> str:
 
 def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
     """The assumptions of the p-values."""
-    length = result.block_length
     if result.joint:
-        what = "time stamps" if length is None else f"blocks of {length} time stamps"
+        what = result.blocks.words("times")
         return (f"{what} are independent of each other; nodes may depend on each other",)
-    what = "the observations" if length is None else f"blocks of {length} observations"
+    what = result.blocks.words() if result.blocks.exist else "the observations"
     nodes = "nodes are independent of each other"
     return (
         f"within a node {what} are independent of each other",
@@ -89,7 +88,7 @@ def correlation_note(correlation: Correlation | None, spelling: Spelling = str) 
         return [spelled(words, spelling)]
     if not correlation.is_high:
         return []
-    how = "time stamp" if correlation.by_stamp else "position, if the order has a meaning"
+    how = "time" if correlation.by_stamp else "position, if the order has a meaning"
     return [
         spelled(
             (

@@ -17,7 +17,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.refits import fold_ratios, held_out
-from graphratio.moments.folds import assign_folds
+from graphratio.moments.folds import divide
 
 # Samples with fewer observations are never held out, and their node is not tested.
 SMALLEST = 5
@@ -40,7 +40,7 @@ def shift_p_values(
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
         return p_values
-    folds = assign_folds(samples, n_folds, rng)
+    folds = divide(samples, n_folds, rng).folds.copy()
     folds[~large.ravel()[samples.segments]] = -1
     scores = held_out(fold_ratios(model, samples, graph, folds, fixed=True), folds)
     p_values[tested] = _welch(scores, samples)[tested]

@@ -26,6 +26,7 @@ from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.weights import ImportanceWeights
+from graphratio.moments.folds import divide
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
 from graphratio.transfer.weight_powers import (
@@ -240,10 +241,16 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         candidates = [check_real(s, "sharpness", low=0, include_low=True) for s in given]
         if len(candidates) == 1:
             return candidates[0]
+        blocked = samples.has_blocks and samples.blocks.exist
+        division = divide(samples, n_folds, rng) if blocked else None
         errors = []
         for v in np.flatnonzero(self.is_reweighted_ & samples.complete):
             node = self.nodes_[v]
             if len(labels[v]) >= n_folds:
+                if division is None:
+                    fold = rng.permutation(np.arange(len(labels[v])) % n_folds)
+                else:
+                    fold = division.folds[samples.offsets[2 * v] : samples.offsets[2 * v + 1]]
                 errors.append(
                     target_errors(
                         self._fit_one,
@@ -251,8 +258,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                         (samples.reference(node), labels[v], samples.target(node)),
                         weights[node],
                         candidates,
-                        n_folds,
-                        rng,
+                        fold,
                     )
                 )
         return best_exponent(np.array(errors).reshape(-1, len(candidates)), candidates)

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import RULSIF
 from graphratio.estimators.weights import ImportanceWeights
@@ -106,19 +106,18 @@ def target_errors(
     data: tuple[FloatArray, Any, FloatArray],
     weights: FloatArray,
     candidates: Sequence[float],
-    n_folds: int,
-    rng: np.random.Generator,
+    fold: IntArray,
 ) -> FloatArray:
     """Cross-validated target error of one node for every candidate, shape (n_candidates,).
 
     `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
-    `data` are reference observations, their labels, and target observations.
+    `data` are reference observations, their labels, and target observations; `fold` are the folds
+    of the reference.
     """
     x, y, target = data
     total = np.zeros(len(candidates))
     count = matching_weights(x, target)
-    fold = rng.permutation(np.arange(len(x)) % n_folds)
-    for k in range(n_folds):
+    for k in range(int(fold.max()) + 1):
         # Only observations that represent a target observation contribute to the error.
         held = (fold == k) & (count > 0)
         if not held.any() or not (fold != k).any():

@@ -1,10 +1,8 @@
-"""Time stamps of the observations, and the correlation between nodes."""
+"""The correlation between nodes that were observed at the same times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,86 +20,31 @@ _MOST_PAIRS = 2000
 _FEWEST_SHARED = 5
 
 
-def read_stamps(time: Any, given: NodeSamples, aligned: NodeSamples) -> IntArray:
-    """Time stamps as whole numbers, in the order of `aligned.values`, shape (n_observations,).
-
-    `time` is as in `two_sample_test`. The samples are in the order of the user (`given`), which
-    lists in `time` follow, and in that of the graph (`aligned`).
-    """
-    if not isinstance(time, tuple) or len(time) != 2:
-        raise InputError(
-            f"time of type {type(time).__name__} cannot be read",
-            "Pass a tuple (reference, target) with the time stamps of each node's observations",
-        )
-    sides = [_by_node(part, given) for part in time]
-    labels = given.nodes if given.labelled else aligned.nodes
-    places = {label: place for place, label in enumerate(labels)}
-    pieces: list[np.ndarray] = []
-    for position, node in enumerate(aligned.nodes):
-        place = places[node]
-        for side, name in enumerate(("reference", "target")):
-            stamps = sides[side](place, node)
-            expected = int((aligned.n_target if side else aligned.n_reference)[position])
-            if len(stamps) != expected:
-                raise InputError(
-                    f"time has {len(stamps)} {name} time stamps for node {node!r}, which has "
-                    f"{expected} {name} observations",
-                    "Give one time stamp for each observation, in the same order",
-                )
-            if expected:
-                pieces.append(np.asarray(stamps))
-    try:
-        if len({piece.dtype.kind in "SU" for piece in pieces}) > 1:
-            # NumPy would sort the numbers as text.
-            raise TypeError("text and numbers")
-        _, codes = np.unique(np.concatenate(pieces), return_inverse=True)
-    except TypeError as error:
-        raise InputError(
-            "time has stamps of several kinds that have no order among them",
-            "Use dates everywhere, or numbers everywhere",
-        ) from error
-    return np.asarray(codes.ravel(), dtype=np.intp)
-
-
-def _by_node(part: Any, given: NodeSamples) -> Any:
-    """Return a function from position and label to the stamps of a node."""
-    if isinstance(part, Mapping):
-        return lambda _, node: part.get(node, ())
-    entries = list(part)
-    nested = (
-        bool(entries)
-        and not isinstance(entries[0], str)
-        and isinstance(entries[0], Sequence | np.ndarray)
-    )
-    if not nested:
-        return lambda _, __: entries
-    if len(entries) != given.n_nodes:
-        raise InputError(
-            f"time has {len(entries)} entries for {given.n_nodes} nodes",
-            "Give one sequence of time stamps for each node, or one for all",
-        )
-    return lambda position, _: entries[position]
-
-
-def check_stamps(stamps: IntArray, samples: NodeSamples) -> None:
-    """Refuse a stamp in the reference of one node and in the target of another."""
+def check_stamps(samples: NodeSamples) -> None:
+    """Refuse a time in the reference of one node and in the target of another."""
+    stamps = _stamps(samples)
     sides = np.zeros((int(stamps.max()) + 1, 2), dtype=bool)
     sides[stamps, samples.is_target.astype(int)] = True
     mixed = np.flatnonzero(sides.all(axis=1))
     if mixed.size:
         row = int(np.flatnonzero(stamps == mixed[0])[0])
         raise InputError(
-            f"{mixed.size} time stamps are in the reference of some nodes and in the target of "
+            f"{mixed.size} times are in the reference of some nodes and in the target of "
             f"others (one of them at node {samples.nodes[samples.node_index[row]]!r})",
-            "For the global null every time stamp must belong to one of the two samples",
+            "For the global null every time must belong to one of the two samples",
         )
+
+
+def _stamps(samples: NodeSamples) -> IntArray:
+    """Number of the time of every observation."""
+    return np.unique(np.asarray(samples.time), return_inverse=True)[1]
 
 
 @dataclass(frozen=True)
 class Correlation:
     """Typical correlation between neighbouring nodes; `noise` is the one that chance can produce.
 
-    Observations were matched by time stamp if `by_stamp`, else by position.
+    Observations were matched by time if `by_stamp`, else by position.
     """
 
     value: float
@@ -115,18 +58,20 @@ class Correlation:
 
 
 def cross_correlation(
-    samples: NodeSamples, stamps: IntArray | None, graph: Graph, rng: np.random.Generator
+    samples: NodeSamples, graph: Graph, rng: np.random.Generator
 ) -> Correlation | None:
     """Estimate the correlation between neighbouring nodes; None if no two can be matched.
 
-    Observations are matched by time stamps, or by position where all nodes have samples of the
+    Observations are matched by time, or by position where all nodes have samples of the
     same sizes. Each sample is centred and scaled by itself, so that a change does not count as
     correlation. For every pair the squared correlation is averaged over features and its
     expectation under independence is subtracted. The value is the root of the mean over pairs,
     the noise the root of three standard deviations of this mean under independence.
     """
-    by_stamp = stamps is not None
-    if stamps is None:
+    by_stamp = samples.time is not None
+    if by_stamp:
+        stamps = _stamps(samples)
+    else:
         sizes = samples.sizes
         if samples.n_nodes < 2 or (sizes != sizes[0]).any():
             return None
