@@ -10,7 +10,16 @@ from graphratio.exceptions import DataWarning, InputError
 from graphratio.testing import TwoSampleResult
 
 PATH = [(i, i + 1) for i in range(9)]
-COLUMNS = ["node", "statistic", "p_value", "adjusted_p_value", "rejected"]
+COLUMNS = [
+    "node",
+    "statistic",
+    "p_value",
+    "adjusted_p_value",
+    "rejected",
+    "answerable",
+    "n_pieces_reference",
+    "n_pieces_target",
+]
 
 
 def draw(shift=2.0, seed=0, n_nodes=10, sizes=None):
@@ -137,8 +146,10 @@ def test_tiny_samples_are_noted(graph):
     reference, target = draw()
     reference[9], target[9] = reference[9][:2], target[9][:2]
     found = gr.two_sample_test((reference, target), graph, random_state=0)
-    assert np.flatnonzero(found.too_few).tolist() == [9]
-    assert any("to become significant at this level: 9" in note for note in found.notes)
+    assert np.flatnonzero(~found.answerable_nodes).tolist() == [9]
+    assert found.answerable
+    assert "1 cannot be judged" in found.summary
+    assert any("cannot say whether these nodes changed: 9" in note for note in found.notes)
     assert found.p_value[9] >= 1 / 6 - 0.02
 
 
@@ -234,7 +245,6 @@ def test_bad_input(graph, options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block": 31}, "block=31 leaves no complete block"),
         ({"time": (range(30), range(30))}, "30 times are in the"),
     ],
 )
@@ -260,8 +270,11 @@ def test_correlated_nodes_raise_a_warning(graph):
     assert any("move together" in note for note in found.notes)
     times = (range(30), range(30, 60))
     timed = gr.NodeSamples.from_arrays(*correlated(0.6), time=times)
-    with pytest.warns(DataWarning, match="move together"):
-        gr.two_sample_test(timed, graph, n_permutations=199)
+    own = gr.two_sample_test(timed, graph, n_permutations=199, random_state=0)
+    assert own.alone
+    assert own.correlation.by_stamp
+    assert any("neighbours were not used" in note for note in own.notes)
+    assert "nodes may depend on each other" in own.assumptions
     # Stamps that do not match: what looked correlated by position is not.
     apart = (
         [np.arange(30) + 100 * v for v in range(10)],

@@ -64,7 +64,7 @@ def test_p_values_of_a_look_are_rounded_up():
     """29 permutations of 199: the ranks of 30 data sets in units of 1 / 200."""
     statistics = np.random.default_rng(1).normal(size=(4, 30))
     outcome = NodeTests.blank(1, 199)
-    exact = outcome.record(0, statistics, 199, 1.0)
+    exact = outcome.record(0, statistics, 199, 1.0, alone=False)
     ranks = exceedances(statistics)[:, 0] / 30
     for p_value, rank in ((outcome.combined[0] / 200, exact), *zip(
         outcome.counts[:, 0] / 200, ranks, strict=True

@@ -102,6 +102,17 @@ class Blocks:
         words = duration_words(self.duration)
         return "whole days" if words == "1 day" else f"blocks of {words}"
 
+    def amount(self, count: int) -> str:
+        """That many blocks in words: "4 days", "3 blocks of 12 observations (1 hour)"."""
+        if self.kind == "none":
+            return f"{count} observation{'s' if count > 1 else ''}"
+        if self.kind == "calendar" and self.duration is not None:
+            return duration_words(count * self.duration)
+        text = f"{count} block{'s' if count > 1 else ''} of {self.length} observations"
+        if self.duration is not None:
+            text += f" ({duration_words(count * self.duration)})"
+        return text
+
     def describe(self) -> str:
         """What was found and done, in a sentence or two; empty without times and blocks."""
         found = self.measured

@@ -73,16 +73,24 @@ class NodeTests:
         everything = n_permutations + 1
         return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
 
-    def record(self, node: int, statistics: FloatArray, n_permutations: int, most: float) -> float:
+    def record(
+        self,
+        node: int,
+        statistics: FloatArray,
+        n_permutations: int,
+        most: float,
+        *,
+        alone: bool,
+    ) -> float:
         """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
 
-        Returns the p-value, capped at `most`, before it is rounded up to a multiple of
-        1 / (n_permutations + 1).
+        A node that is `alone` has no prediction from neighbours. Returns the p-value, capped at
+        `most`, before it is rounded up to a multiple of 1 / (n_permutations + 1).
         """
         counts = exceedances(statistics)
         n_sets = statistics.shape[1]
         everything = n_permutations + 1
-        combined = min(combined_count(counts), int(most * n_sets))
+        combined = min(combined_count(counts, alone=alone), int(most * n_sets))
         self.statistics[:, node] = statistics[:, 0]
         self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
         self.combined[node] = -(-combined * everything // n_sets)
@@ -111,7 +119,9 @@ def permute_each_node(
         for look in looks:
             rows = chunks(look, own.size, begin=seen)
             parts += [fits.statistics(node, own, labels[part]) for part in rows]
-            p_value = outcome.record(node, np.concatenate(parts, axis=1), n_permutations, most)
+            sets = np.concatenate(parts, axis=1)
+            alone = fits.is_alone(node)
+            p_value = outcome.record(node, sets, n_permutations, most, alone=alone)
             seen, bound = look, ENOUGH_EXTREME / (look + 1)
             if p_value > bound:
                 break
@@ -189,6 +199,10 @@ class _ConditionalFits:
         sums = UnitSums.of(plan.units, plan.pooled, features.psi)
         inverse = np.linalg.inv(system)
         return cls(place, inverse, held * witness, witness, features.second, sums)
+
+    def is_alone(self, node: int) -> bool:
+        """Whether no other node predicts anything about this one."""
+        return not self.witness[self.place[node]].any()
 
     def statistics(self, node: int, own: IntArray, labels: BoolArray) -> FloatArray:
         """Statistics of a node under given labels of its units, shape (4, n_sets)."""

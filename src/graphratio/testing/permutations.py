@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln
 
 from graphratio._utils.errors import Argument, InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
@@ -51,7 +50,6 @@ class Units:
         """
         node = pooled.samples.node_index
         code, kept = blocks.number[pooled.rows], blocks.whole[pooled.rows]
-        _check_enough(pooled, node, kept, blocks)
         pairs = node[kept] * (int(code.max(initial=0)) + 1) + code[kept]
         _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
         rows = np.flatnonzero(kept)[first]
@@ -70,11 +68,16 @@ class Units:
             np.bincount(self.node[self.is_target], minlength=n_nodes),
         )
 
-    def smallest_p_values(self, n_nodes: int) -> FloatArray:
-        """One over the number of distinct splits of each node, shape (n_nodes,)."""
+    def by_sample(self, n_nodes: int, *, joint: bool = False) -> IntArray:
+        """Units of the reference and of the target of each node, shape (n_nodes, 2).
+
+        With `joint` those of all nodes together, since these move at once.
+        """
+        if joint:
+            moving = np.unique(self.code[self.is_target]).size
+            return np.tile([np.unique(self.code).size - moving, moving], (n_nodes, 1))
         total, target = self.counts(n_nodes)
-        log_splits = gammaln(total + 1) - gammaln(target + 1) - gammaln(total - target + 1)
-        return np.asarray(np.exp(-log_splits))
+        return np.column_stack([total - target, target])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +89,6 @@ class PermutationPlan:
     units: Units
     n_permutations: int
     rng: np.random.Generator
-
-
-def _check_enough(pooled: PooledSamples, node: IntArray, kept: BoolArray, blocks: Blocks) -> None:
-    n_nodes = len(pooled.complete)
-    for side, name in ((False, "reference"), (True, "target")):
-        counts = np.bincount(node[kept & (pooled.is_target == side)], minlength=n_nodes)
-        lacking = np.flatnonzero((counts == 0) & pooled.complete)
-        if lacking.size:
-            labels = [pooled.samples.nodes[v] for v in lacking]
-            raise no_complete_block(blocks, f"the {name} sample", labels)
 
 
 def no_complete_block(blocks: Blocks, sample: str, nodes: list[Label]) -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scale
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.contract import check_estimator
+from graphratio.testing.answers import answers
 from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.groups import node_groups, selected_penalties
 from graphratio.testing.halves import HalfTest, check_second_half, first_half
@@ -155,14 +157,22 @@ def two_sample_test(
     count = enough_permutations(n_permutations, n_tests, level, needed_for)
     pooled = PooledSamples.of(tested, rng)
     units = Units.of(pooled, rng, tested.blocks)
-    smallest = units.smallest_p_values(graph.n_nodes)
+    n_pieces = units.by_sample(graph.n_nodes, joint=joint)
+    # A node without a complete block in both samples has nothing to exchange.
+    pooled = replace(pooled, complete=pooled.complete & (n_pieces > 0).all(axis=1))
     correlation = cross_correlation(aligned, graph, rng) if null == "node" else None
-    if correlation is not None and correlation.is_high:
+    correlated = correlation is not None and correlation.is_high
+    # At the same times neighbours share their fluctuations, so only own evidence counts.
+    alone = correlated and aligned.time is not None and not halves
+    if correlated and not alone:
         warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
-    plan = PermutationPlan(pooled, graph, units, count, rng)
-    if halves:
+    used = Graph.empty(graph.nodes) if alone else graph
+    plan = PermutationPlan(pooled, used, units, count, rng)
+    penalties: list[tuple[float, float, float]] = []
+    if not pooled.complete.any():
+        outcome, against = NodeTests.blank(graph.n_nodes, count), None
+    elif halves:
         outcome, against = _by_halves(chosen, aligned, learned, plan, null, joint, progress)
-        penalties: list[tuple[float, float, float]] = []
     else:
         outcome, against, penalties = _all_at_once(aligned, plan, chosen, null, joint, progress)
     p_value = outcome.combined / (count + 1)
@@ -187,8 +197,14 @@ def two_sample_test(
         blocks=aligned.blocks,
         joint=joint,
         halves=halves,
-        too_few=pooled.complete
-        & (smallest > strictest_threshold(max(n_tests, 1), level, needed_for)),
+        answers=answers(
+            n_pieces,
+            pooled.complete,
+            level,
+            strictest_threshold(max(n_tests, 1), level, needed_for),
+            supportive=needed_for in ("fdr", "fdr-by"),
+        ),
+        alone=alone,
         correlation=correlation,
         backend=aligned.backend,
     )
@@ -278,4 +294,4 @@ def _over_nodes(
         adjusted[tested] = adjust(p_value[tested], correction)
     if against is not None:
         return adjusted, float(against[tested].min()) / (n_permutations + 1)
-    return adjusted, min(1.0, float(p_value[tested].min()) * int(tested.sum()))
+    return adjusted, min(1.0, float(p_value[tested].min(initial=1.0)) * int(tested.sum()))

@@ -15,6 +15,7 @@ from graphratio.data import frames
 from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
 from graphratio.testing import wording
+from graphratio.testing.answers import Answers
 from graphratio.testing.multiplicity import changed_at_least
 from graphratio.testing.node_correlation import Correlation
 
@@ -98,8 +99,10 @@ class TwoSampleResult:
         Whether all observations of one time or block of time were permuted together.
     halves : bool
         Whether the ratio was fitted on one half of the observations and tested on the other.
-    too_few : ndarray of bool, shape (n_nodes,)
-        True at nodes with too few observations or blocks to become significant.
+    answers : Answers
+        Which nodes the data can say anything about: `nodes`, `n_pieces`, `needed`.
+    alone : bool
+        Whether neighbours were not used, since nodes are correlated at the same times.
     correlation : Correlation or None
         Between neighbouring nodes: value, noise, by_stamp, is_high. None with null="global",
         and where observations of different nodes cannot be matched.
@@ -136,9 +139,24 @@ class TwoSampleResult:
     blocks: Blocks
     joint: bool
     halves: bool
-    too_few: BoolArray
+    answers: Answers
+    alone: bool
     correlation: Correlation | None
     backend: frames.Backend = "pandas"
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the data can say of any node that it changed.
+
+        If not, they have too few independent pieces for this level and correction, and that no
+        node was rejected means nothing. `answerable_nodes` says it of every node.
+        """
+        return self.answers.any
+
+    @property
+    def answerable_nodes(self) -> BoolArray:
+        """Nodes of which the data can say whether they changed, shape (n_nodes,)."""
+        return self.answers.nodes
 
     @property
     def n_rejected(self) -> int:
@@ -146,7 +164,9 @@ class TwoSampleResult:
         return int(self.rejected.sum())
 
     def to_frame(self) -> Any:
-        """One row per node: node, statistic, p_value, adjusted_p_value, rejected.
+        """One row per node: node, statistic, p-values, rejected, answerable, numbers of pieces.
+
+        The pieces are the independent blocks or observations of each sample.
 
         A polars frame if the samples came from one, otherwise pandas.
         """
@@ -156,6 +176,9 @@ class TwoSampleResult:
             "p_value": self.p_value,
             "adjusted_p_value": self.adjusted_p_value,
             "rejected": self.rejected,
+            "answerable": self.answerable_nodes,
+            "n_pieces_reference": self.answers.n_pieces[:, 0],
+            "n_pieces_target": self.answers.n_pieces[:, 1],
         }
         return frames.make_frame(columns, self.backend)
 

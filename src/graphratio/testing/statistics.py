@@ -21,6 +21,9 @@ NAMES = ("divergence", "norm", "witness", "mmd")
 # that ignores them gets least; a node that changed alone pays for this with power.
 SHARES = np.array([0.1, 0.2, 0.65, 0.05])
 
+# Without neighbours there is no prediction to trust.
+SHARES_ALONE = np.array([0.35, 0.15, 0.0, 0.5])
+
 # Relative differences below this are rounding; the statistics then count as tied.
 _TIE = 1e-9
 
@@ -64,18 +67,20 @@ def exceedances(statistics: FloatArray) -> IntArray:
     return found.reshape(statistics.shape)
 
 
-def combine(counts: IntArray) -> tuple[IntArray, IntArray]:
+def combine(counts: IntArray, *, alone: bool = False) -> tuple[FloatArray, IntArray]:
     """Combine the statistics of each data set by their smallest p-value.
 
     From exceedances of shape (4, n_permutations + 1), the observed data set first. Returns the
     smallest one relative to its share, and the sum of all, which breaks ties; both of shape
-    (n_permutations + 1,). Smaller is more extreme.
+    (n_permutations + 1,). Smaller is more extreme. `alone` takes the shares without neighbours.
     """
-    return (counts / SHARES[:, np.newaxis]).min(axis=0), counts.sum(axis=0)
+    shares = SHARES_ALONE if alone else SHARES
+    used = shares > 0
+    return (counts[used] / shares[used, np.newaxis]).min(axis=0), counts[used].sum(axis=0)
 
 
-def combined_count(counts: IntArray) -> int:
+def combined_count(counts: IntArray, *, alone: bool = False) -> int:
     """How many data sets, permuted or observed, are as extreme as the observed one."""
-    smallest, total = combine(counts)
+    smallest, total = combine(counts, alone=alone)
     as_extreme = (smallest < smallest[0]) | ((smallest == smallest[0]) & (total <= total[0]))
     return int(np.count_nonzero(as_extreme))

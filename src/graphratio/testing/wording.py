@@ -28,10 +28,32 @@ def headline(result: TwoSampleResult) -> str:
         "fdr-by": f"at a false discovery rate of {result.level:.0%} (Benjamini-Yekutieli)",
         None: f"at a level of {result.level:.0%} each, without correction",
     }[result.correction]
+    if not result.answerable:
+        return f"These data cannot say whether {_subject(result)} changed: {_shortage(result)}"
     overall = f"p-value of no change anywhere: {result.global_p_value:.3g}"
     if result.null == "node":
-        return f"{result.n_rejected:,} of {nodes} changed {control}; {overall}"
+        silent = int((~result.answerable_nodes).sum())
+        unknown = f", {silent:,} cannot be judged" if silent else ""
+        return f"{result.n_rejected:,} of {nodes} changed {control}{unknown}; {overall}"
     return f"{overall}; {result.n_rejected:,} of {nodes} stand out (exploratory)"
+
+
+def _subject(result: TwoSampleResult) -> str:
+    if result.null == "global":
+        return "anything"
+    return "the node" if len(result.nodes) == 1 else "any node"
+
+
+def _shortage(result: TwoSampleResult) -> str:
+    """What the data have, what they need, and how much more that is."""
+    found, blocks = result.answers, result.blocks
+    have = int(np.median(found.n_pieces.min(axis=1)))
+    pieces = "independent blocks" if blocks.exist else "observations"
+    most = f"{have} {pieces if have != 1 else pieces.removesuffix('s')}"
+    return (
+        f"each sample of a node has about {most}, and this level and correction need "
+        f"{found.needed}. You need about {blocks.amount(found.missing)} more in each sample"
+    )
 
 
 def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
@@ -41,9 +63,11 @@ def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
         return (f"{what} are independent of each other; nodes may depend on each other",)
     what = result.blocks.words() if result.blocks.exist else "the observations"
     nodes = "nodes are independent of each other"
+    if result.alone:
+        nodes = "nodes may depend on each other"
     return (
         f"within a node {what} are independent of each other",
-        f"{nodes}, changed or not" if result.null == "node" else nodes,
+        f"{nodes}, changed or not" if result.null == "node" and not result.alone else nodes,
     )
 
 
@@ -57,8 +81,8 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
     found = []
     if not result.tested.all():
         found.append(
-            "nodes without reference or target observations cannot be tested, their p-value "
-            f"is 1: {named(~result.tested)}"
+            "nodes without observations, or without a complete block, in one of the samples "
+            f"cannot be tested, their p-value is 1: {named(~result.tested)}"
         )
     if result.halves:
         found.append(
@@ -66,12 +90,30 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         )
     if several and not result.graph.n_edges:
         found.append("the graph has no edges: every node is tested by itself")
-    if result.too_few.any():
+    silent = result.tested & ~result.answerable_nodes
+    if result.answerable and silent.any():
         found.append(
-            "these nodes have too few observations or blocks to become significant at this "
-            f"level: {named(result.too_few)}"
+            f"the data cannot say whether these nodes changed: {named(silent)}; {_shortage(result)}"
         )
-    if result.null == "node" and several:
+    if result.answers.together > 1:
+        found.append(
+            f"the change of fewer than {result.answers.together} nodes could not have been found: "
+            f"each sample has too few independent pieces; {result.answers.needed} would do"
+        )
+    if result.blocks.measured is not None:
+        pieces = result.answers.n_pieces[result.tested].min(axis=1)
+        if pieces.size and result.blocks.exist:
+            span = " to ".join(str(number) for number in sorted({pieces.min(), pieces.max()}))
+            found.append(
+                f"{result.blocks.describe()}; the answer rests on {span} of them in each sample"
+            )
+    if result.alone and result.correlation is not None:
+        found.append(
+            "neighbours were not used: nodes are correlated "
+            f"({result.correlation.value:.2f} at the same times), so that a fluctuation which they "
+            "share would look like a change that neighbours confirm"
+        )
+    if result.null == "node" and several and not result.alone:
         found += correlation_note(result.correlation, spelling)
     return tuple(found)
 

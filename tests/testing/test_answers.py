@@ -1,0 +1,108 @@
+"""What the number of independent pieces lets a test answer."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
+
+
+def path(n_nodes):
+    return gr.Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)], nodes=range(n_nodes))
+
+
+def autoregressive(rng, n_nodes, n, phi):
+    x = np.zeros((n_nodes, n + 50))
+    noise = rng.normal(size=x.shape) * np.sqrt(1 - phi**2)
+    for t in range(1, n + 50):
+        x[:, t] = phi * x[:, t - 1] + noise[:, t]
+    return x[:, 50:]
+
+
+def timed(n_nodes, n, phi, seed, shift=0.0, **options):
+    rng = np.random.default_rng(seed)
+    reference, target = (autoregressive(rng, n_nodes, n, phi) for _ in range(2))
+    times = (np.arange(n), np.arange(n) + 10 * n)
+    return gr.NodeSamples.from_arrays(list(reference), list(target + shift), time=times, **options)
+
+
+@pytest.mark.parametrize(("one", "other"), [(3, 3), (2, 5), (7, 7), (1, 9)])
+def test_smallest_p_value_is_one_over_the_splits_twice_if_samples_can_be_exchanged(one, other):
+    expected = (2 if one == other else 1) / comb(one + other, one)
+    assert smallest_p_values(np.array([one, other])) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.05, 0.05 / 50, 0.05 / 207, 1e-7])
+def test_pieces_needed_is_the_smallest_number(threshold):
+    needed = pieces_needed(threshold)
+    assert 2 / comb(2 * needed, needed) <= threshold
+    assert needed == 1 or 2 / comb(2 * needed - 2, needed - 1) > threshold
+
+
+def test_a_false_discovery_rate_lets_nodes_support_each_other():
+    n_pieces = np.full((40, 2), 5)
+    tested = np.ones(40, dtype=bool)
+    strict = answers(n_pieces, tested, 0.05, 0.05 / 40, supportive=False)
+    assert not strict.any
+    assert strict.missing == strict.needed - 5
+    together = answers(n_pieces, tested, 0.05, 0.05 / 40, supportive=True)
+    assert together.nodes.all()
+    # 2 / 252 is the level times k / 40 for k = 6.35.
+    assert together.together == 7
+
+
+def test_too_few_blocks_cannot_say_whatever_the_data_are():
+    samples = timed(12, 60, 0.5, seed=0, shift=50.0, block=20)
+    found = gr.two_sample_test(samples, path(12), random_state=0)
+    assert not found.answerable
+    assert not found.answerable_nodes.any()
+    assert found.n_rejected == 0
+    assert found.summary.startswith("These data cannot say whether any node changed")
+    assert "about 3 independent blocks" in found.summary
+    assert "3 blocks of 20 observations more" in found.summary
+    assert found.answers.n_pieces.tolist() == [[3, 3]] * 12
+
+
+def test_blocks_longer_than_a_sample_cannot_say():
+    samples = timed(4, 30, 0.0, seed=0, block=31)
+    for null in ("node", "global"):
+        found = gr.two_sample_test(samples, path(4), null=null, random_state=0)
+        assert not found.answerable
+        assert (found.p_value == 1).all()
+
+
+def test_days_are_counted_in_days():
+    rng = np.random.default_rng(0)
+    hours = np.datetime64("2024-01-01T00") + np.arange(96)
+    days = rng.normal(size=(2, 8, 4)).repeat(24, axis=2)
+    reference, target = days + 0.3 * rng.normal(size=days.shape)
+    samples = gr.NodeSamples.from_arrays(
+        list(reference), list(target), time=(hours, hours + np.timedelta64(30, "D"))
+    )
+    found = gr.two_sample_test(samples, path(8), random_state=0)
+    assert samples.blocks.words() == "whole days"
+    assert not found.answerable
+    assert "You need about 2 days more in each sample" in found.summary
+
+
+def test_autocorrelated_data_are_answered_where_there_are_enough_blocks():
+    found = gr.two_sample_test(timed(12, 150, 0.5, 1, shift=1.5), path(12), random_state=0)
+    assert found.answerable
+    assert found.n_rejected == 12
+    assert any("rests on" in note and "in each sample" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_false_alarms_under_autocorrelation_are_those_of_the_level():
+    """Without blocks nearly every data set has a false alarm."""
+    alarms = 0
+    for seed in range(60):
+        samples = timed(16, 150, 0.5, seed)
+        found = gr.two_sample_test(samples, path(16), random_state=seed)
+        alarms += found.n_rejected > 0
+    # 99 % of binomial counts with chance 0.05 are at most 8.
+    assert alarms <= 8
+    single = timed(16, 150, 0.5, 0, block=None)
+    assert gr.two_sample_test(single, path(16), random_state=0).n_rejected > 0
