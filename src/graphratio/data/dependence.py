@@ -111,6 +111,12 @@ class Dependence:
         return max(1, int(np.ceil(needed / per_day)))
 
 
+def depends_on_past(series: Series) -> bool:
+    """Whether observations depend on earlier ones; wrong in about 1 % of independent data sets."""
+    x = series.scores()
+    return _any_evidence(series, x, _common(series, x)[0])
+
+
 def measure(series: Series, unit: IntArray | None = None) -> Dependence:
     """Measure the dependence; `unit` numbers the days, where days have several observations."""
     x = series.scores()
