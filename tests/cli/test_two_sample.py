@@ -105,3 +105,60 @@ def test_report_with_a_test(data, edges, run, tmp_path):
     assert set(table["node"][table["rejected"]]) == {"s5", "s6", "s7"}
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "3 of 8 nodes changed by more than chance explains." in page
+
+
+def test_blocks_of_time_beside_a_sample_column(table, write, edges, run, tmp_path):
+    """Rows of a day share its level: what was found is told, and days are permuted."""
+    rng = np.random.default_rng(0)
+    timed = table.copy()
+    within = timed.groupby(["station", "period"]).cumcount()
+    day = within // 5 + 100 * (timed["period"] == "after")
+    timed["when"] = pd.Timestamp("2020-01-06") + pd.to_timedelta(24 * day + within % 5, unit="h")
+    level = {key: rng.normal() for key in day.unique()}
+    timed["no2"] += 30 * day.map(level)
+    arguments = [*COLUMNS, *FEATURES, "--edges", edges, "--correction", "none", "--json"]
+    folder = tmp_path / "auto"
+    path = write(timed)
+    found = run("test", path, *arguments, "--time", "when", "--output", folder)
+    assert found.exit_code == 0, found.output
+    content = json.loads(found.stdout)
+    assert "whole days are independent" in content["assumptions"][0]
+    assert any("whole days are kept together" in note for note in content["notes"])
+    alone = run(
+        "test", path, *arguments, "--time", "when", "--block", "none", "--output", tmp_path / "n",
+    )  # fmt: skip
+    assert "the observations are independent" in json.loads(alone.stdout)["assumptions"][0]
+    weekly = run(
+        "test", path, *arguments, "--time", "when", "--block", "2D", "--output", tmp_path / "w",
+    )  # fmt: skip
+    assert "blocks of 2 days" in json.loads(weekly.stdout)["assumptions"][0]
+
+
+def test_times_go_with_a_part_of_the_observations(table, write, edges, run, tmp_path):
+    timed = table.copy()
+    timed["hour"] = timed.groupby(["station", "period"]).cumcount()
+    timed["hour"] += 100 * (timed["period"] == "after")
+    result = run(
+        "test", write(timed), *COLUMNS, *FEATURES, "--edges", edges, "--time", "hour",
+        "--max-observations", 12, "--null", "global", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+
+
+def test_what_deserves_a_look_is_told(table, write, edges, run, tmp_path):
+    odd = table.copy()
+    odd.loc[odd.index[3], "pm25"] = 1e6
+    odd.loc[(odd["station"] == "s2") & (np.arange(len(odd)) % 3 == 0), "no2"] = 0.0
+    result = run(
+        "report", write(odd), *COLUMNS, *FEATURES, "--edges", edges, "--estimator", "pool",
+        "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stderr.split())
+    assert "1 value of 'pm25' lies far outside the rest, such as 1e+06" in told
+    assert "--log pm25" in told
+    assert "the value 0 makes up" in told
+    assert "--missing drop" in told
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "What deserves a look in the data" in page
+    assert "lies far outside the rest" in page

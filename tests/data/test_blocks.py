@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.data.blocks import joint_blocks
+from graphratio.data.block_cutting import joint_blocks
 from graphratio.data.durations import DAY, calendar_number, duration_words, parse_duration
 from graphratio.exceptions import InputError
 

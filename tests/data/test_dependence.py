@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
+from graphratio.data import block_cutting
 
 LATER = "2020-07-01"
 
@@ -234,3 +235,26 @@ def test_flights_of_a_day_share_the_weather():
     plain = gr.datasets.load_flights().samples
     np.testing.assert_array_equal(np.sort(samples.values, axis=0), np.sort(plain.values, axis=0))
     assert not plain.blocks.exist
+
+
+def test_the_order_of_rows_at_one_time_says_nothing():
+    """Rows sorted by value within a year are not dependent."""
+    values = np.sort(np.random.default_rng(0).normal(size=(10, 2, 2, 50)), axis=3).reshape(
+        10, 2, 100
+    )
+    years = np.repeat([2019, 2020], 50)
+    samples = gr.NodeSamples.from_arrays(
+        list(values[:, 0]), list(values[:, 1]), time=(years, years + 2)
+    )
+    assert not samples.blocks.exist
+
+
+def test_many_observations_are_measured_in_part(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = autoregression(rng, 0.5, 30, 100)
+    whole = numbered(values).blocks
+    monkeypatch.setattr(block_cutting, "_ENOUGH", 2500)
+    part = numbered(values).blocks
+    assert part.measured.node_tau.shape == (30,)
+    assert part.measured.tau == pytest.approx(whole.measured.tau, rel=0.2)
+    assert part.number.shape == whole.number.shape

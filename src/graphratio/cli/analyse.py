@@ -8,7 +8,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
-from graphratio.cli.inputs import read_problem
+from graphratio.cli.inputs import checked, read_problem
 from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
@@ -115,7 +115,8 @@ def _analyse(
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, fit.seed)
     # Before the fit, so that they can be read while it runs.
-    screen.notes(problem.notes)
+    checks = checked(problem)
+    screen.notes([*problem.notes, *checks])
     model, fit_notes = fit_problem(problem, fit, screen)
     told = model._told(as_option)
     screen.notes([*fit_notes, *told])
@@ -145,7 +146,7 @@ def _analyse(
         show_test(screen, tested)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
-    notes = [*problem.notes, *fit_notes, *told]
+    notes = [*problem.notes, *checks, *fit_notes, *told]
     content = summary_object(command, model, problem, summary, files, notes)
     if tested is not None:
         content["test"] = outcome_object(tested)

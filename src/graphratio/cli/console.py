@@ -89,6 +89,7 @@ _CONTROLS = {
 # Arguments of the library that are options here.
 _OPTIONS = {
     "block": "--block",
+    "log": "--log",
     "time": "--time",
     "missing": "--missing",
     "n_permutations": "--permutations",

@@ -13,8 +13,15 @@ import numpy as np
 from graphratio._utils.errors import GraphRatioWarning, InputError, first_few, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
+from graphratio.cli.console import as_option
 from graphratio.cli.graph_files import build_graph, node_places
-from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
+from graphratio.cli.options import (
+    DataOptions,
+    GraphOptions,
+    Missing,
+    SampleOptions,
+    TableOptions,
+)
 from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
 from graphratio.data.graph import Graph
@@ -112,6 +119,11 @@ def _times(column: Any, name: str, data: DataOptions) -> np.ndarray:
     axis = TimeAxis(column, name)
     refuse_blanks(name, int((~axis.known).sum()), len(axis.known), data)
     return np.asarray(axis.values)
+
+
+def checked(problem: Problem) -> list[str]:
+    """Sentences about what deserves a look in the data; a fit warns of uneven scales itself."""
+    return problem.samples.check().sentences(as_option, without=("scales",))
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:

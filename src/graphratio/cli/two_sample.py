@@ -13,7 +13,7 @@ import typer
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
-from graphratio.cli.inputs import Problem, read_problem, warnings_as
+from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
 from graphratio.cli.models import new_estimator, prepared
 from graphratio.cli.options import (
     DataOptions,
@@ -156,7 +156,8 @@ def node_tests(
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
-    screen.notes([*problem.notes, note])
+    notes = [*problem.notes, *checked(problem), note]
+    screen.notes(notes)
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
     with staged(output) as rough:
         files = _write(rough, result)
@@ -168,7 +169,7 @@ def node_tests(
         {
             "command": "test",
             **outcome_object(result),
-            "notes": [*problem.notes, note, *found],
+            "notes": [*notes, *found],
             "files": files,
         }
     )

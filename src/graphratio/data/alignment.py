@@ -88,24 +88,33 @@ def as_samples(samples: Any) -> NodeSamples:
     )
 
 
-def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
-    """Warn if the spreads of features differ so much that kernels see only the widest ones.
+def uneven_scales(samples: NodeSamples) -> tuple[str, list[str]] | None:
+    """The widest feature and those that it hides; None if all are of similar spread.
 
     The spread is that of the middle 90 %, or else the standard deviation. Constant features do
     not count, and samples with a scaling are left alone.
     """
     values, names = samples.values, samples.feature_names
     if samples.scaling is not None or values.shape[1] < 2 or not len(values):
-        return
+        return None
     low, high = np.quantile(values, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 3.3, values.std(axis=0))
     varies = np.flatnonzero(spread > 0)
     if not varies.size or spread[varies].min() * UNEVEN_SCALES >= spread[varies].max():
-        return
+        return None
     widest = int(varies[np.argmax(spread[varies])])
     hidden = [names[j] for j in varies.tolist() if spread[j] * UNEVEN_SCALES < spread[widest]]
+    return names[widest], hidden
+
+
+def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
+    """Warn if the spreads of features differ so much that kernels see only the widest ones."""
+    uneven = uneven_scales(samples)
+    if uneven is None:
+        return
+    widest, hidden = uneven
     warnings.warn(
-        f"the feature {names[widest]!r} varies more than {UNEVEN_SCALES} times as much as "
+        f"the feature {widest!r} varies more than {UNEVEN_SCALES} times as much as "
         f"{listing(hidden)}, where changes will hardly show. Pass samples.standardized(), or "
         "change the units",
         DataWarning,

@@ -13,23 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.dependence import Dependence, measure, together_by_unit
-from graphratio.data.durations import DAY, calendar_number, duration_words, parse_duration
-from graphratio.data.series import Series
-from graphratio.data.times import is_date
+from graphratio._utils.typing import BoolArray, IntArray
+from graphratio.data.dependence import Dependence
+from graphratio.data.durations import duration_words
 
 if TYPE_CHECKING:
-    from graphratio.data.samples import NodeSamples
-
-# A block counts as complete at a node with this share of the usual number of observations.
-_COMPLETE = 0.5
-
-# Nodes share their times if most of them observe at least this share of all times.
-_SHARED = 0.5
-
-# Days and repeated times are units of their own from this many observations on average.
-_SEVERAL = 1.5
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +68,7 @@ class Blocks:
     def of_rows(self, rows: IntArray, segment: IntArray, nodes: IntArray) -> Blocks:
         """The blocks of some rows, of the samples `segment` of nodes at some positions."""
         number, whole = self.number[rows], self.whole[rows]
-        counts = _counts(number, whole, segment, len(nodes))
+        counts = count_blocks(number, whole, segment, len(nodes))
         measured = self.measured
         if measured is not None:
             measured = replace(measured, node_tau=measured.node_tau[nodes])
@@ -89,6 +78,34 @@ class Blocks:
             whole=read_only(whole),
             counts=counts,
             measured=measured,
+        )
+
+    @property
+    def exchange(self) -> int:
+        """How many successive blocks a permutation must exchange together.
+
+        Folds hold out single days, and this is the best that a few days allow. A test that
+        exchanges days needs days that do not depend on each other.
+        """
+        found = self.measured
+        if found is None or not found.by_day or found.day_tau <= 1:
+            return 1
+        return int(np.ceil(4 * found.day_tau))
+
+    def merged(self, count: int, segment: IntArray, n_nodes: int) -> Blocks:
+        """Every `count` successive blocks of a sample as one; `segment` numbers the samples."""
+        if count == 1:
+            return self
+        side = segment % 2
+        number, whole = ranked(self.number, side, count)
+        whole &= self.whole
+        return replace(
+            self,
+            number=read_only(number),
+            whole=read_only(whole),
+            counts=count_blocks(number, whole, segment, n_nodes),
+            length=count * self.length,
+            duration=None if self.duration is None else count * self.duration,
         )
 
     def words(self, unit: str = "observations") -> str:
@@ -144,89 +161,14 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def blocks_of(samples: NodeSamples, time: np.ndarray | None, block: Any) -> Blocks:
-    """Cut the observations into blocks as specified."""
-    if block is None or (time is None and block == "auto"):
-        return _singles(samples, block)
-    if isinstance(block, str) and block != "auto":
-        assert time is not None
-        return _calendar(samples, time, parse_duration(block), block)
-    clock = _Clock(samples, time)
-    if isinstance(block, int):
-        return clock.consecutive(block, block)
-    found, together = clock.measured()
-    if not found.found:
-        single = clock.simultaneous(block) if together else _singles(samples, block)
-        return replace(single, measured=found)
-    if clock.unit is None or not (found.by_day or found.length >= clock.per_unit):
-        return replace(clock.consecutive(clock.fitting(found.length), block), measured=found)
-    return replace(clock.units(found.days(clock.per_unit), block), measured=found)
-
-
-def _singles(samples: NodeSamples, asked: Any) -> Blocks:
-    n = samples.n_observations
-    return Blocks(
-        number=read_only(np.arange(n)),
-        whole=read_only(np.ones(n, dtype=bool)),
-        counts=samples.sizes,
-        kind="none",
-        length=1,
-        duration=None,
-        shared=False,
-        asked=asked,
-    )
-
-
-def _counts(number: IntArray, whole: BoolArray, segment: IntArray, n_nodes: int) -> IntArray:
+def count_blocks(number: IntArray, whole: BoolArray, segment: IntArray, n_nodes: int) -> IntArray:
     """Complete blocks of every sample, shape (n_nodes, 2)."""
     width = int(number.max(initial=0)) + 1
     own = np.unique(segment[whole] * width + number[whole]) // width
     return read_only(np.bincount(own, minlength=2 * n_nodes).reshape(-1, 2))
 
 
-def _calendar(
-    samples: NodeSamples, time: np.ndarray, duration: np.timedelta64, asked: Any
-) -> Blocks:
-    side = samples.is_target.astype(np.intp)
-    code = np.empty(len(time), dtype=np.int64)
-    for part in (0, 1):
-        rows = np.flatnonzero(side == part)
-        if rows.size:
-            code[rows] = calendar_number(time[rows], duration)
-    return _pieces(samples, np.unique(2 * code + side, return_inverse=True)[1], duration, asked)
-
-
-def _pieces(
-    samples: NodeSamples, number: IntArray, duration: np.timedelta64 | None, asked: Any
-) -> Blocks:
-    """Blocks with given numbers; nearly empty ones at a node are no complete blocks there."""
-    segment = samples.segments
-    width = int(number.max()) + 1
-    own, cell, size = np.unique(segment * width + number, return_inverse=True, return_counts=True)
-    usual = _medians(size, own // width, 2 * samples.n_nodes)
-    whole = (size >= _COMPLETE * usual[own // width])[cell]
-    return Blocks(
-        number=read_only(number),
-        whole=read_only(whole),
-        counts=_counts(number, whole, segment, samples.n_nodes),
-        kind="calendar",
-        length=int(np.median(size)),
-        duration=duration,
-        shared=True,
-        asked=asked,
-    )
-
-
-def _medians(values: IntArray, group: IntArray, n_groups: int) -> FloatArray:
-    """Median of every group of sorted groups; 0 for empty ones."""
-    order = np.lexsort((values, group))
-    count = np.bincount(group, minlength=n_groups)
-    begin = np.cumsum(count) - count
-    middle = np.minimum(begin + count // 2, max(len(values) - 1, 0))
-    return np.where(count > 0, values[order[middle]], 0)
-
-
-def _ranked(code: IntArray, side: IntArray, length: int) -> tuple[IntArray, BoolArray]:
+def ranked(code: IntArray, side: IntArray, length: int) -> tuple[IntArray, BoolArray]:
     """Blocks of `length` successive codes of each side, and whether a block has them all."""
     used, place = np.unique(2 * code + side, return_inverse=True)
     of = used % 2
@@ -238,132 +180,3 @@ def _ranked(code: IntArray, side: IntArray, length: int) -> tuple[IntArray, Bool
     blocks = np.maximum(total // length, 1)
     number = np.minimum(rank // length, blocks[of] - 1) + np.where(of == 1, blocks[0], 0)
     return number[place], (rank < (total // length * length)[of])[place]
-
-
-class _Clock:
-    """The order of time of all observations."""
-
-    def __init__(self, samples: NodeSamples, time: np.ndarray | None) -> None:
-        self.samples, self.time = samples, time
-        if time is None:
-            self.stamp = np.arange(samples.n_observations) - samples.offsets[samples.segments]
-        else:
-            self.stamp = np.unique(time, return_inverse=True)[1]
-        self.side = samples.is_target.astype(np.intp)
-        day = self.stamp
-        if time is not None and is_date(time):
-            day = np.unique(calendar_number(time, DAY), return_inverse=True)[1]
-        cells = np.unique(samples.segments * (int(day.max()) + 1) + day, return_counts=True)[1]
-        several_days = len(np.unique(2 * day + self.side)) >= 4
-        self.per_unit = float(np.median(cells))
-        self.unit = day if cells.mean() >= _SEVERAL and several_days else None
-        self.day = day
-
-    def measured(self) -> tuple[Dependence, bool]:
-        """Dependence in the order of time, and whether nodes are alike at the same time."""
-        samples, time = self.samples, self.time
-        order = np.lexsort((self.stamp, samples.segments))
-        clock = None if time is None else (time - time.min())[order].astype(np.float64)
-        series = Series.of(samples.values[order], samples.segments[order], self.stamp[order], clock)
-        found = measure(series, None if self.unit is None else self.unit[order])
-        alike = not found.found and samples.n_nodes > 1
-        return found, alike and together_by_unit(series, self._finest[order])
-
-    @property
-    def _finest(self) -> IntArray:
-        """Days, where a node has about one observation a day; else single times."""
-        return self.stamp if self.unit is not None else self.day
-
-    def simultaneous(self, asked: Any) -> Blocks:
-        """Every observation by itself, and together with those of other nodes at its time."""
-        if self.unit is None and self.time is not None and is_date(self.time):
-            return self.units(1, asked)
-        return self.consecutive(1, asked)
-
-    def units(self, count: int, asked: Any) -> Blocks:
-        """Blocks of whole days, or of successive times with all of their observations."""
-        if self.time is not None and is_date(self.time):
-            return _calendar(self.samples, self.time, count * DAY, asked)
-        return _pieces(self.samples, _ranked(self.stamp, self.side, count)[0], None, asked)
-
-    def fitting(self, length: int) -> int:
-        """A block length up to a quarter longer that leaves the shortest rest."""
-        sizes = [int(np.median(part[part > 0])) for part in self.samples.sizes.T if part.any()]
-        length = min(length, *sizes)
-        lengths = np.arange(length, max(length + 1, int(1.25 * length) + 1))
-        n = np.array(sizes)[:, np.newaxis]
-        blocks, rest = (n // lengths).sum(axis=0), (n % lengths).sum(axis=0)
-        return int(lengths[np.lexsort((lengths, rest, -blocks))[0]])
-
-    def consecutive(self, length: int, asked: Any) -> Blocks:
-        """Blocks of `length` observations."""
-        samples, segment = self.samples, self.samples.segments
-        shared = self.time is not None and self._is_shared()
-        if shared:
-            number, whole = _ranked(self.stamp, self.side, length)
-        else:
-            number, whole = _positions(self.stamp, segment, samples.sizes.ravel(), length)
-        width = int(number.max()) + 1
-        _, cell, size = np.unique(segment * width + number, return_inverse=True, return_counts=True)
-        whole &= (size >= _COMPLETE * length)[cell]
-        if asked == "auto":
-            # A sample that is shorter than a block is one.
-            lacking = np.ones(2 * samples.n_nodes, dtype=bool)
-            lacking[segment[whole]] = False
-            whole = whole | lacking[segment]
-        return Blocks(
-            number=read_only(number),
-            whole=read_only(whole),
-            counts=_counts(number, whole, segment, samples.n_nodes),
-            kind="count",
-            length=length,
-            duration=self._duration(length),
-            shared=shared,
-            asked=asked,
-        )
-
-    def _is_shared(self) -> bool:
-        """Whether nodes observe the same times, once each."""
-        segment, stamp = self.samples.segments, self.stamp
-        if np.unique(segment * (int(stamp.max()) + 1) + stamp).size < len(stamp):
-            return False
-        for part, sizes in enumerate(self.samples.sizes.T):
-            there = np.unique(stamp[self.side == part]).size
-            if there and np.median(sizes[sizes > 0]) < _SHARED * there:
-                return False
-        return True
-
-    def _duration(self, length: int) -> np.timedelta64 | None:
-        """Usual time from the begin of a block to that of the next."""
-        if self.time is None or not is_date(self.time):
-            return None
-        order = np.lexsort((self.stamp, self.samples.segments))
-        step = np.diff(self.time[order])
-        inside = np.diff(self.samples.segments[order]) == 0
-        ahead = step[inside & (step > np.timedelta64(0, "us"))]
-        return length * np.median(ahead) if ahead.size else None
-
-
-def _positions(
-    stamp: IntArray, segment: IntArray, sizes: IntArray, length: int
-) -> tuple[IntArray, BoolArray]:
-    """Blocks of every sample by itself; the rest joins the block before it."""
-    order = np.lexsort((stamp, segment))
-    position = np.empty(len(order), dtype=np.intp)
-    position[order] = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[segment[order]]
-    blocks = np.maximum(sizes // length, 1)
-    first = np.cumsum(blocks) - blocks
-    number = first[segment] + np.minimum(position // length, (blocks - 1)[segment])
-    return number, position < (sizes // length * length)[segment]
-
-
-def joint_blocks(samples: NodeSamples, time: np.ndarray, blocks: Blocks) -> Blocks:
-    """Blocks that hold what all nodes observed at the same times."""
-    if blocks.shared:
-        return blocks
-    stamp = np.unique(time, return_inverse=True)[1]
-    number, whole = _ranked(stamp, samples.is_target.astype(np.intp), blocks.length)
-    counts = _counts(number, whole, samples.segments, samples.n_nodes)
-    return replace(
-        blocks, number=read_only(number), whole=read_only(whole), counts=counts, shared=True
-    )

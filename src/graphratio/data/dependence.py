@@ -49,6 +49,9 @@ _COMMON_SHARE = 0.1
 # Nodes with the longest memory, by share, may have a longer one than the block is made for.
 _QUANTILE = 0.9
 
+# Below this tau, what is left without the level of a day shows no dependence.
+_CLEAR_REST = 1.5
+
 # A day matters if leaving it takes away at least this share of the correlation.
 _CLEAR = 0.2
 
@@ -107,8 +110,16 @@ class Dependence:
 
         A common level of the day ends with it. Only what is left may reach further.
         """
+        if self.by_day and self.rest_tau < _CLEAR_REST:
+            return 1
         needed = MARGIN * 4 * self.rest_tau if self.by_day else self.length
         return max(1, int(np.ceil(needed / per_day)))
+
+
+def depends_on_past(series: Series) -> bool:
+    """Whether observations depend on earlier ones; wrong in about 1 % of independent data sets."""
+    x = series.scores()
+    return _any_evidence(series, x, _common(series, x)[0])
 
 
 def measure(series: Series, unit: IntArray | None = None) -> Dependence:

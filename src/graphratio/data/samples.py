@@ -13,7 +13,9 @@ from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
-from graphratio.data.blocks import Blocks, blocks_of, joint_blocks
+from graphratio.data.block_cutting import blocks_of, joint_blocks
+from graphratio.data.blocks import Blocks
+from graphratio.data.checks import DataChecks, check_samples
 from graphratio.data.durations import check_block
 from graphratio.data.encoding import Encoding
 from graphratio.data.frames import Backend
@@ -256,11 +258,36 @@ class NodeSamples(SampleReaders, NotAnArray):
         # A part of a day is still a part of that day.
         return replace(part, inherited=self.blocks.of_rows(rows, part.segments, kept))
 
+    def check(self) -> DataChecks:
+        """Look for what often goes wrong in data; nothing is changed.
+
+        Duplicates, spikes at one value, values far outside the rest, uneven scales, few
+        observations, stuck sensors, samples that overlap in time or cover different seasons, and
+        rows whose order looks dependent although no times were given. Each finding names the
+        nodes, and the option that would help.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import graphratio as gr
+        >>> reference, target = np.random.default_rng(0).normal(size=(2, 3, 50))
+        >>> gr.NodeSamples.from_arrays(list(reference), list(target)).check()
+        no findings
+        """
+        return check_samples(self)
+
     def jointly_blocked(self) -> NodeSamples:
         """The same samples with blocks that hold what all nodes observed at the same times."""
         if self.time is None or self.blocks.shared:
             return self
         return replace(self, inherited=joint_blocks(self, self.time, self.blocks))
+
+    def exchangeable(self) -> NodeSamples:
+        """The same samples with blocks so long that a permutation may exchange them."""
+        if not self.has_blocks or self.blocks.exchange == 1:
+            return self
+        blocks = self.blocks.merged(self.blocks.exchange, self.segments, self.n_nodes)
+        return replace(self, inherited=blocks)
 
     @property
     def has_blocks(self) -> bool:

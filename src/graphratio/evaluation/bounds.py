@@ -27,12 +27,13 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph
+from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator
-from graphratio.evaluation.node_means import NodeMeans, loss_terms
+from graphratio.evaluation.node_means import NodeMeans, by_block, loss_terms
 from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
@@ -45,6 +46,9 @@ UPPER_SHARE = 0.5
 # At the lower end of intervals for all nodes at once the degrees of freedom are divided by this
 # number, and at least this many are kept.
 FAR_OUT = 3
+
+# A standard error from fewer blocks is too uncertain for a bound.
+FEWEST_PIECES = 4
 
 # Rows of the table for notebooks.
 _SHOWN = 8
@@ -71,6 +75,10 @@ class DivergenceBounds:
         Chance that a bound or an interval fails.
     simultaneous : bool
         Whether the level holds for all nodes at once.
+    n_pieces : ndarray of shape (n_nodes, 2)
+        Independent pieces of each sample, blocks or observations, that the answer rests on.
+    blocks : Blocks
+        Observations that belong together; see `NodeSamples.blocks`.
 
     Examples
     --------
@@ -88,7 +96,19 @@ class DivergenceBounds:
     fitted_divergence_interval: FloatArray
     level: float
     simultaneous: bool
+    n_pieces: IntArray
+    blocks: Blocks
     backend: frames.Backend = "pandas"
+
+    @property
+    def answerable_nodes(self) -> BoolArray:
+        """Nodes with enough independent pieces for a standard error, shape (n_nodes,)."""
+        return _answerable(self.n_pieces, self.blocks)
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the data can bound the divergence of any node."""
+        return bool(self.answerable_nodes.any())
 
     @property
     def changed(self) -> BoolArray:
@@ -104,6 +124,7 @@ class DivergenceBounds:
                 "fitted_divergence": self.fitted_divergence,
                 "fitted_divergence_low": self.fitted_divergence_interval[:, 0],
                 "fitted_divergence_high": self.fitted_divergence_interval[:, 1],
+                "answerable": self.answerable_nodes,
             },
             self.backend,
         )
@@ -111,6 +132,13 @@ class DivergenceBounds:
     @property
     def outcome(self) -> str:
         """How many nodes have a true divergence above 0, and which."""
+        if not self.answerable:
+            have = int(np.median(self.n_pieces.min(axis=1)))
+            more = max(1, (FEWEST_PIECES if self.blocks.exist else 2) - have)
+            return (
+                f"These data cannot bound the divergences: each sample has about {have} "
+                f"independent pieces. You need about {self.blocks.amount(more)} more in each sample"
+            )
         above = [self.nodes[i] for i in np.flatnonzero(self.changed)]
         judged = int(np.isfinite(self.true_divergence_lower_bound).sum())
         found = f"{len(above)} of {judged} nodes have a true divergence above 0"
@@ -173,8 +201,9 @@ def divergence_bounds(
     """Lower bounds for true divergences, and intervals for those of the fitted ratios.
 
     The estimator is fitted again on folds and evaluated on the held-out observations.
-    Hyperparameters that are not fixed are chosen inside the training folds. The bounds assume
-    that the observations of a node are independent of each other.
+    Hyperparameters that are not fixed are chosen inside the training folds. Folds and standard
+    errors respect the blocks of the samples. The bounds assume that the blocks of a node, or the
+    observations where there are none, are independent of each other.
 
     Parameters
     ----------
@@ -270,7 +299,9 @@ def bounds_from(
     simultaneous: bool,
 ) -> DivergenceBounds:
     """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
-    means = NodeMeans.of(-loss_terms(ratios, data.is_target, alpha), data.sizes)
+    terms, n_pieces = by_block(-loss_terms(ratios, data.is_target, alpha), data)
+    means = NodeMeans.of(terms, n_pieces)
+    silent = ~_answerable(n_pieces, data.blocks)
     shown = means.error**2
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
@@ -293,13 +324,22 @@ def bounds_from(
     high = np.maximum(np.minimum(high, most), low)
     return DivergenceBounds(
         nodes=data.nodes,
-        true_divergence_lower_bound=lower,
+        true_divergence_lower_bound=np.where(silent, np.nan, lower),
         fitted_divergence=estimate,
-        fitted_divergence_interval=np.column_stack([low, high]),
+        fitted_divergence_interval=np.where(
+            silent[:, np.newaxis], np.nan, np.column_stack([low, high])
+        ),
         level=level,
         simultaneous=simultaneous,
+        n_pieces=n_pieces,
+        blocks=data.blocks,
         backend=data.backend,
     )
+
+
+def _answerable(n_pieces: IntArray, blocks: Blocks) -> BoolArray:
+    """Nodes with enough pieces in both samples, shape (n_nodes,)."""
+    return np.asarray((n_pieces >= (FEWEST_PIECES if blocks.exist else 2)).all(axis=1))
 
 
 def _lower_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:

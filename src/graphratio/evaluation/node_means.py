@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
 from graphratio.moments.node_moments import segment_indicator
 
 # Factor of the standard error over nodes. Nodes are not independent: a graph that happens to suit
@@ -62,6 +63,29 @@ class NodeMeans:
             third.reshape(sizes.shape).sum(axis=1),
             freedom,
         )
+
+
+def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntArray]:
+    """One term per block in place of one per observation, and the number of blocks of each sample.
+
+    The terms of a sample have the same mean as before. Blocks may depend on nothing outside, so
+    their spread gives the standard error of the mean. Without blocks nothing changes.
+
+    Examples
+    --------
+    >>> samples = NodeSamples.from_arrays([0.0] * 4, [0.0] * 3, block=2)
+    >>> by_block(np.arange(7.0), samples)  # an odd observation joins the block before it
+    (array([0.5, 2.5, 5. ]), array([[2, 1]]))
+    """
+    if not samples.has_blocks or not samples.blocks.exist:
+        return terms, samples.sizes
+    number = samples.blocks.number
+    width = int(number.max()) + 1
+    codes, of_row = np.unique(samples.segments * width + number, return_inverse=True)
+    segment = codes // width
+    counts = np.bincount(segment, minlength=2 * samples.n_nodes)
+    usual = counts[segment] / samples.sizes.ravel()[segment]
+    return np.bincount(of_row, terms) * usual, counts.reshape(-1, 2)
 
 
 def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:

@@ -20,24 +20,29 @@ FEW_OBSERVATIONS = 20
 class Fitting:
     """Content of the section: settings as name, value and meaning, and how the data were prepared.
 
-    `selection` has the charts of the cross-validation, none if nothing was selected.
+    `checks` are what deserves a look in the data themselves. `selection` has the charts of the
+    cross-validation, none if nothing was selected.
     """
 
     settings: list[tuple[str, str, str]]
     selection: list[dict[str, Any]]
     warnings: list[str]
     data_notes: list[str]
+    checks: list[str]
 
 
 def describe_fit(
     model: NodeRatioEstimator, samples: NodeSamples, names: list[str], notes: Iterable[str]
 ) -> Fitting:
     """Describe the fit of a model to samples in its order; `notes` are about their preparation."""
+    # Warnings count small samples, and transformed features have the same scale.
+    known = ("few",) if model.scaling_ is None else ("few", "scales")
     return Fitting(
         settings=_settings(model),
         selection=selection_charts(model),
         warnings=_warnings(model, samples, names),
         data_notes=[sentence(note) for note in notes],
+        checks=[sentence(text) for text in samples.check().sentences(without=known)],
     )
 
 

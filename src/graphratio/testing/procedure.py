@@ -139,7 +139,7 @@ def two_sample_test(
     rng = as_generator(random_state)
     given = as_samples(samples)
     graph = as_graph(graph, given)
-    aligned = align(given, graph)
+    aligned = align(given, graph).exchangeable()
     warn_of_scales(aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic

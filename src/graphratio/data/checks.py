@@ -1,0 +1,95 @@
+"""Checks of the data before anything is fitted: what deserves a look, where, and what would help.
+
+No check changes the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphratio._utils.errors import Spelling, listing
+from graphratio._utils.html import rows_table, titled
+from graphratio.data import time_checks, value_checks
+from graphratio.data.finding import SampleFinding
+
+if TYPE_CHECKING:
+    from graphratio.data.samples import NodeSamples
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, repr=False)
+class DataChecks:
+    """The result of `NodeSamples.check`: a list of findings, empty if nothing was found.
+
+    Attributes
+    ----------
+    findings : tuple of SampleFinding
+        Each has `kind`, `count`, `nodes`, `feature`, and `text()` and `remedy()` in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> rng = np.random.default_rng(0)
+    >>> reference, target = rng.normal(5, 1, size=(2, 4, 60))
+    >>> target[1, ::3] = 0.0
+    >>> samples = gr.NodeSamples.from_arrays(list(reference), list(target), feature_names=["flow"])
+    >>> samples.check()
+    1 finding:
+      the value 0 makes up 17 % of 'flow' at 1 node (1): does it stand for a missing value?
+        Replace it by NaN and pass missing="drop".
+    """
+
+    findings: tuple[SampleFinding, ...]
+
+    def __iter__(self) -> Iterator[SampleFinding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def sentences(self, spelling: Spelling = str, *, without: tuple[str, ...] = ()) -> list[str]:
+        """One sentence for each finding, except those of some kinds.
+
+        `spelling` writes arguments as an interface does.
+        """
+        return [
+            _two_sentences(finding.text(spelling), finding.remedy(spelling))
+            for finding in self.findings
+            if finding.kind not in without
+        ]
+
+    def __repr__(self) -> str:
+        if not self.findings:
+            return "no findings"
+        count = len(self.findings)
+        lines = [f"{count} finding{'' if count == 1 else 's'}:"]
+        for finding in self.findings:
+            lines += [f"  {finding.text()}", f"    {finding.remedy()}."]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        if not self.findings:
+            return titled("no findings")
+        body = [
+            (finding.text(), f"{finding.count:,}", listing(finding.nodes, _SHOWN), finding.remedy())
+            for finding in self.findings
+        ]
+        return titled("data checks", rows_table(("finding", "count", "nodes", "what helps"), body))
+
+
+def _two_sentences(first: str, second: str) -> str:
+    end = "" if first.endswith("?") else "."
+    return f"{first}{end} {second}"
+
+
+def check_samples(samples: NodeSamples) -> DataChecks:
+    """Run all checks, the gravest first."""
+    found: list[SampleFinding] = []
+    for rule in (*value_checks.RULES, *time_checks.RULES):
+        found += rule(samples)
+    return DataChecks(tuple(found))

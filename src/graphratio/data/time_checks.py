@@ -1,0 +1,228 @@
+"""Checks of the order: stuck sensors, samples that overlap in time, seasons, dependent rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.errors import Argument
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.dependence import depends_on_past
+from graphratio.data.durations import DAY
+from graphratio.data.finding import SampleFinding, at_nodes
+from graphratio.data.series import Series
+from graphratio.data.times import is_date
+from graphratio.data.value_checks import labels_of
+
+if TYPE_CHECKING:
+    from graphratio.data.samples import NodeSamples
+
+# Shortest run of one value, and the chance of such a run in independent data.
+_SHORTEST_RUN = 10
+_RUN_CHANCE = 1e-4
+
+# Samples overlap if they take turns at least so often, and in this share of the observations.
+_FEWEST_TURNS = 3
+_MANY_TURNS = 0.02
+
+# Seasons differ if this share of one sample lies where the other has almost nothing.
+_LACKING = 0.1
+_ALMOST_NONE = 0.01
+
+# Rows from which the order is judged.
+_ENOUGH_ROWS = 20_000
+
+# Share of the steps of a sorted sample that go in its direction.
+_SORTED = 0.98
+_SHORTEST_SORTED = 8
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def stuck(samples: NodeSamples) -> list[SampleFinding]:
+    """Long runs of one value in the order of time, longer than its frequency explains."""
+    if samples.time is None:
+        return []
+    segment = samples.segments
+    order = np.lexsort((samples.time, segment))
+    owner = segment[order]
+    size = samples.sizes.ravel()
+    found: list[SampleFinding] = []
+    for j, name in enumerate(samples.feature_names):
+        x = samples.values[order, j]
+        if samples.encoding is not None and samples.encoding.is_indicator[j]:
+            continue
+        begins = np.ones(len(x), dtype=bool)
+        begins[1:] = (x[1:] != x[:-1]) | (owner[1:] != owner[:-1])
+        first = np.flatnonzero(begins)
+        length = np.diff(np.append(first, len(x)))
+        long = np.flatnonzero(length >= _SHORTEST_RUN)
+        if not long.size or not np.ptp(x):
+            continue
+        # Frequency of the value in its sample without the run itself.
+        own, value, run = owner[first[long]], x[first[long]], length[long]
+        others = _frequency(owner, x, own, value) - run
+        rest = size[own] - run
+        share = np.clip((others + 1) / (rest + 2), 1e-3, 0.999)
+        usual = np.log(np.maximum(size[own], 1) / _RUN_CHANCE) / -np.log(share)
+        bad = run >= np.maximum(_SHORTEST_RUN, usual)
+        if not bad.any():
+            continue
+        nodes, count = labels_of(samples, own[bad] // 2), int(run[bad].sum())
+        worst = int(run[bad].max())
+        found.append(
+            SampleFinding(
+                "stuck",
+                count,
+                nodes,
+                name,
+                f"{name!r} stands still for up to {worst} observations in a row, "
+                f"{at_nodes(nodes)}: is a sensor stuck?",
+                ("Replace such runs by NaN and pass ", Argument("missing", "drop")),
+            )
+        )
+    return found
+
+
+def _frequency(owner: IntArray, x: FloatArray, own: IntArray, value: FloatArray) -> IntArray:
+    """How often each sample has each value."""
+    levels, code = np.unique(x, return_inverse=True)
+    width = len(levels)
+    keys, count = np.unique(owner * width + code, return_counts=True)
+    place = np.searchsorted(keys, own * width + np.searchsorted(levels, value))
+    return np.asarray(count[place])
+
+
+def overlap(samples: NodeSamples) -> list[SampleFinding]:
+    """Nodes whose two samples take turns in time."""
+    if samples.time is None:
+        return []
+    node = samples.node_index
+    order = np.lexsort((samples.is_target, samples.time, node))
+    turns = (np.diff(samples.is_target[order].astype(np.int8)) != 0) & (np.diff(node[order]) == 0)
+    count = np.bincount(node[order][1:][turns], minlength=samples.n_nodes)
+    size = samples.n_reference + samples.n_target
+    mixed = count >= np.maximum(_FEWEST_TURNS, _MANY_TURNS * size)
+    if not mixed.any():
+        return []
+    nodes = labels_of(samples, np.flatnonzero(mixed))
+    return [
+        SampleFinding(
+            "overlap",
+            len(nodes),
+            nodes,
+            None,
+            f"reference and target overlap in time {at_nodes(nodes)}",
+            "If one should come after the other, divide the rows at a time",
+        )
+    ]
+
+
+def seasons(samples: NodeSamples) -> list[SampleFinding]:
+    """Hours, weekdays or months that one sample covers and the other almost lacks."""
+    if samples.time is None or not is_date(samples.time) or not samples.complete.any():
+        return []
+    days = samples.time.astype("datetime64[D]")
+    hour = ((samples.time - days) // (DAY // 24)).astype(np.intp)
+    weekday = (days.astype(np.int64) + 3) % 7
+    month = samples.time.astype("datetime64[M]").astype(np.int64) % 12
+    found = [
+        _lacking(samples, hour, 24, "hours of the day", [f"{h}h" for h in range(24)]),
+        _lacking(samples, weekday, 7, "weekdays", _WEEKDAYS),
+        # Two seasons without a common month are compared on purpose.
+        _lacking(samples, month, 12, "months", _MONTHS, partly=True),
+    ]
+    return [finding for finding in found if finding is not None]
+
+
+def _lacking(
+    samples: NodeSamples,
+    level: IntArray,
+    n_levels: int,
+    what: str,
+    names: list[str] | tuple[str, ...],
+    *,
+    partly: bool = False,
+) -> SampleFinding | None:
+    counts = np.bincount(n_levels * samples.is_target + level, minlength=2 * n_levels)
+    counts = counts.reshape(2, n_levels)
+    share = counts / counts.sum(axis=1, keepdims=True)
+    if partly and not (share >= _ALMOST_NONE).all(axis=0).any():
+        return None
+    for side, other, lacks in ((0, 1, "target"), (1, 0, "reference")):
+        alone = (share[side] >= _ALMOST_NONE) & (share[other] < _ALMOST_NONE)
+        part = float(share[side][alone].sum())
+        if part >= _LACKING:
+            has = ("reference", "target")[side]
+            shown = ", ".join(names[k] for k in np.flatnonzero(alone)[:7])
+            more = ", ..." if np.count_nonzero(alone) > 7 else ""
+            rows = int(counts[side][alone].sum())
+            return SampleFinding(
+                "seasons",
+                rows,
+                (),
+                None,
+                f"{100 * part:.0f} % of the {has} lies in {what} that the {lacks} hardly has: "
+                f"{shown}{more}",
+                f"Part of what changed may be due to the {what}: choose the same ones for both",
+            )
+    return None
+
+
+def rows(samples: NodeSamples) -> list[SampleFinding]:
+    """Without times: rows whose order looks like one in time, or that are sorted by value."""
+    told = samples.has_blocks or samples.block is None
+    if told or samples.n_observations < 2 * _SHORTEST_SORTED:
+        return []
+    segment, offsets = samples.segments, samples.offsets
+    if in_order := _sorted_feature(samples):
+        return [
+            SampleFinding(
+                "sorted rows",
+                samples.n_observations,
+                (),
+                in_order,
+                f"rows are sorted by {in_order!r}, so that their order says nothing about time",
+                (
+                    "If observations depend on each other, say when they were made: ",
+                    Argument("time"),
+                ),
+            )
+        ]
+    # A part of the nodes is enough for a note.
+    every = 1 + samples.n_observations // _ENOUGH_ROWS
+    some = np.flatnonzero(samples.node_index % every == 0)
+    position = some - offsets[segment[some]]
+    if not depends_on_past(Series.of(samples.values[some], segment[some], position, None)):
+        return []
+    return [
+        SampleFinding(
+            "dependent rows",
+            samples.n_observations,
+            (),
+            None,
+            "successive rows are alike: observations seem to depend on each other, and no times "
+            "were given",
+            ("Say when they were made: ", Argument("time")),
+        )
+    ]
+
+
+def _sorted_feature(samples: NodeSamples) -> str | None:
+    """Feature by which most samples are sorted."""
+    inside = np.diff(samples.segments) == 0
+    sizes = samples.sizes.ravel()
+    long = sizes[samples.segments[:-1]] >= _SHORTEST_SORTED
+    steps = np.diff(samples.values, axis=0)[inside & long]
+    if not len(steps):
+        return None
+    for j, name in enumerate(samples.feature_names):
+        up, down = np.mean(steps[:, j] > 0), np.mean(steps[:, j] < 0)
+        if max(up, down) > 0 and max(up, down) >= _SORTED * (up + down) and up + down > 0.1:
+            return name
+    return None
+
+
+RULES = (stuck, overlap, seasons, rows)

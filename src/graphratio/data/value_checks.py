@@ -1,0 +1,280 @@
+"""Checks of values: duplicates, spikes at one value, values far outside, scales, few observations.
+
+Symbols
+-------
+run         equal values that follow each other after sorting
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.errors import Argument
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio.data.finding import SampleFinding, at_nodes
+
+if TYPE_CHECKING:
+    from graphratio.data.samples import NodeSamples
+
+# A sample with fewer observations says little about its node.
+FEW_OBSERVATIONS = 10
+
+# Most copies of a duplicated row; more are a spike.
+_COPIES = 4
+# Values are coarse if more than this share of what repeats in a sample is in others, too.
+_BY_CHANCE = 0.2
+
+# A spike has this share of the values of a node, and so many times the next most frequent one.
+_SPIKE_SHARE = 0.05
+_SPIKE_COUNT = 5
+_SPIKE_LEAD = 5
+# Features with fewer values at a node are discrete, and have no spikes.
+_FEWEST_VALUES = 10
+
+# Values further from the median than this many robust standard deviations, and than this many
+# times 99 % of all values, are far outside.
+_FAR = 12
+_BEYOND = 8
+
+
+def labels_of(samples: NodeSamples, positions: IntArray) -> tuple[Label, ...]:
+    """Labels of the nodes at some positions, each once and in order."""
+    return tuple(samples.nodes[v] for v in np.unique(positions))
+
+
+def duplicates(samples: NodeSamples) -> list[SampleFinding]:
+    """Rows that repeat another row of the same sample, with the same time if there are times.
+
+    Coarse values repeat by chance: then most rows repeat others, or they do so in other samples
+    too, one feature at a time, or at other times.
+    """
+    repeated = _entered_twice(samples) if samples.time is None else _at_one_time(samples)
+    count = int(repeated.sum())
+    if not count:
+        return []
+    nodes = labels_of(samples, samples.node_index[repeated])
+    same = "" if samples.time is None else " at the same time"
+    return [
+        SampleFinding(
+            "duplicates",
+            count,
+            nodes,
+            None,
+            f"{count:,} observations repeat another one of their sample{same}, {at_nodes(nodes)}",
+            "If they were entered twice, drop them: table.drop_duplicates()",
+        )
+    ]
+
+
+def _entered_twice(samples: NodeSamples) -> BoolArray:
+    """True for rows that repeat another one, unless values are coarse."""
+    segment, code = samples.segments, _row_codes(samples.values)
+    none = np.zeros(len(code), dtype=bool)
+    if 2 * (int(code.max()) + 1) < len(code):
+        return none
+    repeated = _repeats(code, segment)
+    count = alone = int(repeated.sum())
+    if count and samples.n_features > 1:
+        alone = min(int(_repeats(_codes(x), segment).sum()) for x in samples.values.T)
+    coarse = alone > 2 * count or _in_several(code, segment) > _BY_CHANCE * count
+    return none if coarse else repeated
+
+
+def _at_one_time(samples: NodeSamples) -> BoolArray:
+    """True for rows that repeat another one of the same time, unless values are coarse."""
+    time = np.asarray(samples.time)
+    order = np.lexsort((*samples.values.T, time, samples.segments))
+    again = (np.diff(samples.segments[order]) == 0) & (time[order][1:] == time[order][:-1])
+    equal = again & (samples.values[order][1:] == samples.values[order][:-1]).all(axis=1)
+    repeated = np.zeros(len(order), dtype=bool)
+    repeated[order[1:]] = equal
+    if equal.any():
+        chance = _chance_of_repeats(_row_codes(samples.values), samples.segments)
+        expected = chance * int(again.sum())
+        if equal.sum() <= 5 * expected + 3 * np.sqrt(expected):
+            repeated[:] = False
+    return repeated
+
+
+def _codes(values: FloatArray) -> IntArray:
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _row_codes(table: FloatArray) -> IntArray:
+    """The same number for equal rows."""
+    code = _codes(table[:, 0])
+    for column in table.T[1:]:
+        other = _codes(column)
+        code = np.unique(code * (int(other.max()) + 1) + other, return_inverse=True)[1]
+    return code
+
+
+def _repeats(code: IntArray, segment: IntArray) -> BoolArray:
+    """True for all but the first of equal rows of a sample, unless these are a spike."""
+    order = np.lexsort((code, segment))
+    begins = np.ones(len(code), dtype=bool)
+    begins[1:] = (np.diff(code[order]) != 0) | (np.diff(segment[order]) != 0)
+    again = np.empty(len(code), dtype=bool)
+    size = np.diff(np.append(np.flatnonzero(begins), len(code)))
+    again[order] = ~begins & (size <= _COPIES)[np.cumsum(begins) - 1]
+    return again
+
+
+def _chance_of_repeats(code: IntArray, segment: IntArray) -> float:
+    """Chance that two observations of a sample have the same values."""
+    _, count = np.unique(segment * (int(code.max()) + 1) + code, return_counts=True)
+    size = np.bincount(segment)
+    return float((count * (count - 1)).sum() / max((size * (size - 1)).sum(), 1))
+
+
+def _in_several(code: IntArray, segment: IntArray) -> int:
+    """Number of rows whose values occur in another sample, too."""
+    key = np.unique(code * (int(segment.max()) + 1) + segment)
+    several = np.bincount(key // (int(segment.max()) + 1)) > 1
+    return int(several[code].sum())
+
+
+def spikes(samples: NodeSamples) -> list[SampleFinding]:
+    """One value that is far more frequent than all others at a node, as zeros for missing."""
+    found: list[SampleFinding] = []
+    node, n_nodes = samples.node_index, samples.n_nodes
+    size = np.bincount(node, minlength=n_nodes)
+    for j in _measured(samples):
+        x = samples.values[:, j]
+        order = np.lexsort((x, node))
+        values, owner = x[order], node[order]
+        begins = np.ones(len(x), dtype=bool)
+        begins[1:] = (values[1:] != values[:-1]) | (owner[1:] != owner[:-1])
+        first = np.flatnonzero(begins)
+        length = np.diff(np.append(first, len(x)))
+        who = owner[first]
+        distinct = np.bincount(who, minlength=n_nodes)
+        ranked = np.lexsort((length, who))
+        last = np.cumsum(distinct) - 1
+        there = np.flatnonzero(distinct >= _FEWEST_VALUES)
+        top, second = ranked[last[there]], ranked[last[there] - 1]
+        clear = length[top] >= np.maximum(_SPIKE_COUNT, _SPIKE_SHARE * size[there])
+        clear &= length[top] >= _SPIKE_LEAD * length[second]
+        if clear.any():
+            found.append(
+                _spike(samples, j, there[clear], values[first[top[clear]]], length[top[clear]])
+            )
+    return found
+
+
+def _spike(
+    samples: NodeSamples, feature: int, where: IntArray, value: FloatArray, length: IntArray
+) -> SampleFinding:
+    """The finding for spikes of a feature at some nodes, each with its value and its count."""
+    nodes, name = labels_of(samples, where), samples.feature_names[feature]
+    count = int(length.sum())
+    share = count / int((samples.n_reference + samples.n_target)[where].sum())
+    same = (value == value[0]).all()
+    what = f"the value {value[0]:g} makes" if same else f"single values such as {value[0]:g} make"
+    return SampleFinding(
+        "spike",
+        count,
+        nodes,
+        name,
+        f"{what} up {100 * share:.0f} % of {name!r} {at_nodes(nodes)}: does it stand for a missing "
+        "value?",
+        ("Replace it by NaN and pass ", Argument("missing", "drop")),
+    )
+
+
+def _measured(samples: NodeSamples) -> list[int]:
+    """Features that are not indicators of categories."""
+    if samples.encoding is None:
+        return list(range(samples.n_features))
+    return np.flatnonzero(~samples.encoding.is_indicator).tolist()
+
+
+def outliers(samples: NodeSamples) -> list[SampleFinding]:
+    """Values far outside the rest of their sample."""
+    found: list[SampleFinding] = []
+    segment = samples.segments
+    for j in _measured(samples):
+        x = samples.values[:, j]
+        low, middle, high = segment_quartiles(x, samples)
+        # That of a normal law with the same quartiles.
+        spread = ((high - low) / 1.349)[segment]
+        away = np.abs(x - middle[segment])
+        scores = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0)
+        if not scores.size or scores.max() <= _FAR:
+            continue
+        limit = max(_FAR, _BEYOND * float(np.quantile(scores, 0.99)))
+        far = scores > limit
+        if not far.any():
+            continue
+        nodes, name = labels_of(samples, samples.node_index[far]), samples.feature_names[j]
+        count, worst = int(far.sum()), x[np.argmax(scores)]
+        several = "s" if count > 1 else ""
+        found.append(
+            SampleFinding(
+                "outliers",
+                count,
+                nodes,
+                name,
+                f"{count:,} value{several} of {name!r} lie{'' if several else 's'} far outside the "
+                f"rest, such as {worst:g}, {at_nodes(nodes)}",
+                (
+                    "Correct them, or take the logarithm of a feature with a long tail: ",
+                    Argument("log", name),
+                ),
+            )
+        )
+    return found
+
+
+def segment_quartiles(x: FloatArray, samples: NodeSamples) -> FloatArray:
+    """Quartiles and median of every sample, shape (3, 2 n_nodes); 0 for empty ones."""
+    ordered = x[np.lexsort((x, samples.segments))]
+    sizes = samples.sizes.ravel()
+    places = samples.offsets[:-1] + np.array([[1], [2], [3]]) * (sizes - 1) // 4
+    return np.asarray(np.where(sizes > 0, ordered[np.clip(places, 0, len(x) - 1)], 0.0))
+
+
+def scales(samples: NodeSamples) -> list[SampleFinding]:
+    """Features whose spreads differ so much that kernels see only the widest."""
+    # Imported here, since alignment imports samples, and these their checks.
+    from graphratio.data.alignment import UNEVEN_SCALES, uneven_scales
+
+    uneven = uneven_scales(samples)
+    if uneven is None:
+        return []
+    widest, names = uneven
+    return [
+        SampleFinding(
+            "scales",
+            len(names),
+            (),
+            widest,
+            f"the feature {widest!r} varies more than {UNEVEN_SCALES} "
+            f"times as much as {', '.join(map(repr, names[:3]))}"
+            + (f" and {len(names) - 3} more" if len(names) > 3 else ""),
+            "Pass samples.standardized(), or change the units",
+        )
+    ]
+
+
+def few(samples: NodeSamples) -> list[SampleFinding]:
+    """Nodes with a sample of few observations."""
+    small = np.any((samples.sizes > 0) & (samples.sizes < FEW_OBSERVATIONS), axis=1)
+    if not small.any():
+        return []
+    nodes = labels_of(samples, np.flatnonzero(small))
+    return [
+        SampleFinding(
+            "few",
+            len(nodes),
+            nodes,
+            None,
+            f"a sample has fewer than {FEW_OBSERVATIONS} observations {at_nodes(nodes)}",
+            "Their ratios rest on their neighbours: use a graph, or collect more",
+        )
+    ]
+
+
+RULES = (duplicates, spikes, outliers, scales, few)
