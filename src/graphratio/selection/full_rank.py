@@ -25,7 +25,7 @@ from graphratio.selection.search import Trial, advantage, hopeless
 # Bandwidth, strength and ridge of a candidate.
 Plain = tuple[float, float, float]
 
-# Beyond their grids neighbouring candidates differ by these factors.
+# Beyond their grids, and between ridges, neighbouring candidates differ by these factors.
 STEPS = (1.5, 10.0, 10.0)
 
 # A grid is extended at most this often while the best candidate is at its end.
@@ -75,16 +75,19 @@ class PlainSearch:
         strengths = lam * (graph.mean_degree if graph.n_edges else 1.0)
         pairs = list(zip(strengths.tolist(), rho.tolist(), strict=True))
         anchor = self._try(self.candidates.bandwidth, pairs)
-        grids = (self.candidates.bandwidth, strengths, rho[strengths == anchor[1]])
         best = anchor
-        for k, (grid, step) in enumerate(zip(map(np.unique, grids), STEPS, strict=True)):
+        for k, grid in enumerate(map(np.unique, (self.candidates.bandwidth, strengths))):
             if not self.free[k] or len(grid) == 1 or best[k] not in (grid[0], grid[-1]):
                 continue
             low = best[k] == grid[0]
             inside = _moved(best, k, grid[1] if low else grid[-2])
             # A new bandwidth takes new moments, so the last step must have been worth it.
             if k or self._gains(best, inside):
-                best = self._outwards(best, k, 1 / step if low else step)
+                best = self._outwards(best, k, 1 / STEPS[k] if low else STEPS[k])
+        if self.free[2]:
+            # The ridges of the grid are far apart, so look between them too.
+            weaker = self._outwards(best, 2, 1 / STEPS[2])
+            best = weaker if weaker != best else self._outwards(best, 2, STEPS[2])
         if graph.n_edges and self.free[1] and self.without_graph:
             best = min(best, self._alone(best), key=self._loss)
         return best if self._gains(best, anchor) else anchor
