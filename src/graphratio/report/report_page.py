@@ -21,7 +21,7 @@ from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
-    from graphratio.testing import TwoSampleResult
+    from graphratio.testing import KindsOfChange, TwoSampleResult
 
 _SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
 # The table has room for the changes of this many features.
@@ -39,6 +39,7 @@ def write_report(
     names: Mapping[Label, str] | None = None,
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
+    kinds: KindsOfChange | None = None,
 ) -> Path:
     """Write the results of a model as one self-contained HTML file.
 
@@ -59,6 +60,9 @@ def write_report(
     test : TwoSampleResult, optional
         Result of `two_sample_test` on the same nodes: the report then says which of them
         changed by more than chance, in which regions, and what this assumes.
+    kinds : KindsOfChange, optional
+        Result of `kinds_of_change` with this model: the report then shows which nodes changed
+        alike.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def write_report(
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
     section = graph_help(model, aligned, readable)
-    kinds = Kinds.of(model, aligned, moments, readable)
+    alike = Kinds.of(model, aligned, moments, readable, kinds)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
@@ -107,7 +111,7 @@ def write_report(
         "held_out": None if section is None else section.nodes,
         "selection": fitting.selection,
         "chance": None if chance is None else chance.nodes,
-        "kinds": None if kinds is None else kinds.data,
+        "kinds": None if alike is None else alike.data,
     }
     return write_page(
         path,
@@ -120,7 +124,7 @@ def write_report(
         fitting=fitting,
         chance=chance,
         graph_help=section,
-        kinds=kinds,
+        kinds=alike,
     )
 
 
