@@ -86,6 +86,11 @@ class TestNames:
     def test_no_kinds_if_own_ratios_gain_more(self):
         assert set(named(self.groups, gains(0.8, 1.0, 0.1))) == {"changed"}
 
-    def test_no_kinds_if_most_nodes_are_like_none(self):
-        found = gains(np.where(np.arange(N_NODES) < 5, -1.0, 1.0), 1.0)
+    def test_one_of_a_few_nodes_may_be_other(self):
+        found = Gains(*np.array([[1.0, 1.0, -1.0], [1.0, 1.0, 0.0], [0.01] * 3, [0.01] * 3]))
+        assert named(np.zeros(3, dtype=int), found).tolist() == ["kind 1", "kind 1", "other"]
+        assert set(named(np.arange(3), found)) == {"changed"}
+
+    def test_no_kinds_if_many_nodes_are_like_none(self):
+        found = gains(np.where(np.arange(N_NODES) < 6, -1.0, 1.0), 1.0)
         assert set(named(self.groups, found)) == {"changed"}

@@ -23,8 +23,8 @@ NOT_TESTED = "not tested"
 # One or two more kinds must add this share of what the kinds gain.
 WORTH_A_KIND = 0.05
 
-# Kinds must describe this share of the changed nodes, and there reach this share of what the
-# nodes' own ratios gain.
+# Kinds must describe this share of the changed nodes, or all but one, and there reach this share
+# of what the nodes' own ratios gain.
 MOST_NODES = 0.8
 DESCRIBED = 0.9
 
@@ -117,7 +117,7 @@ def named(groups: IntArray, gains: Gains) -> np.ndarray:
     inside = kinds >= 0
     names = np.full(groups.size, CHANGED, dtype=f"U{len(NOT_TESTED)}")
     share = _mean(gains.kind[inside])[0] - DESCRIBED * _mean(gains.own[inside])[0]
-    if inside.mean() < MOST_NODES or share < 0:
+    if not inside.any() or inside.sum() < MOST_NODES * inside.size - 1 or share < 0:
         return names
     names[~inside] = OTHER
     found, sizes = np.unique(kinds[inside], return_counts=True)
