@@ -3,8 +3,8 @@ Kinds of change in a network
 ============================
 
 Ninety sensors. In one district readings went up, in another they became more variable, elsewhere
-nothing happened. A divergence says how much each of them changed; ``GraphRatio`` also says
-which of them changed *in the same way*, without being told how many ways there are.
+nothing happened. ``gr.kinds_of_change`` tests every sensor, and says which of the changed ones
+changed *in the same way*, without being told how many ways there are.
 """
 
 # %%
@@ -29,41 +29,23 @@ print(f"{up.sum()} went up, {wild.sum()} became more variable, of {n_nodes}")
 # %%
 # Which sensors changed alike
 # ---------------------------
+# A test at every sensor decides whether it changed; the estimator says in which way.
 model = gr.GraphRatio(random_state=0).fit(samples, graph)
-kinds = sorted(set(model.kinds_))
-print(f"{model.n_profiles_} profiles; kinds: {', '.join(kinds)}")
+found = gr.kinds_of_change(samples, graph, model, random_state=0)
+print(found)
 for name, truth in (("went up", up), ("more variable", wild), ("unchanged", ~(up | wild))):
-    found, counts = np.unique(model.kinds_[truth], return_counts=True)
+    labels, counts = np.unique(found.kinds[truth], return_counts=True)
     print(
-        f"{name}:", ", ".join(f"{count} {kind}" for kind, count in zip(found, counts, strict=True))
+        f"{name}:", ", ".join(f"{count} {kind}" for kind, count in zip(labels, counts, strict=True))
     )
 
 # %%
-# Left: the map by kind of change, with the truth as rings. Right: the ratio of a typical sensor of
-# each kind, which is its meaning: one kind moves to the right, the other leaves the middle.
-colours = dict(
-    zip(kinds, ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#f0e442"), strict=False)
-) | {"unchanged": "#d5dde3"}
-fig, (left, right) = plt.subplots(
-    1, 2, figsize=(11.5, 4.8), width_ratios=(1, 1.25), layout="constrained"
-)
-for a, b in zip(*graph.adjacency.nonzero(), strict=True):
-    if a < b:
-        left.plot(*places[[a, b]].T, color="0.88", linewidth=0.8, zorder=0)
-left.scatter(*places.T, c=[colours[kind] for kind in model.kinds_], s=70)
+# Left: the map by kind of change, with the truth as rings. Right: the mean ratio of each kind,
+# which is its meaning: one kind moves to the right, the other leaves the middle.
+where, along = found.plot()
 for truth, edge in ((up, "#222222"), (wild, "#888888")):
-    left.scatter(*places[truth].T, s=170, facecolors="none", edgecolors=edge, linewidths=1.2)
-left.set_title("found: colour; truth: black ring up, grey ring variable", fontsize=10, loc="left")
-left.set_aspect("equal")
-left.set_axis_off()
-x = np.linspace(-3, 3.5, 200)
-for kind in kinds:
-    mine = np.flatnonzero(model.kinds_ == kind)
-    middle = np.median([model.predict(x, node=int(v)) for v in mine], axis=0)
-    right.plot(x, middle, color=colours[kind], linewidth=2.4, label=f"{kind} ({len(mine)} sensors)")
-right.axhline(1, color="0.4", linestyle="--", linewidth=0.9)
-right.set(xlabel="reading", ylabel="ratio, after / before", title="what each kind means")
-right.legend(frameon=False)
+    where.scatter(*places[truth].T, s=170, facecolors="none", edgecolors=edge, linewidths=1.2)
+where.set_title("found: colour; truth: black ring up, grey ring variable", fontsize=10, loc="left")
 
 # %%
 # Where the sensors are in the plane of profiles
@@ -72,7 +54,8 @@ right.legend(frameon=False)
 # sensors form one arm per kind of change, and unchanged sensors sit at the origin.
 fig, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
 first, second = model.coordinates_[:, 0], model.coordinates_[:, min(1, model.n_profiles_ - 1)]
-ax.scatter(
-    first, second, c=[colours[kind] for kind in model.kinds_], edgecolors="0.5", linewidths=0.4
-)
+for kind in found.counts:
+    members = found.kinds == kind
+    ax.scatter(first[members], second[members], edgecolors="0.5", linewidths=0.4, label=kind)
 ax.set(xlabel="first profile", ylabel="second profile")
+ax.legend(frameon=False)

@@ -49,6 +49,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
     assert "AUS Austin" in text
     assert "BOS Boston" in text
     assert all(airport in text for airport in ("BQN", "SJU", "STT"))
+    assert "0 kinds of change at 67 nodes (changed: 66, unchanged: 1)" in text
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):
@@ -59,6 +60,8 @@ def test_demo_replaces_its_own_output(demo, run, monkeypatch):
     content = json.loads(result.stdout)
     assert content["n_nodes"] == 67
     assert content["estimator"] == "GraphRatio"
+    assert content["kinds"] == {"changed": 66, "unchanged": 1}
+    assert sum("there are no kinds" in note for note in content["notes"]) == 1
     assert content["files"]["report"] == str(folder / "report.html")
 
 

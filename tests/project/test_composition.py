@@ -452,6 +452,7 @@ def test_anything_else_is_refused_alike(wrong):
     panel = np.random.default_rng(0).normal(size=(100, N_NODES))
     calls = [
         lambda: gr.two_sample_test(samples, GRAPH, wrong),
+        lambda: gr.kinds_of_change(samples, GRAPH, wrong),
         lambda: gr.divergence_bounds(samples, GRAPH, wrong),
         lambda: gr.expected_ratio_interval(samples, GRAPH, wrong, x=[0.0], node="v0"),
         lambda: gr.compare_graphs(samples, GRAPH, wrong),

@@ -32,6 +32,7 @@ def test_public_names():
         "divergence_bounds",
         "exceptions",
         "expected_ratio_interval",
+        "kinds_of_change",
         "load",
         "plot_graph",
         "plot_learned_graph",
@@ -52,7 +53,7 @@ MODULES = {
     "changepoints": "ChangeEvent GraphChangePointDetector",
     "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
     "divergence_bounds expected_ratio_interval",
-    "testing": "Region TwoSampleResult two_sample_test",
+    "testing": "KindsOfChange Region TwoSampleResult kinds_of_change two_sample_test",
     "transfer": "NodewiseTransfer",
     "report": "node_summary time_text write_changes write_report",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphratio as gr
@@ -17,19 +19,52 @@ from graphratio.report.node_table import FeatureMoments
 
 @pytest.fixture(scope="module")
 def fitted() -> Any:
-    scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=50, random_state=1)
-    return scenario, gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
+    scenario = gr.datasets.make_scenario("Ib", n_nodes=60, n=50, random_state=1)
+    model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
+    found = gr.kinds_of_change(scenario.samples, None, model, random_state=0)
+    return scenario, model, found
 
 
-def section(scenario: Any, model: Any) -> Kinds | None:
+def section(scenario: Any, model: Any, found: Any = None) -> Kinds | None:
     names = [f"station {node}" for node in model.nodes_]
-    return Kinds.of(model, scenario.samples, FeatureMoments.of(scenario.samples), names)
+    moments = FeatureMoments.of(scenario.samples)
+    return Kinds.of(model, scenario.samples, moments, names, found)
+
+
+def test_kinds_in_words_and_numbers(fitted: Any) -> None:
+    _, _, found = fitted
+    kinds = section(*fitted)
+    assert kinds is not None
+    assert kinds.found.startswith("The network shows two kinds of change.")
+    assert "at a false discovery rate of 5%" in kinds.meaning
+    assert [line.name for line in kinds.kinds] == ["kind 1", "kind 2"]
+    assert "15 nodes: station" in kinds.kinds[0].text
+    assert kinds.unchanged == "30 nodes of 60 show no change beyond chance."
+    shown = np.array(kinds.data["kind"])
+    assert ((shown > 0) == found.test.rejected).all()
+    for line, k in zip(kinds.kinds, (1, 2), strict=True):
+        assert shown[line.position] == k
+
+
+def test_curves_are_mean_ratios_of_the_kind(fitted: Any) -> None:
+    _, model, found = fitted
+    kinds = section(*fitted)
+    assert kinds is not None
+    curve = kinds.data["curves"][0]
+    members = found.kinds == "kind 2"
+    rows = members[found.samples.node_index]
+    centre = np.median(found.samples.values[rows], axis=0)
+    points = np.tile(centre, (len(curve["x"]), 1))
+    points[:, 0] = curve["x"]
+    expected = model.predict(points)[:, members].mean(axis=1)
+    np.testing.assert_allclose(curve["y"][1], expected, rtol=1e-2, atol=1e-2)
 
 
 def test_cut_links_are_those_of_the_model(fitted: Any) -> None:
-    scenario, model = fitted
+    scenario, model, _ = fitted
     kinds = section(scenario, model)
     assert kinds is not None
+    assert (kinds.found, kinds.kinds) == ("", [])
     cut = model.cut_links()
     assert kinds.cut == f"{len(cut)} of {scenario.graph.n_edges} links were cut."
     assert [tuple(model.nodes_[i] for i in line.ends) for line in kinds.links] == cut
@@ -37,7 +72,7 @@ def test_cut_links_are_those_of_the_model(fitted: Any) -> None:
 
 
 def test_models_without_kinds_have_no_section(tmp_path: Path, fitted: Any) -> None:
-    scenario, _ = fitted
+    scenario, _, _ = fitted
     plain = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06)
     plain.fit(scenario.samples, scenario.graph)
     assert section(scenario, plain) is None
@@ -47,7 +82,7 @@ def test_models_without_kinds_have_no_section(tmp_path: Path, fitted: Any) -> No
 
 
 def test_adaptive_grulsif_has_links_but_no_kinds(fitted: Any) -> None:
-    scenario, _ = fitted
+    scenario, _, _ = fitted
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06, adaptive=True)
     kinds = section(scenario, model.fit(scenario.samples, scenario.graph))
     assert kinds is not None
@@ -56,12 +91,50 @@ def test_adaptive_grulsif_has_links_but_no_kinds(fitted: Any) -> None:
 
 
 def test_page_holds_the_section(tmp_path: Path, fitted: Any) -> None:
-    scenario, model = fitted
-    page = write_report(tmp_path / "report.html", model, scenario.samples).read_text()
+    scenario, model, found = fitted
+    page = write_report(tmp_path / "report.html", model, scenario.samples, kinds=found).read_text()
     assert ">Kinds of change</h2>" in page
     assert "These links were cut" in page
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    assert found
-    data = json.loads(found[1])
+    script = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert script
+    data = json.loads(script[1])
+    assert data["kinds"]["labels"] == ["kind 1", "kind 2"]
     captions = " ".join(chart["caption"] for chart in data["selection"])
     assert "number of profiles" in captions
+    table = node_summary(model, scenario.samples, kinds=found)
+    assert table["kind"] == found.kinds.tolist()
+
+
+def network(*, changed: bool, n: int = 40) -> tuple[gr.NodeSamples, gr.Graph]:
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, 9, n))
+    if changed:
+        target += np.linspace(-4, 4, 9)[:, np.newaxis] * (np.arange(9) % 2 == 0)[:, np.newaxis]
+    sides = [list(reference), list(target)]
+    sides[1][8] = np.empty(0)
+    nodes = [f"v{i}" for i in range(9)]
+    graph = gr.Graph.from_edges(list(pairwise(nodes)))
+    return gr.NodeSamples.from_arrays(*sides, nodes=nodes), graph
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_no_kinds_and_nodes_without_a_sample(tmp_path: Path, changed: bool) -> None:
+    samples, graph = network(changed=changed)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
+    found = gr.kinds_of_change(samples, None, model, random_state=0)
+    assert found.n_kinds == 0
+    kinds = Kinds.of(model, samples, FeatureMoments.of(samples), list(model.nodes_), found)
+    assert kinds is not None
+    assert [line.name for line in kinds.kinds] == ["changed"] * changed
+    assert kinds.data["labels"] == ["changed"] * changed + ["not tested"]
+    assert kinds.data["curves"] == []
+    said = "There are no kinds: on held-out data" if changed else "No node changed by more than"
+    assert kinds.found.startswith(said)
+    assert write_report(tmp_path / "report.html", model, samples, kinds=found).exists()
+
+
+def test_kinds_of_other_nodes_are_refused(fitted: Any) -> None:
+    samples, graph = network(changed=False)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
+    with pytest.raises(gr.exceptions.InputError, match="different nodes"):
+        node_summary(model, samples, kinds=fitted[2])

@@ -74,9 +74,10 @@ class TestNames:
         assert named(self.groups, gains(unknown, unknown, unknown))[0] == "kind 2"
 
     def test_a_kind_that_does_not_gain_is_none(self):
-        little = np.where(self.groups == 0, 0.0, 1.0)
-        names = named(self.groups, gains(little, little))
-        assert names.tolist() == ["other"] * 8 + ["kind 1"] * 12
+        groups = np.repeat([0, 1], [3, 17])
+        little = np.where(groups == 0, 0.0, 1.0)
+        names = named(groups, gains(little, little))
+        assert names.tolist() == ["other"] * 3 + ["kind 1"] * 17
 
     def test_a_kind_has_several_nodes(self):
         names = named(np.repeat([0, 1], [1, 19]), gains(1.0, 1.0))
@@ -85,6 +86,11 @@ class TestNames:
     def test_no_kinds_if_own_ratios_gain_more(self):
         assert set(named(self.groups, gains(0.8, 1.0, 0.1))) == {"changed"}
 
-    def test_no_kinds_if_most_nodes_are_like_none(self):
-        found = gains(np.where(np.arange(N_NODES) < 11, -1.0, 1.0), 1.0)
+    def test_one_of_a_few_nodes_may_be_other(self):
+        found = Gains(*np.array([[1.0, 1.0, -1.0], [1.0, 1.0, 0.0], [0.01] * 3, [0.01] * 3]))
+        assert named(np.zeros(3, dtype=int), found).tolist() == ["kind 1", "kind 1", "other"]
+        assert set(named(np.arange(3), found)) == {"changed"}
+
+    def test_no_kinds_if_many_nodes_are_like_none(self):
+        found = gains(np.where(np.arange(N_NODES) < 6, -1.0, 1.0), 1.0)
         assert set(named(self.groups, found)) == {"changed"}

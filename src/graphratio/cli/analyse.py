@@ -28,6 +28,7 @@ from graphratio.cli.output import (
 from graphratio.cli.two_sample import (
     Null,
     TestOptions,
+    find_kinds,
     outcome_object,
     run_test,
     show_test,
@@ -120,11 +121,15 @@ def _analyse(
     model, fit_notes = fit_problem(problem, fit, screen)
     told = model._told(as_option)
     screen.notes([*fit_notes, *told])
-    summary = node_summary(model, problem.samples)
-    tested = None
+    scaled, _ = prepared(problem.samples, fit)
+    tested, kinds = None, None
     if tests is not None:
-        scaled, _ = prepared(problem.samples, fit)
         tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
+    if not fit.no_kinds:
+        kinds, kind_notes = find_kinds(problem, model, scaled, tested, fit.seed, screen)
+        told += kind_notes
+    summary = node_summary(model, problem.samples, kinds=kinds)
+    if tested is not None:
         table = tested.to_frame()
         summary |= {name: table[name].tolist() for name in _TESTED}
     with screen.working("Writing the results"), staged(output.output, REPLACED) as rough:
@@ -139,15 +144,16 @@ def _analyse(
                 target_name=problem.target_name,
                 notes=[*problem.notes, *fit_notes],
                 test=tested,
+                kinds=kinds,
             )
     files = moved(files, output.output)
-    show_summary(screen, model, problem, summary)
+    show_summary(screen, model, problem, summary, kinds)
     if tested is not None:
         show_test(screen, tested)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
     notes = [*problem.notes, *checks, *fit_notes, *told]
-    content = summary_object(command, model, problem, summary, files, notes)
+    content = summary_object(command, model, problem, summary, files, notes, kinds)
     if tested is not None:
         content["test"] = outcome_object(tested)
     screen.result(content)

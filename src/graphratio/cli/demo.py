@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -11,7 +11,7 @@ import typer
 from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import Problem
-from graphratio.cli.models import fit_problem, settings_of
+from graphratio.cli.models import fit_problem, prepared, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import (
     REPLACED,
@@ -21,8 +21,12 @@ from graphratio.cli.output import (
     summary_object,
     write_results,
 )
+from graphratio.cli.two_sample import find_kinds
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
+
+if TYPE_CHECKING:
+    from graphratio.testing import KindsOfChange
 
 FOLDER = Path("graphratio-demo")
 
@@ -51,8 +55,11 @@ def demo(
     if data.left_out:
         screen.say(f"Left out, without coordinates: {', '.join(map(str, data.left_out))}.")
     problem = Problem(data.samples, data.graph, data.reference_name, data.target_name)
-    model, notes = fit_problem(problem, FitOptions(seed=seed), screen)
-    summary = node_summary(model, data.samples)
+    options = FitOptions(seed=seed)
+    model, notes = fit_problem(problem, options, screen)
+    scaled, _ = prepared(data.samples, options)
+    kinds, kind_notes = find_kinds(problem, model, scaled, None, seed, screen)
+    summary = node_summary(model, data.samples, kinds=kinds)
     with screen.working("Writing the results"), staged(output, REPLACED) as rough:
         files = write_results(rough, model, summary)
         files["report"] = write_report(
@@ -64,22 +71,33 @@ def demo(
             target_name=data.target_name,
             names=data.names,
             notes=[data.description, *notes],
+            kinds=kinds,
         )
     files = moved(files, output)
-    _show(screen, model, data, summary)
+    _show(screen, model, data, summary, kinds)
     screen.say(
         f"\nThe report: {files['report']}\n"
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
     content = summary_object(
-        "demo", model, problem, summary, files, [*notes, *model._told(as_option)]
+        "demo",
+        model,
+        problem,
+        summary,
+        files,
+        [*notes, *model._told(as_option), *kind_notes],
+        kinds,
     )
     screen.result(content)
 
 
 def _show(
-    screen: Screen, model: NodeRatioEstimator, data: NetworkData, summary: dict[str, Any]
+    screen: Screen,
+    model: NodeRatioEstimator,
+    data: NetworkData,
+    summary: dict[str, Any],
+    kinds: KindsOfChange | None,
 ) -> None:
     ranked = model.ranking_.tolist()
     change = np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change"], dtype=float)
@@ -99,7 +117,7 @@ def _show(
                 "change of mean speed": [f"{change[i]:+.0f}" for i in chosen],
             },
         )
-    show_kinds(screen, model, summary)
+    show_kinds(screen, model, kinds)
     chosen_settings = ", ".join(
         f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings_of(model).items()
     )

@@ -259,7 +259,7 @@ class FitOptions(PrepareOptions):
 
     estimator: Estimator = option(
         _FIT,
-        "graphratio finds kinds of change and learns which edges to trust; grulsif is the "
+        "graphratio shares profiles of change and learns which edges to trust; grulsif is the "
         "paper's joint estimate of all nodes; pool shares only the settings; rulsif, ulsif and "
         "kliep take every node by itself.",
         default=Estimator.graphratio,
@@ -269,6 +269,12 @@ class FitOptions(PrepareOptions):
         "Share of the target mixed into the reference; ratios are at most 1/alpha. From 0 to "
         "below 1; not for ulsif and kliep.",
         default=DEFAULT_ALPHA,
+    )
+    no_kinds: bool = option(
+        _FIT,
+        "Do not look for kinds of change, which saves a test of every node.",
+        "--no-kinds",
+        default=False,
     )
 
     def __post_init__(self) -> None:

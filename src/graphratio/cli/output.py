@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphratio._utils.errors import InputError
 from graphratio.cli.console import Screen
@@ -11,6 +11,9 @@ from graphratio.cli.inputs import Problem
 from graphratio.cli.models import settings_of
 from graphratio.data.frames import make_frame
 from graphratio.estimators.base import NodeRatioEstimator
+
+if TYPE_CHECKING:
+    from graphratio.testing import KindsOfChange
 
 # How many nodes and features a summary shows.
 SHOWN_NODES = 10
@@ -47,9 +50,13 @@ def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:
 
 
 def show_summary(
-    screen: Screen, model: NodeRatioEstimator, problem: Problem, summary: dict[str, Any]
+    screen: Screen,
+    model: NodeRatioEstimator,
+    problem: Problem,
+    summary: dict[str, Any],
+    kinds: KindsOfChange | None,
 ) -> None:
-    """Print the compared samples and the most changed nodes."""
+    """Print the compared samples, the most changed nodes, and kinds of change."""
     samples, graph = problem.samples, problem.graph
     screen.say(
         f"Compared {problem.target_name!r} (target) with {problem.reference_name!r} (reference) at "
@@ -62,23 +69,16 @@ def show_summary(
     shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
     screen.table("Most changed nodes (divergence 0 means no change)", columns)
-    show_kinds(screen, model, summary)
+    show_kinds(screen, model, kinds)
 
 
-def show_kinds(screen: Screen, model: NodeRatioEstimator, summary: dict[str, Any]) -> None:
-    """Print the kinds of change and the number of cut links, if the model has them."""
-    if "kind" not in summary:
-        return
-    counts = _counts(summary["kind"])
-    said = ", ".join(f"{kind}: {number} nodes" for kind, number in counts.items())
+def show_kinds(screen: Screen, model: NodeRatioEstimator, kinds: KindsOfChange | None) -> None:
+    """Print the kinds of change, and the number of cut links if there are any."""
+    if kinds is not None:
+        screen.say(f"{kinds.summary}.")
     cut = len(model.cut_links()) if hasattr(model, "cut_links") else 0
-    links = f" {cut} of {model.graph_.n_edges} links were cut." if cut else ""
-    screen.say(f"Kinds of change: {said}.{links}")
-
-
-def _counts(kinds: list[str]) -> dict[str, int]:
-    """Number of nodes of each kind."""
-    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+    if cut:
+        screen.say(f"{cut} of {model.graph_.n_edges} links were cut.")
 
 
 def summary_object(
@@ -88,10 +88,10 @@ def summary_object(
     summary: dict[str, Any],
     files: dict[str, Path],
     notes: list[str],
+    kinds: KindsOfChange | None,
 ) -> dict[str, Any]:
     """The summary as an object for JSON."""
-    kinds = summary.get("kind")
-    found: dict[str, Any] = {} if kinds is None else {"kinds": _counts(kinds)}
+    found: dict[str, Any] = {} if kinds is None else {"kinds": kinds.counts}
     if hasattr(model, "cut_links"):
         found["cut_links"] = [list(ends) for ends in model.cut_links()]
     return {

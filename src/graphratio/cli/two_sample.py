@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -28,12 +29,19 @@ from graphratio.cli.options import (
 from graphratio.cli.output import check_folder, moved
 from graphratio.data.frames import make_frame
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators.base import NodeRatioEstimator
 
 if TYPE_CHECKING:
-    from graphratio.testing import TwoSampleResult
+    from graphratio.testing import KindsOfChange, TwoSampleResult
 
 _TEST = "The test"
 _SHOWN = 15
+
+# Without --test, kinds of change are not looked for in larger graphs: the test takes minutes.
+MOST_NODES = 2000
+
+# Permutations behind kinds of change: twice as many as the smallest p-value needs.
+_TIMES_NEEDED = 2
 
 
 class Null(StrEnum):
@@ -102,6 +110,37 @@ def run_test(
     found = notes(result, as_option)
     screen.notes(found)
     return result, found
+
+
+def find_kinds(
+    problem: Problem,
+    model: NodeRatioEstimator,
+    samples: NodeSamples,
+    tested: TwoSampleResult | None,
+    seed: int,
+    screen: Screen,
+) -> tuple[KindsOfChange | None, list[str]]:
+    """Kinds of change from a fitted model, and notes on them; a test is run if there is none."""
+    from graphratio.testing.kinds import kinds_from
+
+    notes: list[str] = []
+    if tested is None and samples.n_nodes > MOST_NODES:
+        notes.append(
+            f"kinds of change were not looked for, since there are more than {MOST_NODES:,} nodes; "
+            "--test tests them, and then finds kinds"
+        )
+        screen.notes(notes)
+        return None, notes
+    if tested is None:
+        level = TestOptions().level
+        permutations = max(999, math.ceil(_TIMES_NEEDED * samples.n_nodes / level) - 1)
+        options = TestOptions(Correction.fdr, level, permutations)
+        tested, said = run_test(problem, samples, options, Null.node, seed, screen)
+        notes.extend(said)
+    kinds = kinds_from(samples, model, tested, random_state=seed, progress=screen.live)
+    own = list(kinds.own_notes)
+    screen.notes(own)
+    return kinds, [*own, *notes]
 
 
 def node_tests(

@@ -202,6 +202,7 @@ class NystromEstimator(BorrowingMixin):
             samples=samples,
             folds=division.folds,
             n_folds=division.n_folds,
+            n_blocks=division.n_blocks,
             kernel=KERNELS[self.kernel],
             dictionary=self.dictionary_,
             alpha=self.alpha_,

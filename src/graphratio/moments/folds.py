@@ -43,11 +43,15 @@ class FoldKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Fold of every observation, shape (n_observations,), their number, and how they were made."""
+    """Fold of every observation, shape (n_observations,), their number, and how they were made.
+
+    `n_blocks` counts the blocks of the sample that has fewer; None without blocks.
+    """
 
     folds: IntArray
     n_folds: int
     kind: FoldKind
+    n_blocks: int | None = None
 
 
 def divide(
@@ -71,7 +75,7 @@ def divide(
     available = _available_blocks(samples)
     used = max(least, min(n_folds, available))
     kind = FoldKind.blocks if available >= used else FoldKind.pieces
-    return Division(assign_folds(samples, used, random_state), used, kind)
+    return Division(assign_folds(samples, used, random_state), used, kind, available)
 
 
 def _available_blocks(samples: NodeSamples) -> int:

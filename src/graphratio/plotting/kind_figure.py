@@ -41,7 +41,8 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     _, positions = begin_map(graph, axes[0, 0], edges=True)
     draw_kinds(axes[0, 0], positions, result)
     finish_map(axes[0, 0], graph, positions)
-    axes[0, 0].legend(loc="best", fontsize=8.5, frameon=False)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.08), "ncols": 3}
+    axes[0, 0].legend(fontsize=8.5, frameon=False, **below)
     style.set_heading(axes[0, 0], f"Kinds of change: {len(names)}")
     if names:
         data = columns.in_columns(columns.raw_samples(result.samples, model))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from graphratio.plotting.columns import (
     typical_values,
 )
 from graphratio.report.node_panels import shown_features
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.node_table import FeatureMoments, kinds_of_nodes
 from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
-from graphratio.report.words import count, enumeration, number
-from graphratio.testing.grouping import OTHER, UNCHANGED
+from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.testing.grouping import NOT_TESTED, UNCHANGED
+
+if TYPE_CHECKING:
+    from graphratio.testing import KindsOfChange
 
 # Most charts of ratios, points of a curve, and names of nodes and links.
 _CHARTS = 3
@@ -60,7 +63,8 @@ class LinkLine:
 class Kinds:
     """What the page says about kinds of change and cut links.
 
-    - `found`: the headline; empty if the model has no kinds.
+    - `found`: the headline; empty if no kinds were looked for.
+    - `meaning`: what it means that a node changed.
     - `unchanged`: how many nodes did not change.
     - `cut`: how many links were cut; empty if the model did not learn any weights.
     - `links`: the weakest of them; `more_links` counts the others.
@@ -68,6 +72,7 @@ class Kinds:
     """
 
     found: str
+    meaning: str
     kinds: list[KindLine]
     unchanged: str
     cut: str
@@ -82,23 +87,25 @@ class Kinds:
         samples: NodeSamples,
         moments: FeatureMoments,
         names: list[str],
+        found: KindsOfChange | None = None,
     ) -> Kinds | None:
-        """Describe the kinds and the learned graph of a model; None if it has neither.
+        """Describe kinds of change and the learned graph of a model; None without both.
 
         The samples are in the model's order and in original units.
         """
         links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
-        has_kinds = getattr(model, "kinds_", None) is not None
-        if not has_kinds and links.as_given:
+        if found is None and links.as_given:
             return None
-        labels, kind = _kinds(model)
+        labels, kind = _kinds(model, found)
         cut = links.cut()
         lines = [
             _kind_line(label, np.flatnonzero(kind == k), model, samples, moments, names)
             for k, label in enumerate(labels, start=1)
+            if label != NOT_TESTED
         ]
         return cls(
-            found=_found(len(labels) - (OTHER in labels)) if has_kinds else "",
+            found="" if found is None else _found(found),
+            meaning="" if found is None else _meaning(found),
             kinds=lines,
             unchanged=_unchanged(int((kind == 0).sum()), len(kind)),
             cut=_cut(len(cut), len(links.kept)) if not links.as_given else "",
@@ -109,26 +116,39 @@ class Kinds:
                 "several": samples.n_features > 1,
                 "kind": kind.tolist(),
                 "cut": np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist(),
-                "curves": _curves(model, samples, moments, kind, len(labels)),
+                "curves": _curves(model, samples, moments, kind, found.n_kinds if found else 0),
             },
         )
 
 
-def _kinds(model: Any) -> tuple[list[str], IntArray]:
-    """Names of the kinds, "other" last, and the number of every node's kind, 0 for unchanged."""
-    if getattr(model, "kinds_", None) is None:
+def _kinds(model: NodeRatioEstimator, found: KindsOfChange | None) -> tuple[list[str], IntArray]:
+    """Labels but "unchanged", and the number of every node's, 0 for unchanged."""
+    if found is None:
         return [], np.zeros(len(model.nodes_), dtype=np.intp)
-    found = {str(kind) for kind in model.kinds_}
-    labels = sorted(found - {UNCHANGED, OTHER}) + sorted(found & {OTHER})
+    # Nodes that were not tested come last, since no line describes them.
+    labels = sorted(set(found.counts) - {UNCHANGED}, key=lambda label: (label == NOT_TESTED, label))
     place = {label: k for k, label in enumerate(labels, start=1)}
-    return labels, np.array([place.get(str(kind), 0) for kind in model.kinds_], dtype=np.intp)
+    kinds = kinds_of_nodes(found, model)
+    return labels, np.array([place.get(str(kind), 0) for kind in kinds], dtype=np.intp)
 
 
-def _found(n_kinds: int) -> str:
-    if n_kinds == 0:
-        return "No kind of change stands out from chance."
-    verb = "kind" if n_kinds == 1 else "kinds"
-    return f"The network shows {_NUMBERS[n_kinds]} {verb} of change."
+def _found(found: KindsOfChange) -> str:
+    if found.n_kinds:
+        noun = "kind" if found.n_kinds == 1 else "kinds"
+        return (
+            f"The network shows {_NUMBERS[found.n_kinds]} {noun} of change. Nodes of one kind "
+            "changed in the same way, wherever they are."
+        )
+    if not found.test.n_rejected:
+        return "No node changed by more than chance."
+    return sentence(" ".join(found.own_notes))
+
+
+def _meaning(found: KindsOfChange) -> str:
+    return (
+        f"A node counts as changed if its own observations show it: {found.test.summary}. The "
+        "level does not cover the names of the kinds, which are estimates."
+    )
 
 
 def _kind_line(
@@ -152,11 +172,9 @@ def _kind_line(
 
 
 def _unchanged(n_unchanged: int, n_nodes: int) -> str:
-    if n_unchanged == n_nodes:
-        return "No node changed in one of these ways."
     if n_unchanged == 0:
-        return "Every node belongs to one of them."
-    return f"{count(n_unchanged, 'node')} of {n_nodes:,} are unchanged."
+        return "Every tested node changed."
+    return f"{count(n_unchanged, 'node')} of {n_nodes:,} show no change beyond chance."
 
 
 def _cut(n_cut: int, n_links: int) -> str:

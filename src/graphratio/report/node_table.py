@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +13,9 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+
+if TYPE_CHECKING:
+    from graphratio.testing import KindsOfChange
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,9 @@ class FeatureMoments:
         return cls(mean.reshape(shape), spread.reshape(shape))
 
 
-def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, list[Any]]:
+def node_summary(
+    model: NodeRatioEstimator, samples: NodeSamples, *, kinds: KindsOfChange | None = None
+) -> dict[str, list[Any]]:
     """Table of all nodes, in the order of the model.
 
     Parameters
@@ -47,13 +52,15 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     model : fitted estimator
     samples : NodeSamples
         In original units, in any order of the nodes.
+    kinds : KindsOfChange, optional
+        Result of `kinds_of_change` with this model.
 
     Returns
     -------
     columns : dict of str to list of length n_nodes
         node, n_reference, n_target, divergence, divergence_held_out if it was computed,
-        near_ceiling, effect_size, degree, component, effective_sample_size, kind if the model has
-        kinds of change, and for each feature f the columns f_mean_change and f_spread_change:
+        near_ceiling, effect_size, degree, component, effective_sample_size, kind if kinds
+        are given, and for each feature f the columns f_mean_change and f_spread_change:
         target minus reference, of the mean and of the standard deviation. None where a sample is
         missing.
         The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
@@ -77,7 +84,7 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     >>> [round(change) for change in table["speed_mean_change"]]
     [0, 2]
     """
-    aligned = fitted_samples(model, samples)
+    aligned = in_original_units(model, samples)
     moments = FeatureMoments.of(aligned)
     columns: dict[str, list[Any]] = {
         "node": list(model.nodes_),
@@ -91,8 +98,8 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
         "component": model.graph_.components.tolist(),
         "effective_sample_size": _or_none(weight_sizes(model, aligned)),
     }
-    if getattr(model, "kinds_", None) is not None:
-        columns["kind"] = [str(kind) for kind in model.kinds_]
+    if kinds is not None:
+        columns["kind"] = kinds_of_nodes(kinds, model).tolist()
     mean_change = moments.mean[:, 1] - moments.mean[:, 0]
     spread_change = moments.spread[:, 1] - moments.spread[:, 0]
     for position, name in enumerate(aligned.feature_names):
@@ -101,7 +108,17 @@ def node_summary(model: NodeRatioEstimator, samples: NodeSamples) -> dict[str, l
     return columns
 
 
-def fitted_samples(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
+def kinds_of_nodes(kinds: KindsOfChange, model: NodeRatioEstimator) -> np.ndarray:
+    """Kind of every node in the model's order, shape (n_nodes,)."""
+    if kinds.nodes != model.nodes_:
+        raise InputError(
+            "the kinds of change and the model have different nodes",
+            "Pass the result of kinds_of_change with this model",
+        )
+    return kinds.kinds
+
+
+def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
     """Return the samples in the model's order, after checking that they are not transformed."""
     check_is_fitted(model, "divergence_")
     if samples.scaling is not None:

@@ -17,13 +17,13 @@ from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import Kinds
 from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, fitted_samples, weight_sizes
+from graphratio.report.node_table import FeatureMoments, in_original_units, weight_sizes
 from graphratio.report.page_file import map_data, page_packages, short, write_page
 from graphratio.report.significance_section import Significance
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
-    from graphratio.testing import TwoSampleResult
+    from graphratio.testing import KindsOfChange, TwoSampleResult
 
 _SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
 # The table has room for the changes of this many features.
@@ -41,6 +41,7 @@ def write_report(
     names: Mapping[Label, str] | None = None,
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
+    kinds: KindsOfChange | None = None,
 ) -> Path:
     """Write the results of a model as one self-contained HTML file.
 
@@ -61,6 +62,9 @@ def write_report(
     test : TwoSampleResult, optional
         Result of `two_sample_test` on the same nodes: the report then says which of them
         changed by more than chance, in which regions, and what this assumes.
+    kinds : KindsOfChange, optional
+        Result of `kinds_of_change` with this model: the report then shows which nodes changed
+        alike.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def write_report(
     'report.html'
     """
     page_packages("the report")
-    aligned = fitted_samples(model, samples)
+    aligned = in_original_units(model, samples)
     labels = [str(node) for node in model.nodes_]
     given, pairs = names or {}, zip(model.nodes_, labels, strict=True)
     readable = [str(given.get(node, label)) for node, label in pairs]
@@ -96,7 +100,7 @@ def write_report(
     fitting = describe_fit(model, aligned, readable, notes)
     chance = None if test is None else Significance.of(test, model.nodes_, readable)
     section = graph_help(model, aligned, readable)
-    kinds = Kinds.of(model, aligned, moments, readable)
+    alike = Kinds.of(model, aligned, moments, readable, kinds)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
@@ -109,7 +113,7 @@ def write_report(
         "held_out": None if section is None else section.nodes,
         "selection": fitting.selection,
         "chance": None if chance is None else chance.nodes,
-        "kinds": None if kinds is None else kinds.data,
+        "kinds": None if alike is None else alike.data,
     }
     return write_page(
         path,
@@ -122,7 +126,7 @@ def write_report(
         fitting=fitting,
         chance=chance,
         graph_help=section,
-        kinds=kinds,
+        kinds=alike,
     )
 
 

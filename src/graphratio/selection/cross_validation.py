@@ -66,6 +66,7 @@ class Split:
 
     `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
     or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
+    `n_blocks` counts the blocks of the folds; None if observations are independent.
     """
 
     samples: NodeSamples
@@ -76,6 +77,7 @@ class Split:
     alpha: float | FloatArray
     prior_ratio: float
     dtype: type[np.floating]
+    n_blocks: int | None = None
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""

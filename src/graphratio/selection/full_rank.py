@@ -20,13 +20,16 @@ from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
-from graphratio.selection.search import Trial, advantage, hopeless
+from graphratio.selection.search import Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
 Plain = tuple[float, float, float]
 
-# Beyond their grids neighbouring candidates differ by these factors.
+# Beyond their grids, and between ridges, neighbouring candidates differ by these factors.
 STEPS = (1.5, 10.0, 10.0)
+
+# With fewer blocks of time neither profiles nor candidates beyond the grids are tried.
+FEW_BLOCKS = 10
 
 # A grid is extended at most this often while the best candidate is at its end.
 EXTENSIONS = 4
@@ -74,24 +77,53 @@ class PlainSearch:
         lam, rho = self.candidates.pairs
         strengths = lam * (graph.mean_degree if graph.n_edges else 1.0)
         pairs = list(zip(strengths.tolist(), rho.tolist(), strict=True))
-        anchor = self._try(self.candidates.bandwidth, pairs)
-        grids = (self.candidates.bandwidth, strengths, rho[strengths == anchor[1]])
+        anchor = self._cautious(self._try(self.candidates.bandwidth, pairs))
+        if self.few_blocks:
+            return anchor
         best = anchor
-        for k, (grid, step) in enumerate(zip(map(np.unique, grids), STEPS, strict=True)):
+        for k, grid in enumerate(map(np.unique, (self.candidates.bandwidth, strengths))):
             if not self.free[k] or len(grid) == 1 or best[k] not in (grid[0], grid[-1]):
                 continue
             low = best[k] == grid[0]
             inside = _moved(best, k, grid[1] if low else grid[-2])
             # A new bandwidth takes new moments, so the last step must have been worth it.
             if k or self._gains(best, inside):
-                best = self._outwards(best, k, 1 / step if low else step)
+                best = self._outwards(best, k, 1 / STEPS[k] if low else STEPS[k])
+        if self.free[2]:
+            # The ridges of the grid are far apart, so look between them too.
+            weaker = self._outwards(best, 2, 1 / STEPS[2])
+            best = weaker if weaker != best else self._outwards(best, 2, STEPS[2])
         if graph.n_edges and self.free[1] and self.without_graph:
             best = min(best, self._alone(best), key=self._loss)
         return best if self._gains(best, anchor) else anchor
 
+    @property
+    def few_blocks(self) -> bool:
+        """Whether blocks of time are too few to look beyond the grids."""
+        n_blocks = self.data.split.n_blocks
+        return n_blocks is not None and n_blocks < FEW_BLOCKS
+
+    def _cautious(self, best: Plain) -> Plain:
+        """With few blocks of time, the most regularised candidate that is about as good.
+
+        A few blocks cannot tell a pattern from their own weather. So the candidate with the
+        strongest coupling, and then the largest ridge, wins among those that are within
+        2 / (k - 1) standard errors of the best, paired over folds, with k blocks.
+        """
+        n_blocks = self.data.split.n_blocks
+        if n_blocks is None or n_blocks < 2:
+            return best
+        folds = self.tried[best].by_fold[0]
+        close = []
+        for candidate, trial in self.tried.items():
+            behind, error = advantage(folds, trial.by_fold[0])
+            if behind <= 2 / (n_blocks - 1) * error:
+                close.append(candidate)
+        return max(close, key=lambda one: (one[1], one[2], one[0]), default=best)
+
     def _gains(self, one: Plain, other: Plain) -> bool:
         """Whether the first is better than the other by more than a standard error."""
-        gain, error = advantage(self.tried[one].node_losses, self.tried[other].node_losses)
+        gain, error = lead(self.tried[one], self.tried[other])
         return gain > error
 
     def _outwards(self, best: Plain, k: int, factor: float) -> Plain:
@@ -123,7 +155,8 @@ class PlainSearch:
             new = [pair for pair in pairs if (width, *pair) not in self.tried]
             if new:
                 losses = self._losses(width, np.array(new))
-                found = (Trial(each[np.newaxis]) for each in losses)
+                blocked = self.data.split.n_blocks is not None
+                found = (Trial(each[np.newaxis], blocked) for each in losses)
                 self.tried |= zip(((width, *pair) for pair in new), found, strict=True)
         asked = product(map(float, widths), pairs)
         return min(((width, *pair) for width, pair in asked), key=self._loss)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
@@ -23,9 +24,13 @@ class FoldProblems:
     """One fold of one bandwidth: the problem of the other folds, and the held-out moments."""
 
     def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
-        self.train, self.held_out = train, held_out
-        self.problem = ProfileProblem.of(train, edges)
+        self.train, self.held_out, self.edges = train, held_out, edges
         self._starts: dict[bool, FloatArray] = {}
+
+    @cached_property
+    def problem(self) -> ProfileProblem:
+        """The problem of shared profiles; plain fits do not need it."""
+        return ProfileProblem.of(self.train, self.edges)
 
     def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
         """Initial profiles, shape (m, n_profiles); see `first_profiles`."""

@@ -26,9 +26,9 @@ from graphratio.selection.search import (
     Axis,
     Point,
     Trial,
-    advantage,
     decades,
     hopeless,
+    lead,
     listed,
     moderate,
     search,
@@ -154,6 +154,8 @@ class ProfileSelection:
         is used only if it is better than none by a standard error.
         """
         rival = plain.best()
+        if or_plain and plain.few_blocks:
+            return self._choice(_unshared(rival), [], [], plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
@@ -166,7 +168,7 @@ class ProfileSelection:
         n_rounds = tried[best].best_round if self.n_rounds is None else self.n_rounds
         chosen = self._settings(best, n_rounds)
         if or_plain:
-            gain, error = advantage(tried[best].node_losses, plain.tried[rival].node_losses)
+            gain, error = lead(tried[best], plain.tried[rival])
             if not gain > error:
                 chosen = _unshared(rival)
         return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
@@ -195,7 +197,7 @@ class ProfileSelection:
         if hopeless(self._trial(none).node_losses, tried[best].node_losses):
             return best, tried | {none: self._trial(none)}
         found, more = search(self._from(none, free=(0, 2)), self._trial)
-        gain, error = advantage(tried[best].node_losses, more[found].node_losses)
+        gain, error = lead(tried[best], more[found])
         return (best if gain > error else found), tried | more
 
     def _from(self, point: Point, free: tuple[int, ...]) -> list[Axis]:
@@ -235,7 +237,7 @@ class ProfileSelection:
             losses.append(fold.losses(theta).T)
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))
-        return Trial(np.stack(losses, axis=1))
+        return Trial(np.stack(losses, axis=1), self.data.split.n_blocks is not None)
 
     def _rows(self, tried: dict[Point, Trial]) -> list[Row]:
         """Every tried candidate, with its scores in the folds."""

@@ -30,10 +30,12 @@ HOPELESS = 2.0
 class Trial:
     """Held-out losses of one point after every round, (n_rounds + 1, n_folds, n_nodes).
 
-    They are NaN where a fold lacks a sample of a node.
+    They are NaN where a fold lacks a sample of a node. `blocked` says that folds are blocks of
+    time, which nodes may share.
     """
 
     losses: FloatArray
+    blocked: bool = False
 
     @cached_property
     def by_round(self) -> FloatArray:
@@ -79,6 +81,19 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
     if len(gain) < 2:
         return float(gain.sum()), 0.0
     return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def lead(better: Trial, worse: Trial) -> tuple[float, float]:
+    """Mean advantage of one trial over another, and its standard error.
+
+    Over nodes. Where folds are blocks of time, all nodes may share what happened in a block, so
+    the standard error over folds counts too, if it is larger.
+    """
+    gain, error = advantage(better.node_losses, worse.node_losses)
+    if better.blocked:
+        folds = (trial.by_fold[trial.best_round] for trial in (better, worse))
+        error = max(error, advantage(*folds)[1])
+    return gain, error
 
 
 def hopeless(losses: FloatArray, rival: FloatArray) -> bool:
@@ -129,7 +144,7 @@ def search(
                     return False
         if trial(new).loss >= trial(old).loss:
             return False
-        gain, error = advantage(trial(new).node_losses, trial(old).node_losses)
+        gain, error = lead(trial(new), trial(old))
         return gain > error * (axis.reluctance[0] if new < old else axis.reluctance[1])
 
     here = tuple(axis.start for axis in axes)

@@ -23,7 +23,9 @@ NOT_TESTED = "not tested"
 # One or two more kinds must add this share of what the kinds gain.
 WORTH_A_KIND = 0.05
 
-# Kinds must reach this share of what the nodes' own ratios gain.
+# Kinds must describe this share of the changed nodes, or all but one, and there reach this share
+# of what the nodes' own ratios gain.
+MOST_NODES = 0.8
 DESCRIBED = 0.9
 
 # A kind does not describe a node if it reaches less than this share of what the node's own ratio
@@ -104,8 +106,7 @@ def named(groups: IntArray, gains: Gains) -> np.ndarray:
     """Names of the kinds of the changed nodes: "kind 1", ... by size, and "other".
 
     A kind has at least two nodes, and its gain exceeds its standard error. All nodes are
-    "changed" if kinds describe less than half of the nodes, or gain less than the nodes' own
-    ratios.
+    "changed" if kinds do not describe most nodes, or gain less than the nodes' own ratios.
     """
     # Nodes of no kind are in the group -1.
     kinds = np.where(gains.describes, groups, -1)
@@ -116,7 +117,7 @@ def named(groups: IntArray, gains: Gains) -> np.ndarray:
     inside = kinds >= 0
     names = np.full(groups.size, CHANGED, dtype=f"U{len(NOT_TESTED)}")
     share = _mean(gains.kind[inside])[0] - DESCRIBED * _mean(gains.own[inside])[0]
-    if 2 * inside.sum() <= inside.size or share < 0:
+    if not inside.any() or inside.sum() < MOST_NODES * inside.size - 1 or share < 0:
         return names
     names[~inside] = OTHER
     found, sizes = np.unique(kinds[inside], return_counts=True)

@@ -75,8 +75,9 @@ def kinds_of_change(
     or two more kinds must lower the held-out loss of the changed nodes by a standard error, and
     by 5 % of what the kinds gain over "no change". A kind has at least two nodes, and must beat
     "no change" by a standard error. A node is "other" if its own ratio, or no change, describes
-    its held-out observations clearly better than its kind does. If the kinds reach less than 90 %
-    of what the nodes' own ratios gain, there are no kinds: all changed nodes are "changed".
+    its held-out observations clearly better than its kind does. If kinds describe less than 80 %
+    of the changed nodes, or reach less than 90 % of what their own ratios gain, there are no
+    kinds: all changed nodes are "changed".
 
     Examples
     --------

@@ -127,18 +127,22 @@ class KindsOfChange:
         return f"{kinds} at {len(self.nodes):,} nodes ({counts})"
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Remarks on the kinds and on the test, in plain language."""
+    def own_notes(self) -> tuple[str, ...]:
+        """Why there are no kinds although nodes changed; otherwise empty."""
         changed = int((self.kinds == CHANGED).sum())
         if changed == 1:
-            return ("only one node changed, so there are no kinds", *self.test.notes)
+            return ("only one node changed, so there are no kinds",)
         if changed:
-            reason = (
+            return (
                 "there are no kinds: on held-out data, groups of nodes do not describe the changes "
-                "as well as a separate ratio for every node"
+                "as well as a separate ratio for every node",
             )
-            return (reason, *self.test.notes)
-        return self.test.notes
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the kinds and on the test, in plain language."""
+        return (*self.own_notes, *self.test.notes)
 
     def __repr__(self) -> str:
         lines = [
