@@ -29,7 +29,7 @@ help:
 	@echo "make calibration  false alarms and power of the tests: about a quarter of an hour"
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
-	@echo "make kinds        kinds of change in quiet and changed networks; resumes: about ten minutes"
+	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
 	@echo "make fuzz         20,000 hostile inputs for the command line; resumes: about a quarter of an hour"
 	@echo "make dist         build wheel and sdist, try them in fresh environments: ten minutes"
