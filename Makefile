@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
+.PHONY: real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -30,7 +30,7 @@ help:
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
-	@echo "make kinds        kinds of change in quiet and changed networks; resumes: about ten minutes"
+	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
 	@echo "make fuzz         20,000 hostile inputs for the command line; resumes: about a quarter of an hour"
 	@echo "make dist         build wheel and sdist, try them in fresh environments: ten minutes"

@@ -14,7 +14,7 @@ from graphratio.plotting import columns, style
 _POINTS = 200
 
 # Figures of ratios cover the data between these quantiles.
-USUAL = (0.005, 0.995)
+SHOWN_QUANTILES = (0.005, 0.995)
 
 
 def draw_ratios(
@@ -32,7 +32,7 @@ def draw_ratios(
     """
     names, levels = columns.columns_of(model)
     logarithmic = columns.takes_logarithm(model, column)
-    usual = np.quantile(data.values[:, column], USUAL)
+    usual = np.quantile(data.values[:, column], SHOWN_QUANTILES)
     grid, along = columns.axis_of(usual, levels[column], _POINTS, logarithmic)
     centre = columns.typical_values(data.values, levels)
     ratios = evaluate(columns.points_along(model.encoding_, centre, column, along))

@@ -25,7 +25,7 @@ WORTH_A_KIND = 0.05
 
 # Kinds must describe this share of the changed nodes, or all but one, and there reach this share
 # of what the nodes' own ratios gain.
-MOST_NODES = 0.8
+DESCRIBED_NODES = 0.8
 DESCRIBED = 0.9
 
 # A kind does not describe a node if it reaches less than this share of what the node's own ratio
@@ -117,7 +117,7 @@ def named(groups: IntArray, gains: Gains) -> np.ndarray:
     inside = kinds >= 0
     names = np.full(groups.size, CHANGED, dtype=f"U{len(NOT_TESTED)}")
     share = _mean(gains.kind[inside])[0] - DESCRIBED * _mean(gains.own[inside])[0]
-    if not inside.any() or inside.sum() < MOST_NODES * inside.size - 1 or share < 0:
+    if not inside.any() or inside.sum() < DESCRIBED_NODES * inside.size - 1 or share < 0:
         return names
     names[~inside] = OTHER
     found, sizes = np.unique(kinds[inside], return_counts=True)
