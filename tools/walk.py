@@ -6,8 +6,8 @@
 A file is counted when one of its functions runs. Properties and functions count alike; importing
 a module does not. A call from a file to one of a higher layer is listed as a way back up.
 
-A return: while the walk stays in a file, that file calls a second one, then a third, and then the
-second again from another line that no loop repeats. Properties and `_utils/`, which every layer
+A return: while the walk stays in a file, that file calls B, then C, and then B again from another
+line that no loop repeats. Properties and `_utils/`, which every layer
 reaches for, do not count.
 """
 

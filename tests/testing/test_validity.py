@@ -176,7 +176,7 @@ def test_early_looks_keep_the_p_value_valid(monkeypatch):
         statistics = rng.normal(size=(4, 200))
         most = 1.0
         for look in node_null._looks(199):
-            p = outcome.record(0, statistics[:, : look + 1], 199, most)
+            p = outcome.record(0, statistics[:, : look + 1], 199, most, alone=False)
             most = 4 / (look + 1)
             if p > most:
                 break

@@ -90,6 +90,6 @@ def _two_sentences(first: str, second: str) -> str:
 def check_samples(samples: NodeSamples) -> DataChecks:
     """Run all checks, the gravest first."""
     found: list[SampleFinding] = []
-    for rule in (*value_checks.RULES, *time_checks.RULES):
+    for rule in (*value_checks.VALUE_RULES, *time_checks.TIME_RULES):
         found += rule(samples)
     return DataChecks(tuple(found))

@@ -30,7 +30,7 @@ from graphratio.data.series import (
 )
 
 # Blocks are longer by this factor, since tau is an estimate.
-MARGIN = 1.15
+TAU_MARGIN = 1.15
 
 # Chance to find dependence in independent data.
 FALSE_ALARM = 0.01
@@ -103,7 +103,7 @@ class Dependence:
             return 1
         longest = max(self.tau, self.squared_tau)
         factor = 8 if self.squared_tau > 1.5 * self.tau else 4
-        return int(np.ceil(MARGIN * factor * longest))
+        return int(np.ceil(TAU_MARGIN * factor * longest))
 
     def days(self, per_day: float) -> int:
         """Whole days of a block, with `per_day` observations a day.
@@ -112,7 +112,7 @@ class Dependence:
         """
         if self.by_day and self.rest_tau < _CLEAR_REST:
             return 1
-        needed = MARGIN * 4 * self.rest_tau if self.by_day else self.length
+        needed = TAU_MARGIN * 4 * self.rest_tau if self.by_day else self.length
         return max(1, int(np.ceil(needed / per_day)))
 
 

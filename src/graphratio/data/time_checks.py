@@ -225,4 +225,4 @@ def _sorted_feature(samples: NodeSamples) -> str | None:
     return None
 
 
-RULES = (stuck, overlap, seasons, rows)
+TIME_RULES = (stuck, overlap, seasons, rows)

@@ -277,4 +277,4 @@ def few(samples: NodeSamples) -> list[SampleFinding]:
     ]
 
 
-RULES = (duplicates, spikes, outliers, scales, few)
+VALUE_RULES = (duplicates, spikes, outliers, scales, few)

@@ -14,7 +14,7 @@ from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
-from graphratio.plotting.ratio_curves import USUAL, draw_ratios
+from graphratio.plotting.ratio_curves import SHOWN_QUANTILES, draw_ratios
 
 _POINTS_IN_PLANE = 60
 
@@ -94,7 +94,7 @@ def _alone(model: Any, points: FloatArray, profiles: list[int]) -> FloatArray:
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
     log = [columns.takes_logarithm(model, column) for column in (0, 1)]
-    usual = np.quantile(data.values, USUAL, axis=0).T
+    usual = np.quantile(data.values, SHOWN_QUANTILES, axis=0).T
     x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     ratio = np.maximum(_alone(model, points, [k]), 1 / _LARGEST).reshape(len(y), len(x))

@@ -13,7 +13,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.report.selection_charts import selection_charts
 from graphratio.report.words import count, enumeration, number, sentence
 
-FEW_OBSERVATIONS = 20
+FEW_AT_A_NODE = 20
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,12 @@ def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str])
             "than requested: raise max_iter.",
         )
     smallest = np.minimum(samples.n_reference, samples.n_target)
-    few = np.flatnonzero((smallest < FEW_OBSERVATIONS) & samples.complete)
+    few = np.flatnonzero((smallest < FEW_AT_A_NODE) & samples.complete)
     if few.size:
         few = few[np.argsort(smallest[few], kind="stable")]
         listed = enumeration([f"{names[i]} ({smallest[i]})" for i in few])
         found.append(
-            f"{count(int(few.size), 'node')} with fewer than {FEW_OBSERVATIONS} observations in "
+            f"{count(int(few.size), 'node')} with fewer than {FEW_AT_A_NODE} observations in "
             f"one of the samples; read their results with care: {listed}."
         )
     return found

@@ -70,8 +70,8 @@ def grouped(ratios: FloatArray, n_groups: int, seed: int) -> IntArray:
     True
     """
     # The grouping cannot tell nodes apart that differ by rounding only.
-    rows = ratios.round(9)
-    n_groups = min(n_groups, len(np.unique(rows, axis=0)))
+    rows = ratios.round(9) + 0.0  # no negative zeros, which have other bytes
+    n_groups = min(n_groups, len({row.tobytes() for row in rows}))
     if n_groups == 1:
         return np.zeros(len(rows), dtype=np.intp)
     # Imported here, since it would slow down the import of this package.
