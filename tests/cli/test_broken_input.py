@@ -136,7 +136,7 @@ def test_options(kind, write, run):
     ("options", "words"),
     [
         (["test", *COLUMNS, "--permutations", "5"], ["Use at least", "leave out --permutations"]),
-        (["test", *COLUMNS, "--block", "9x"], ["error: --block 9x is not a duration"]),
+        (["test", *COLUMNS, "--block", "1D"], ["error: --block 1D is a duration", "--time"]),
         (
             ["changes", "--node", "station", "--time", "date", "--window", "4", "--level",
              "0.001"],

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphratio._utils.arrays import read_only
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.blocks import Blocks, count_blocks, ranked
+from graphratio.data.blocks import Blocks, count_blocks, successive
 from graphratio.data.dependence import Dependence, measure, together_by_unit
 from graphratio.data.durations import DAY, calendar_number, parse_duration
 from graphratio.data.series import Series
@@ -159,7 +159,7 @@ class _Clock:
         """Blocks of whole days, or of successive times with all of their observations."""
         if self.time is not None and is_date(self.time):
             return _calendar(self.samples, self.time, count * DAY, asked)
-        return _pieces(self.samples, ranked(self.stamp, self.side, count)[0], None, asked)
+        return _pieces(self.samples, successive(self.stamp, self.side, count)[0], None, asked)
 
     def fitting(self, length: int) -> int:
         """A block length up to a quarter longer that leaves the shortest rest."""
@@ -175,7 +175,7 @@ class _Clock:
         samples, segment = self.samples, self.samples.segments
         shared = self.time is not None and self._is_shared()
         if shared:
-            number, whole = ranked(self.stamp, self.side, length)
+            number, whole = successive(self.stamp, self.side, length)
         else:
             number, whole = _positions(self.stamp, segment, samples.sizes.ravel(), length)
         width = int(number.max()) + 1
@@ -237,7 +237,7 @@ def joint_blocks(samples: NodeSamples, time: np.ndarray, blocks: Blocks) -> Bloc
     if blocks.shared:
         return blocks
     stamp = np.unique(time, return_inverse=True)[1]
-    number, whole = ranked(stamp, samples.is_target.astype(np.intp), blocks.length)
+    number, whole = successive(stamp, samples.is_target.astype(np.intp), blocks.length)
     counts = count_blocks(number, whole, samples.segments, samples.n_nodes)
     return replace(
         blocks, number=read_only(number), whole=read_only(whole), counts=counts, shared=True

@@ -97,7 +97,7 @@ class Blocks:
         if count == 1:
             return self
         side = segment % 2
-        number, whole = ranked(self.number, side, count)
+        number, whole = successive(self.number, side, count)
         whole &= self.whole
         return replace(
             self,
@@ -168,7 +168,7 @@ def count_blocks(number: IntArray, whole: BoolArray, segment: IntArray, n_nodes:
     return read_only(np.bincount(own, minlength=2 * n_nodes).reshape(-1, 2))
 
 
-def ranked(code: IntArray, side: IntArray, length: int) -> tuple[IntArray, BoolArray]:
+def successive(code: IntArray, side: IntArray, length: int) -> tuple[IntArray, BoolArray]:
     """Blocks of `length` successive codes of each side, and whether a block has them all."""
     used, place = np.unique(2 * code + side, return_inverse=True)
     of = used % 2
