@@ -136,7 +136,6 @@ def test_options(kind, write, run):
     ("options", "words"),
     [
         (["test", *COLUMNS, "--permutations", "5"], ["Use at least", "leave out --permutations"]),
-        (["test", *COLUMNS, "--block", "1D"], ["error: --block 1D is a duration", "--time"]),
         (
             ["changes", "--node", "station", "--time", "date", "--window", "4", "--level",
              "0.001"],
