@@ -22,7 +22,7 @@ Point = tuple[int, ...]
 # Passes over all axes after the coarse one.
 FINE_PASSES = 1
 
-# A candidate that loses by this many standard errors in one fold is not tried in the others.
+# A candidate that is this many standard errors short in one fold is not tried in the others.
 HOPELESS = 2.0
 
 
@@ -96,18 +96,19 @@ def lead(better: Trial, worse: Trial) -> tuple[float, float]:
     return gain, error
 
 
-def hopeless(losses: FloatArray, rival: FloatArray) -> bool:
-    """Whether the losses of nodes exceed those of a rival by `HOPELESS` standard errors.
+def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool:
+    """Whether losses of nodes are `HOPELESS` standard errors short of what they need.
 
-    A single node has no standard error, and is never hopeless.
+    They need to be below those of a rival by `needed` standard errors. A single node has no
+    standard error, and is never hopeless.
 
     Examples
     --------
     >>> hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3)), hopeless(np.zeros(3), np.zeros(3))
     (True, False)
     """
-    gain, error = advantage(rival, losses)
-    return gain > HOPELESS * error > 0
+    behind, error = advantage(rival, losses)
+    return behind > (HOPELESS - needed) * error > 0
 
 
 def search(
@@ -135,17 +136,18 @@ def search(
         return tried[point]
 
     def improves(new: Point, old: Point, axis: Axis) -> bool:
+        needed = axis.reluctance[0] if new < old else axis.reluctance[1]
         if new not in tried:
             known = trial(old).losses[trial(old).best_round, 0]
             # A fold may lack a sample of every node.
             if np.isfinite(known).any():
                 first = evaluate(new, 1)
-                if hopeless(first.losses[first.best_round, 0], known):
+                if hopeless(first.losses[first.best_round, 0], known, needed):
                     return False
         if trial(new).loss >= trial(old).loss:
             return False
         gain, error = lead(trial(new), trial(old))
-        return gain > error * (axis.reluctance[0] if new < old else axis.reluctance[1])
+        return gain > error * needed
 
     here = tuple(axis.start for axis in axes)
     trial(here)
