@@ -8,7 +8,7 @@ comma  := ,
 # One BLAS thread per process: the tests run as two processes side by side.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
+.PHONY: dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make calibration  false alarms and power of the tests: about a quarter of an hour"
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
+	@echo "make dependent    the test on dependent data; resumes if stopped: about twenty minutes"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
@@ -127,6 +128,9 @@ bench-scale: $(READY)
 
 bench-dask: $(READY)
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
+
+dependent: $(READY)
+	@$(SINGLE) $(BIN)/python studies/dependent.py
 
 real-data: $(READY)
 	@$(SINGLE) $(BIN)/python studies/real_data.py

@@ -106,3 +106,48 @@ def test_false_alarms_under_autocorrelation_are_those_of_the_level():
     assert alarms <= 8
     single = timed(16, 150, 0.5, 0, block=None)
     assert gr.two_sample_test(single, path(16), random_state=0).n_rejected > 0
+
+
+def under_one_weather(n_nodes, n_days, seed, shift=0.0):
+    """All nodes share the level of every day; four observations a day."""
+    rng = np.random.default_rng(seed)
+    days = rng.normal(size=(2, 1, n_days)).repeat(4, axis=2)
+    reference, target = days + rng.normal(size=(2, n_nodes, 4 * n_days))
+    times = np.arange(4 * n_days) // 4
+    return gr.NodeSamples.from_arrays(
+        list(reference), list(target + shift), time=(times, times + 1000), block=4
+    )
+
+
+def test_correlated_nodes_are_permuted_together():
+    """Sixteen nodes and five blocks: enough for the largest of all nodes, not for Holm."""
+    samples = under_one_weather(16, 5, seed=0, shift=6.0)
+    found = gr.two_sample_test(samples, path(16), random_state=0)
+    assert found.alone
+    assert found.joint
+    assert found.answers.needed == 4
+    assert found.answerable
+    assert found.rejected.all()
+    assert found.adjusted_p_value.min() == pytest.approx(2 / 252, abs=0.01)
+    strict = gr.two_sample_test(samples, path(16), correction="fdr-by", random_state=0)
+    assert strict.answers.needed > 5
+
+
+@pytest.mark.slow
+def test_false_alarms_of_correlated_nodes_are_those_of_the_level():
+    alarms = 0
+    for seed in range(100):
+        samples = under_one_weather(12, 10, seed)
+        alarms += gr.two_sample_test(samples, path(12), random_state=seed).n_rejected > 0
+    # 99.5 % of binomial counts with chance 0.05 are at most 11.
+    assert alarms <= 11
+
+
+@pytest.mark.parametrize("n_days", [1, 2, 3])
+def test_few_shared_days_reject_nothing(n_days):
+    """A single day of each has one split up to an exchange; rounding must not decide."""
+    samples = under_one_weather(8, n_days, seed=1, shift=9.0)
+    found = gr.two_sample_test(samples, path(8), random_state=0)
+    assert not found.answerable
+    assert found.n_rejected == 0
+    assert found.summary.startswith("These data cannot say")

@@ -27,11 +27,15 @@ from graphratio.testing.pooled import PooledFeatures
 from graphratio.testing.statistics import (
     NAMES,
     SHARES,
+    SHARES_ALONE,
     combine,
     combined_count,
     exceedances,
     node_statistics,
 )
+
+# Relative spread of a statistic that is rounding error.
+_ROUNDING = 1e-7
 
 _TOLERANCE = 1e-3
 _ITERATIONS = 100
@@ -63,25 +67,29 @@ def permute_all_nodes(
         b = node_first_moments(sums, units, draw.next(size), n_nodes)
         statistics[:, :, part.start + 1 : part.stop + 1] = fit.statistics(b)
         bar.advance(size)
-    return _compare(statistics, plan.pooled.complete)
+    return _compare(statistics, plan.pooled.complete, alone=not plan.graph.n_edges)
 
 
-def _compare(statistics: FloatArray, complete: BoolArray) -> tuple[NodeTests, IntArray]:
+def _compare(
+    statistics: FloatArray, complete: BoolArray, *, alone: bool
+) -> tuple[NodeTests, IntArray]:
     n_sets = statistics.shape[2]
     outcome = NodeTests.blank(statistics.shape[1], n_sets - 1)
     counts = exceedances(statistics)
     for node in np.flatnonzero(complete):
         outcome.statistics[:, node] = statistics[:, node, 0]
         outcome.counts[:, node] = counts[:, node, 0]
-        outcome.combined[node] = combined_count(counts[:, node])
+        outcome.combined[node] = combined_count(counts[:, node], alone=alone)
     scaled = _one_scale(statistics)
     scaled[:, ~complete] = -np.inf
     largest = scaled.max(axis=1)
     everywhere = exceedances(largest)
-    smallest, _ = combine(everywhere)
+    smallest, _ = combine(everywhere, alone=alone)
+    shares = SHARES_ALONE if alone else SHARES
+    used = shares > 0
     against = np.full(len(complete), n_sets)
     for node in np.flatnonzero(complete):
-        own = (largest >= scaled[:, node, :1]).sum(axis=1) / SHARES
+        own = (largest[used] >= scaled[used, node, :1]).sum(axis=1) / shares[used]
         against[node] = np.count_nonzero(smallest <= own.min())
     return outcome, against
 
@@ -93,8 +101,11 @@ def _one_scale(statistics: FloatArray) -> FloatArray:
     rooted[NAMES.index("witness")] = statistics[NAMES.index("witness")]
     spread = rooted.std(axis=2, keepdims=True)
     centred = rooted - rooted.mean(axis=2, keepdims=True)
+    # A statistic that no permutation changes must not be scaled up to its rounding error.
+    varies = spread > _ROUNDING * np.abs(rooted).max(axis=2, keepdims=True)
+    scaled = np.where(varies, centred, 0.0) / np.where(varies, spread, 1.0)
     # Rounded, so that equal splits of small samples stay tied.
-    return np.asarray(np.round(centred / np.where(spread > 0, spread, 1.0), 8))
+    return np.asarray(np.round(scaled, 8))
 
 
 class _Refit:

@@ -23,9 +23,7 @@ _FEWEST_SHARED = 5
 def check_stamps(samples: NodeSamples) -> None:
     """Refuse a time in the reference of one node and in the target of another."""
     stamps = _stamps(samples)
-    sides = np.zeros((int(stamps.max()) + 1, 2), dtype=bool)
-    sides[stamps, samples.is_target.astype(int)] = True
-    mixed = np.flatnonzero(sides.all(axis=1))
+    mixed = mixed_times(samples)
     if mixed.size:
         row = int(np.flatnonzero(stamps == mixed[0])[0])
         raise InputError(
@@ -33,6 +31,14 @@ def check_stamps(samples: NodeSamples) -> None:
             f"others (one of them at node {samples.nodes[samples.node_index[row]]!r})",
             "For the global null every time must belong to one of the two samples",
         )
+
+
+def mixed_times(samples: NodeSamples) -> IntArray:
+    """Numbers of the times that are in the reference of some node and in the target of another."""
+    stamps = _stamps(samples)
+    sides = np.zeros((int(stamps.max()) + 1, 2), dtype=bool)
+    sides[stamps, samples.is_target.astype(int)] = True
+    return np.flatnonzero(sides.all(axis=1))
 
 
 def _stamps(samples: NodeSamples) -> IntArray:

@@ -27,7 +27,7 @@ from graphratio.testing.multiplicity import (
     enough_permutations,
     strictest_threshold,
 )
-from graphratio.testing.node_correlation import check_stamps, cross_correlation
+from graphratio.testing.node_correlation import check_stamps, cross_correlation, mixed_times
 from graphratio.testing.node_null import NodeTests, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, RatioSettings, read_settings
@@ -82,7 +82,8 @@ def two_sample_test(
         exploratory, since an unchanged node next to changed ones may stand out because of
         them. With "global" nothing is selected: the middle of each list of candidates is used.
     correction : {"fwer", "fdr", "fdr-by"} or None
-        Over nodes. "fwer": Holm, for the chance of any false rejection. "fdr":
+        Over nodes. "fwer": Holm, for the chance of any false rejection; where nodes are
+        correlated, each node against the largest of all nodes in every permutation. "fdr":
         Benjamini-Hochberg, for the expected share of false rejections, "fdr-by":
         Benjamini-Yekutieli, for the same under any dependence. With null="global" "fwer"
         compares each node with the largest of all nodes in every permutation.
@@ -143,9 +144,19 @@ def two_sample_test(
     warn_of_scales(aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
     halves = chosen is not None and not chosen._is_quadratic
-    joint = null == "global" and aligned.time is not None
+    timed = aligned.time is not None
+    correlation = cross_correlation(aligned, graph, rng) if null == "node" else None
+    correlated = correlation is not None and correlation.is_high
+    # At the same times neighbours share their fluctuations, so only own evidence counts.
+    alone = correlated and timed and not halves
+    if correlated and not alone:
+        warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
+    joint = null == "global" and timed
     if joint:
         check_stamps(aligned)
+    # Own evidence of all nodes may be permuted together, which keeps their correlation.
+    joint |= alone and not mixed_times(aligned).size
+    if joint:
         aligned = aligned.jointly_blocked()
     tested, learned = aligned, np.zeros(aligned.n_observations, dtype=bool)
     if halves:
@@ -153,19 +164,14 @@ def two_sample_test(
         tested = aligned.subset(observations=~learned)
         check_second_half(aligned, tested)
     n_tests = int(tested.complete.sum())
-    needed_for = correction if null == "node" else None
+    largest = joint and correction == "fwer"
+    needed_for = correction if null == "node" and not largest else None
     count = enough_permutations(n_permutations, n_tests, level, needed_for)
     pooled = PooledSamples.of(tested, rng)
     units = Units.of(pooled, rng, tested.blocks)
     n_pieces = units.by_sample(graph.n_nodes, joint=joint)
     # A node without a complete block in both samples has nothing to exchange.
     pooled = replace(pooled, complete=pooled.complete & (n_pieces > 0).all(axis=1))
-    correlation = cross_correlation(aligned, graph, rng) if null == "node" else None
-    correlated = correlation is not None and correlation.is_high
-    # At the same times neighbours share their fluctuations, so only own evidence counts.
-    alone = correlated and aligned.time is not None and not halves
-    if correlated and not alone:
-        warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
     used = Graph.empty(graph.nodes) if alone else graph
     plan = PermutationPlan(pooled, used, units, count, rng)
     penalties: list[tuple[float, float, float]] = []
@@ -174,17 +180,25 @@ def two_sample_test(
     elif halves:
         outcome, against = _by_halves(chosen, aligned, learned, plan, null, joint, progress)
     else:
-        outcome, against, penalties = _all_at_once(aligned, plan, chosen, null, joint, progress)
+        how = "global" if joint else null
+        outcome, against, penalties = _all_at_once(aligned, plan, chosen, how, joint, progress)
     p_value = outcome.combined / (count + 1)
     adjusted, overall = _over_nodes(p_value, against, pooled.complete, correction, count)
     names = ("held-out ratio",) if halves else NAMES
+    found = answers(
+        n_pieces,
+        pooled.complete,
+        level,
+        strictest_threshold(max(n_tests, 1), level, needed_for),
+        supportive=needed_for in ("fdr", "fdr-by"),
+    )
     return TwoSampleResult(
         nodes=aligned.nodes,
         graph=graph,
         statistic=outcome.statistics[0],
         p_value=p_value,
         adjusted_p_value=adjusted,
-        rejected=pooled.complete & (adjusted <= level),
+        rejected=found.nodes & (adjusted <= level),
         global_p_value=overall,
         statistics=dict(zip(names, outcome.statistics, strict=True)),
         p_values=dict(zip(names, outcome.counts / (count + 1), strict=True)),
@@ -197,13 +211,7 @@ def two_sample_test(
         blocks=aligned.blocks,
         joint=joint,
         halves=halves,
-        answers=answers(
-            n_pieces,
-            pooled.complete,
-            level,
-            strictest_threshold(max(n_tests, 1), level, needed_for),
-            supportive=needed_for in ("fdr", "fdr-by"),
-        ),
+        answers=found,
         alone=alone,
         correlation=correlation,
         backend=aligned.backend,
