@@ -113,7 +113,7 @@ def under_one_weather(n_nodes, n_days, seed, shift=0.0):
     rng = np.random.default_rng(seed)
     days = rng.normal(size=(2, 1, n_days)).repeat(4, axis=2)
     reference, target = days + rng.normal(size=(2, n_nodes, 4 * n_days))
-    times = np.arange(4 * n_days) // 4
+    times = np.arange(4 * n_days)
     return gr.NodeSamples.from_arrays(
         list(reference), list(target + shift), time=(times, times + 1000), block=4
     )

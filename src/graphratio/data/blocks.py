@@ -110,7 +110,7 @@ class Blocks:
 
     def words(self, unit: str = "observations") -> str:
         """The blocks in a few words; `unit` is what single ones are called."""
-        if self.kind == "none":
+        if self.kind == "none" or (self.kind == "count" and self.length == 1):
             return unit
         if self.kind == "count":
             return f"blocks of {self.length} {unit}"

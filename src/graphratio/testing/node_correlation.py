@@ -82,8 +82,10 @@ def cross_correlation(
         if samples.n_nodes < 2 or (sizes != sizes[0]).any():
             return None
         stamps = np.tile(np.arange(int(sizes[0].sum())), samples.n_nodes)
-    values = _standard_scores(samples)
-    starts = samples.offsets[0::2]
+    if samples.has_blocks and samples.blocks.shared:
+        # Observations that depend on each other would show correlations by chance.
+        stamps = samples.blocks.number
+    values, stamps, starts = _means_by_stamp(samples, stamps)
     pairs = _pairs(graph, rng)
     squares, weights = [], []
     for u, v in pairs:
@@ -102,6 +104,20 @@ def cross_correlation(
     average = float(np.mean(squares))
     noise = 3 * np.sqrt(2.0) / float(np.mean(weights)) / np.sqrt(len(squares))
     return Correlation(float(np.sqrt(max(average, 0.0))), float(np.sqrt(noise)), by_stamp)
+
+
+def _means_by_stamp(
+    samples: NodeSamples, stamps: IntArray
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Mean standard scores of every node at every stamp, their stamps, and where nodes start."""
+    scores = _standard_scores(samples)
+    width = int(stamps.max()) + 1
+    codes, place, count = np.unique(
+        samples.node_index * width + stamps, return_inverse=True, return_counts=True
+    )
+    means = [np.bincount(place, column, minlength=len(codes)) / count for column in scores.T]
+    starts = np.searchsorted(codes // width, np.arange(samples.n_nodes + 1))
+    return np.column_stack(means), codes % width, starts
 
 
 def _standard_scores(samples: NodeSamples) -> FloatArray:
