@@ -1,5 +1,7 @@
 """The plain fits among the candidates of GraphRatio."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch
 from graphratio.selection.grids import Candidates
 from graphratio.selection.held_out_data import HeldOutData
-from graphratio.selection.search import HOPELESS, Axis, Trial, hopeless, search
+from graphratio.selection.search import HOPELESS, Axis, Trial, hopeless, lead, search
 from graphratio.solvers.learned_edges import Edges
 
 
@@ -126,3 +128,46 @@ def test_selection_on_a_part_of_the_graph():
     assert np.isfinite(model.divergence_held_out_).sum() == 20
     assert any("selected on 20 of 60 nodes" in note for note in model.notes_)
     assert model.coef_.shape[0] == 60
+
+
+def blocked_search(n_blocks, losses):
+    """A search whose folds are blocks, with given losses by fold of two candidates."""
+    plain = searched(equal_changes(0), ring(24), [1.0, 10.0], [1e-3])
+    plain.data = SimpleNamespace(split=SimpleNamespace(n_blocks=n_blocks))
+    plain.tried = {
+        (1.0, strength, 1e-3): Trial(np.array(own)[np.newaxis, :, np.newaxis], blocked=True)
+        for strength, own in losses.items()
+    }
+    return plain
+
+
+def test_few_blocks_lean_to_more_coupling_and_many_do_not():
+    # The strong candidate is behind by 0.1 on average, with a standard error of 0.1.
+    losses = {1.0: [0.0, 0.0, 0.0], 10.0: [0.3, -0.0464, 0.0464]}
+    best = (1.0, 1.0, 1e-3)
+    assert blocked_search(3, losses)._cautious(best)[1] == 10.0
+    assert blocked_search(4, losses)._cautious(best)[1] == 1.0
+    assert blocked_search(None, losses)._cautious(best)[1] == 1.0
+
+
+def test_the_lead_over_blocks_counts_what_nodes_share():
+    by_node = np.zeros((1, 4, 30))
+    noisy = by_node + np.array([1.0, -0.8, 0.9, -0.7])[:, np.newaxis]
+    for blocked, clear in ((False, True), (True, False)):
+        gain, error = lead(Trial(by_node, blocked), Trial(noisy, blocked))
+        assert gain == pytest.approx(0.1)
+        assert (gain > error) is clear
+
+
+def test_with_few_blocks_nothing_beyond_the_grids_is_tried():
+    rng = np.random.default_rng(0)
+    days = rng.normal(size=(2, 12, 4)).repeat(8, axis=2)
+    reference, target = days + rng.normal(size=days.shape)
+    times = (np.arange(32), np.arange(32) + 100)
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target), time=times, block=8)
+    model = gr.GraphRatio(random_state=0).fit(samples, ring(12))
+    assert not model.shared_
+    plain = gr.GRULSIF(prior_ratio=1.0, random_state=0).fit(samples, ring(12))
+    assert len(model.cv_results_["rank"]) == len(plain.cv_results_["rank"])
+    assert model.dependence_ == "Blocks of 8 observations are kept together"
+    assert model.dependence_ in model.notes_

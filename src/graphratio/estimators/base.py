@@ -63,6 +63,8 @@ class NodeRatioEstimator(BaseEstimator):
     divergence_: FloatArray
     divergence_name_: str
     effect_size_: FloatArray
+    # What was found about the dependence of observations, and done.
+    dependence_: str
     scaling_: Scaling | None
     encoding_: Encoding | None
     sizes_: IntArray
@@ -80,6 +82,7 @@ class NodeRatioEstimator(BaseEstimator):
         "feature_names_in_",
         "divergence_",
         "effect_size_",
+        "dependence_",
         "divergence_name_",
         "scaling_",
         "encoding_",
@@ -153,6 +156,7 @@ class NodeRatioEstimator(BaseEstimator):
         self.backend_ = aligned.backend
         self.divergence_name_ = self._divergence_name
         self.effect_size_ = effect_sizes(aligned)
+        self.dependence_ = aligned.blocks.describe() if aligned.has_blocks else ""
         return aligned
 
     @property
@@ -165,6 +169,7 @@ class NodeRatioEstimator(BaseEstimator):
         check_is_fitted(self, "nodes_")
         near = [self.nodes_[i] for i in np.flatnonzero(self._near_ceiling)]
         notes = [*self._notes(), *ceiling_notes(near, self.divergence_ceiling_)]
+        notes += [self.dependence_] if self.dependence_ else []
         return [spelled(words, spelling) for words in notes]
 
     @property

@@ -22,7 +22,7 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.directions import Directions
-from graphratio.moments.folds import divide
+from graphratio.moments.folds import FoldKind, divide
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
@@ -198,6 +198,11 @@ class NystromEstimator(BorrowingMixin):
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
+        if division.kind is FoldKind.pieces:
+            self.dependence_ += (
+                "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
+                "selection cannot be trusted"
+            )
         return Split(
             samples=samples,
             folds=division.folds,

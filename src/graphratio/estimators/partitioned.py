@@ -113,6 +113,7 @@ def _keep(model: NystromEstimator, session: Session) -> None:
     model.backend_ = session.backend
     model.n_selected_on_ = session.graph.n_nodes
     model.divergence_name_ = model._divergence_name
+    model.dependence_ = ""
 
 
 def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> FloatArray:

@@ -222,6 +222,7 @@ _COMMON: dict[str, _Rule] = {
     ),
     "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
     "effect_size_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
+    "dependence_": lambda value, _: isinstance(value, str),
     "divergence_name_": lambda value, _: isinstance(value, str),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),

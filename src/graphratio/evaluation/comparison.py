@@ -15,7 +15,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
+from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans, by_block
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.
@@ -24,7 +24,10 @@ Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Held-out loss of one fit: terms (n_observations,), their means, and sizes (n_nodes, 2)."""
+    """Held-out loss of one fit: terms of independent pieces, their means, and numbers (n_nodes, 2).
+
+    A piece is a block of observations, or a single observation where there are no blocks.
+    """
 
     terms: FloatArray
     means: NodeMeans
@@ -33,8 +36,8 @@ class Losses:
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
         """Average the terms of all observations."""
-        sizes = samples.sizes
-        return cls(terms, NodeMeans.of(terms, sizes), sizes)
+        pieces, sizes = by_block(terms, samples)
+        return cls(pieces, NodeMeans.of(pieces, sizes), sizes)
 
     @property
     def mean(self) -> float:

@@ -14,7 +14,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.evaluation.node_means import NodeMeans, loss_terms
+from graphratio.evaluation.node_means import NodeMeans, by_block, loss_terms
 from graphratio.evaluation.refits import Refit, refit
 from graphratio.moments.folds import divide, row_weights
 from graphratio.testing.grouping import Gains, grouped
@@ -78,7 +78,11 @@ class ChangedNodes:
         ratios = self.held_out_ratios[row]
         against = np.ones_like(ratios) if rival is None else self.held_out_ratios[rival]
         behind, ahead = (loss_terms(f[np.newaxis], target, self.alpha) for f in (against, ratios))
-        return NodeMeans.of(behind - ahead, self.samples.sizes[self.members])
+        terms = np.zeros(self.samples.n_observations)
+        terms[self.own_rows] = behind - ahead
+        pieces, sizes = by_block(terms, self.samples)
+        own = np.isin(np.repeat(np.arange(self.samples.n_nodes), sizes.sum(axis=1)), self.members)
+        return NodeMeans.of(pieces[own], sizes[self.members])
 
     @cached_property
     def held_out_ratios(self) -> FloatArray:
