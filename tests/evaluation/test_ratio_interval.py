@@ -170,3 +170,16 @@ def test_other_samples_are_refused(scenario, model):
     fitted = model.fit(drawn(scenario, 100, np.random.default_rng(0)), scenario.graph)
     with pytest.raises(InputError, match=r"100 \+ 100 observations of node 0.*have 101 \+ 101"):
         band_of(more, fitted, 3)
+
+
+def test_blocks_widen_the_interval():
+    """Six near-copies of every observation say as much as one."""
+    rng = np.random.default_rng(0)
+    sides = rng.normal(size=(2, 3, 30)).repeat(6, axis=2) + 0.01 * rng.normal(size=(2, 3, 180))
+    widths = []
+    for block in (None, 6):
+        samples = gr.NodeSamples.from_arrays(*(list(side) for side in sides), block=block)
+        model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1).fit(samples)
+        found = gr.expected_ratio_interval(samples, None, model, x=[0.0, 1.0], node=0)
+        widths.append(np.asarray(found.high) - np.asarray(found.low))
+    np.testing.assert_allclose(widths[1] / widths[0], np.sqrt(6), rtol=0.15)

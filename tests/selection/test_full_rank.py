@@ -46,6 +46,7 @@ def searched(samples, graph, strengths, ridges, **free):
         ridge=None,
         free=(False, free.get("strength", True), free.get("ridge", True)),
         without_graph=free.get("without_graph", True),
+        unit=graph.mean_degree,
     )
 
 
@@ -171,3 +172,26 @@ def test_with_few_blocks_nothing_beyond_the_grids_is_tried():
     assert len(model.cv_results_["rank"]) == len(plain.cv_results_["rank"])
     assert model.dependence_ == "Blocks of 8 observations are kept together"
     assert model.dependence_ in model.notes_
+
+
+def test_more_is_needed_of_candidates_that_must_lead():
+    """Behind by about 1.5 standard errors, which is short by 2.5 of a lead of one."""
+    behind = np.array([0.0, 1.0, 2.0, 0.2, 1.3])
+    rival = np.zeros(5)
+    error = behind.std(ddof=1) / np.sqrt(5)
+    assert 2 * error < behind.mean() < 3 * error
+    assert not hopeless(behind - error, rival)
+    assert hopeless(behind - error, rival, needed=1.0)
+
+
+def test_a_given_penalty_stays_although_a_part_of_the_graph_selects():
+    samples, graph = (
+        equal_changes(3, n_nodes=60),
+        Graph.from_edges(
+            [(i, j) for i in range(60) for j in range(i) if (i * j) % 7 == 1 or i - j == 1]
+        ),
+    )
+    model = gr.GraphRatio(graph_penalty=0.3, selection_nodes=15, random_state=0)
+    model.fit(samples, graph)
+    assert model.graph_penalty_ == pytest.approx(0.3)
+    np.testing.assert_allclose(model.cv_results_["graph_penalty"], 0.3)

@@ -7,6 +7,7 @@ import pytest
 
 import graphratio as gr
 from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
+from graphratio.testing.statistics import NAMES, SHARES_ALONE, combine
 
 
 def path(n_nodes):
@@ -44,10 +45,10 @@ def test_pieces_needed_is_the_smallest_number(threshold):
 def test_a_false_discovery_rate_lets_nodes_support_each_other():
     n_pieces = np.full((40, 2), 5)
     tested = np.ones(40, dtype=bool)
-    strict = answers(n_pieces, tested, 0.05, 0.05 / 40, supportive=False)
+    strict = answers(n_pieces, tested, 0.05 / 40, most=0.05 / 40)
     assert not strict.any
     assert strict.missing == strict.needed - 5
-    together = answers(n_pieces, tested, 0.05, 0.05 / 40, supportive=True)
+    together = answers(n_pieces, tested, 0.05 / 40, most=0.05)
     assert together.nodes.all()
     # 2 / 252 is the level times k / 40 for k = 6.35.
     assert together.together == 7
@@ -151,3 +152,135 @@ def test_few_shared_days_reject_nothing(n_days):
     assert not found.answerable
     assert found.n_rejected == 0
     assert found.summary.startswith("These data cannot say")
+
+
+def test_nothing_is_rejected_that_cannot_be_answered():
+    """Also where Holm's later steps, or neighbours, would reach their threshold."""
+    rng = np.random.default_rng(0)
+    reference, target = list(rng.normal(size=(20, 60))), list(rng.normal(size=(20, 60)) + 3)
+    reference[0], target[0] = reference[0][:4], target[0][:4]
+    for correction in ("fwer", "fdr", "fdr-by", None):
+        found = gr.two_sample_test(
+            (reference, target), path(20), correction=correction, random_state=0
+        )
+        assert not (found.rejected & ~found.answerable_nodes).any()
+    found = gr.two_sample_test((reference, target), path(20), random_state=0)
+    (note,) = [note for note in found.notes if "cannot say" in note]
+    assert "about 4 observations" in note
+
+
+def test_nodes_without_blocks_do_not_count_as_tests():
+    rng = np.random.default_rng(0)
+    sizes = [25] * 5 + [4] * 15
+    reference = [rng.normal(size=n) for n in sizes]
+    target = [rng.normal(5.0, size=n) for n in sizes]
+    samples = gr.NodeSamples.from_arrays(reference, target, block=5)
+    found = gr.two_sample_test(samples, random_state=0)
+    assert found.answerable_nodes.tolist() == [True] * 5 + [False] * 15
+    assert found.rejected[:5].all()
+
+
+def test_false_discovery_rates_need_what_all_nodes_together_can_reach():
+    """4 against 4 blocks reach 2 / 70; Benjamini-Yekutieli asks 30 nodes for 0.05 / 4."""
+    samples = timed(30, 40, 0.0, seed=0, shift=5.0, block=10)
+    assert gr.two_sample_test(samples, correction="fdr", random_state=0).answerable
+    assert not gr.two_sample_test(samples, correction="fdr-by", random_state=0).answerable
+
+
+def test_the_global_null_multiplies_the_splits_of_nodes():
+    rng = np.random.default_rng(0)
+    sides = rng.normal(size=(2, 30, 20))
+    samples = gr.NodeSamples.from_arrays(list(sides[0]), list(sides[1] + 2.0), block=10)
+    found = gr.two_sample_test(samples, null="global", random_state=0)
+    assert found.answerable
+    assert found.global_p_value < 0.05
+
+
+def test_a_node_with_a_long_memory_cannot_be_judged_by_short_blocks():
+    rng = np.random.default_rng(0)
+    reference, target = (autoregressive(rng, 20, 400, 0.2) for _ in range(2))
+    reference[3], target[3] = (autoregressive(rng, 1, 400, 0.97)[0] for _ in range(2))
+    times = (np.arange(400), np.arange(400) + 4000)
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target), time=times)
+    found = gr.two_sample_test(samples, path(20), random_state=0)
+    assert np.flatnonzero(found.answers.long_memory).tolist() == [3]
+    assert not found.rejected[3]
+    assert any("longer than a block lasts: 3" in note for note in found.notes)
+
+
+def test_a_slow_component_under_noise_makes_blocks_long():
+    rng = np.random.default_rng(0)
+    fast, slow = rng.normal(size=(2, 20, 1000)), [autoregressive(rng, 20, 1000, 0.98)] * 2
+    sides = [noise + 0.3 * drift for noise, drift in zip(fast, slow, strict=True)]
+    times = (np.arange(1000), np.arange(1000) + 10_000)
+    samples = gr.NodeSamples.from_arrays(*(list(side) for side in sides), time=times)
+    assert samples.blocks.measured.tau < 15
+    # 4 tau would be about 40; the drift has a memory of 50 by itself.
+    assert samples.blocks.length > 100
+
+
+def test_days_that_depend_on_each_other_are_exchanged_in_longer_blocks():
+    rng = np.random.default_rng(1)
+    levels = np.stack([autoregressive(rng, 8, 60, 0.7) for _ in range(2)]).repeat(6, axis=2)
+    reference, target = levels + 0.5 * rng.normal(size=levels.shape)
+    hours = np.datetime64("2024-01-01T00") + np.arange(360) * np.timedelta64(4, "h")
+    samples = gr.NodeSamples.from_arrays(
+        list(reference), list(target), time=(hours, hours + np.timedelta64(200, "D"))
+    )
+    assert samples.blocks.words() == "whole days"
+    count = samples.blocks.exchange
+    assert count == int(np.ceil(4 * samples.blocks.measured.day_tau))
+    assert count > 4
+    merged = samples.exchangeable().blocks
+    assert merged.counts.tolist() == [[60 // count] * 2] * 8
+    assert merged.duration == count * np.timedelta64(1, "D")
+    found = gr.two_sample_test(samples, path(8), random_state=0)
+    assert (found.answers.n_pieces == 60 // count).all()
+    bounds = gr.divergence_bounds(samples, path(8), gr.Pool(random_state=0), random_state=0)
+    assert (bounds.n_pieces <= 60 // count + 1).all()
+
+
+def test_samples_of_one_day_are_said_to_be():
+    rng = np.random.default_rng(0)
+    hours = np.datetime64("2024-01-01T00") + np.arange(24)
+    sides = rng.normal(size=(2, 6, 24))
+    samples = gr.NodeSamples.from_arrays(
+        *(list(side) for side in sides), time=(hours, hours + np.timedelta64(7, "D"))
+    )
+    assert [one.kind for one in samples.check().findings] == ["single day"]
+    found = gr.two_sample_test(samples, path(6), random_state=0)
+    assert any("cover a single day" in note for note in found.notes)
+
+
+def test_rows_that_look_dependent_are_noted_without_times():
+    rng = np.random.default_rng(0)
+    sides = [list(autoregressive(rng, 20, 200, 0.8)) for _ in range(2)]
+    found = gr.two_sample_test(tuple(sides), path(20), random_state=0)
+    assert any("successive rows are alike" in note for note in found.notes)
+
+
+def test_kinds_say_cannot_say():
+    samples = timed(12, 60, 0.5, seed=0, shift=50.0, block=20)
+    found = gr.kinds_of_change(samples, path(12), correction="fwer", random_state=0)
+    assert set(found.kinds) == {"cannot say"}
+    assert not found.answerable
+
+
+def test_the_last_node_may_lack_observations():
+    rng = np.random.default_rng(0)
+    sides = [[*autoregressive(rng, 5, 100, 0.7), np.empty(0)] for _ in range(2)]
+    times = [[np.arange(100)] * 5 + [np.empty(0)], [np.arange(500, 600)] * 5 + [np.empty(0)]]
+    samples = gr.NodeSamples.from_arrays(*sides, time=tuple(times))
+    assert samples.blocks.measured.node_tau.shape == (6,)
+    assert samples.subset([0, 5]).blocks.exist
+
+
+def test_own_evidence_counts_where_there_are_no_neighbours():
+    """The share of the neighbours' prediction is not wasted on nodes without any."""
+    counts = np.array([[30, 1], [30, 1], [1000, 1000], [20, 1]])
+    # 30 / 0.2 of the norm is smaller than 20 / 0.05 of the distance of means.
+    assert combine(counts)[0][0] == 30 / 0.2
+    smallest, _ = combine(counts, alone=True)
+    np.testing.assert_allclose(smallest, [20 / 0.5, 1 / 0.5])
+    assert pytest.approx(1.0) == SHARES_ALONE.sum()
+    assert SHARES_ALONE[NAMES.index("witness")] == 0

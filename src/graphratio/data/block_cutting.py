@@ -135,7 +135,8 @@ class _Clock:
         rows = rows[np.lexsort((keys, self.stamp[rows], samples.segments[rows]))]
         segment = 2 * (samples.node_index[rows] // every) + samples.is_target[rows]
         clock = None if time is None else (time[rows] - time.min()).astype(np.float64)
-        series = Series.of(samples.values[rows], segment, self.stamp[rows], clock)
+        n_segments = 2 * -(-samples.n_nodes // every)
+        series = Series.of(samples.values[rows], segment, self.stamp[rows], clock, n_segments)
         found = measure(series, None if self.unit is None else self.unit[rows])
         if every > 1:
             node_tau = np.full(samples.n_nodes, max(found.tau, found.squared_tau))

@@ -8,7 +8,7 @@ all nodes, so that it can be held out or exchanged everywhere at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from graphratio._utils.typing import BoolArray, IntArray
 from graphratio.data.dependence import Dependence
 from graphratio.data.durations import duration_words
 
-if TYPE_CHECKING:
-    pass
+# A block is too short for a node if four times the node's memory is longer by this factor.
+TOO_SHORT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,17 @@ class Blocks:
             return 1
         return int(np.ceil(4 * found.day_tau))
 
+    @property
+    def too_short(self) -> BoolArray | None:
+        """Nodes that depend on their past for longer than blocks can bear, shape (n_nodes,).
+
+        None if nothing was measured.
+        """
+        found = self.measured
+        if found is None or not found.found:
+            return None
+        return np.asarray(4 * found.node_tau > TOO_SHORT * self.length)
+
     def merged(self, count: int, segment: IntArray, n_nodes: int) -> Blocks:
         """Every `count` successive blocks of a sample as one; `segment` numbers the samples."""
         if count == 1:
@@ -152,9 +163,10 @@ class Blocks:
         )
         if self.kind == "count" and self.duration is not None:
             text += f" ({duration_words(self.duration)})"
+        text += " are kept together"
         if found.by_day and found.day_tau > 1:
-            text += f" (and the means of days depend on each other over {found.day_tau:.1f} days)"
-        return f"{text} are kept together"
+            text += f". Daily means are correlated over about {found.day_tau:.0f} days"
+        return text
 
 
 def _capital(text: str) -> str:

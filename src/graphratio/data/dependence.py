@@ -32,6 +32,9 @@ from graphratio.data.series import (
 # Blocks are longer by this factor, since tau is an estimate.
 TAU_MARGIN = 1.15
 
+# Largest share of the long-run variance that blocks may lose.
+LOST = 0.12
+
 # Chance to find dependence in independent data.
 FALSE_ALARM = 0.01
 
@@ -83,6 +86,9 @@ class Dependence:
         show no correlation.
     rest_tau : float
         Integrated autocorrelation time without what observations of one day have in common.
+    slowness : float
+        Sum of lag times autocorrelation, relative to tau: large if a slow component lies under
+        noise.
     """
 
     found: bool
@@ -95,15 +101,21 @@ class Dependence:
     by_day: bool = False
     day_tau: float = 1.0
     rest_tau: float = 1.0
+    slowness: float = 0.0
 
     @property
     def length(self) -> int:
-        """Observations of a block: at least 4 tau, or 8 tau where the squares dominate."""
+        """Observations of a block: at least 4 tau, or 8 tau where the squares dominate.
+
+        A mean over a block of length L has the variance of independent blocks but for a share
+        2 slowness / L. For an autoregressive series this share is about `LOST` at 4 tau; where
+        slow components make it larger, blocks are longer.
+        """
         if not self.found:
             return 1
         longest = max(self.tau, self.squared_tau)
         factor = 8 if self.squared_tau > 1.5 * self.tau else 4
-        return int(np.ceil(TAU_MARGIN * factor * longest))
+        return int(np.ceil(max(TAU_MARGIN * factor * longest, 2 * self.slowness / LOST)))
 
     def days(self, per_day: float) -> int:
         """Whole days of a block, with `per_day` observations a day.
@@ -134,11 +146,12 @@ def measure(series: Series, unit: IntArray | None = None) -> Dependence:
     first, squared = (float(np.max(part, initial=0.0)) for part in (one[:half], one[half:]))
     if not found:
         return Dependence(False, first, squared, 1.0, 1.0, np.ones(n_nodes))
-    tau, node_tau = _times(series, x)
+    tau, node_tau, slow = _times(series, x)
     if common is not None and share >= _COMMON_SHARE:
         together = common.scores()
         if _any_evidence(common, together, None):
-            tau = np.maximum(tau, _times(common, together)[0])
+            shared_tau, _, shared_slow = _times(common, together)
+            tau, slow = np.maximum(tau, shared_tau), max(slow, shared_slow)
     days: tuple[float, bool, float, float] = (np.nan, False, 1.0, 1.0)
     if unit is not None:
         days = _by_unit(series, x, unit)
@@ -148,7 +161,9 @@ def measure(series: Series, unit: IntArray | None = None) -> Dependence:
             unit_of_stamp[series.stamp] = unit
             seen = _by_unit(common, common.scores(), unit_of_stamp[common.stamp])
             days = (days[0], seen[1], max(days[2], seen[2]), max(days[3], seen[3]))
-    return Dependence(True, first, squared, float(tau[0]), float(tau[1]), node_tau, *days)
+    return Dependence(
+        True, first, squared, float(tau[0]), float(tau[1]), node_tau, *days, slowness=slow
+    )
 
 
 def _ratio(sums: FloatArray, counts: FloatArray | float) -> FloatArray:
@@ -193,8 +208,11 @@ def _paired(values: FloatArray | IntArray) -> FloatArray:
     return np.asarray(values[0::2] + values[1::2], dtype=float)
 
 
-def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Integrated times of values and squares, shape (2,), and the larger one of every node.
+
+    The last value is (sum of lag times autocorrelation) / tau of the values: slow components
+    under noise hardly show in tau, but in this.
 
     Sums of estimated autocorrelations are too small by tau / n a lag, since every sample was
     centred, and so is the variance; tau solves the equation that says so.
@@ -202,7 +220,7 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     sizes = series.sizes
     usual = sizes.sum() / max(np.count_nonzero(sizes), 1)
     longest = int(min(_MOST_LAGS, max(usual / 3, 1)))
-    total = np.zeros(x.shape[1])
+    total, by_lag = np.zeros(x.shape[1]), np.zeros(x.shape[1])
     by_node = np.zeros((series.n_segments // 2, x.shape[1]))
     node_sizes = np.maximum(_paired(sizes), 1)
     recent: list[FloatArray] = []
@@ -212,6 +230,7 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray]:
             break
         mean = _ratio(sums.sum(axis=0), pairs.sum())
         total += mean
+        by_lag += lag * mean
         own = _paired(pairs)[:, np.newaxis]
         by_node += np.where(own > 0, _ratio(_paired(sums), own), mean)
         tau = np.maximum((1 + 2 * total) / (1 + 2 * (total - lag) / usual), 1.0)
@@ -225,7 +244,10 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     half = x.shape[1] // 2
     high = np.maximum(np.quantile(shrunk, _QUANTILE, axis=0), tau)
     pair = np.array([high[:half].max(initial=1.0), high[half:].max(initial=1.0)])
-    return pair, np.maximum(shrunk.max(axis=1), 1.0)
+    # Of the lags, without the same bias.
+    moment = by_lag + tau / usual * lag * (lag + 1) / 2
+    slow = moment[:half] / tau[:half]
+    return pair, np.maximum(shrunk.max(axis=1), 1.0), float(slow.max(initial=0.0))
 
 
 def _drawn(values: FloatArray, error: FloatArray, centre: FloatArray) -> FloatArray:

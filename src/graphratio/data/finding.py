@@ -18,7 +18,7 @@ class SampleFinding:
     ----------
     kind : str
         "duplicates", "spike", "outliers", "scales", "few", "stuck", "overlap", "seasons",
-        "dependent rows" or "sorted rows".
+        "single day", "dependent rows" or "sorted rows".
     count : int
         Observations concerned; nodes for "few" and "overlap", features for "scales".
     nodes : tuple of labels

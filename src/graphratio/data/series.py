@@ -40,15 +40,24 @@ class Series:
 
     @classmethod
     def of(
-        cls, values: FloatArray, segment: IntArray, stamp: IntArray, time: FloatArray | None
+        cls,
+        values: FloatArray,
+        segment: IntArray,
+        stamp: IntArray,
+        time: FloatArray | None,
+        n_segments: int | None = None,
     ) -> Series:
-        """Take sorted rows; `time`, in any unit, finds the long gaps."""
+        """Take sorted rows; `time`, in any unit, finds the long gaps.
+
+        The number of samples is by default that of those with observations.
+        """
         start = np.ones(len(segment), dtype=bool)
         start[1:] = segment[1:] != segment[:-1]
         if time is not None:
             start[1:] |= _long_gaps(time, segment)
-        n_nodes = int(segment.max(initial=-1)) // 2 + 1
-        return cls(values, segment, stamp, start, 2 * n_nodes)
+        if n_segments is None:
+            n_segments = 2 * (int(segment.max(initial=-1)) // 2 + 1)
+        return cls(values, segment, stamp, start, n_segments)
 
     @cached_property
     def sizes(self) -> IntArray:

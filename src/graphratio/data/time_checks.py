@@ -9,7 +9,7 @@ import numpy as np
 from graphratio._utils.errors import Argument
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.dependence import depends_on_past
-from graphratio.data.durations import DAY
+from graphratio.data.durations import DAY, calendar_number
 from graphratio.data.finding import SampleFinding, at_nodes
 from graphratio.data.series import Series
 from graphratio.data.times import is_date
@@ -225,4 +225,29 @@ def _sorted_feature(samples: NodeSamples) -> str | None:
     return None
 
 
-TIME_RULES = (stuck, overlap, seasons, rows)
+def single_day(samples: NodeSamples) -> list[SampleFinding]:
+    """Dates of one day only, with several observations: days may differ by chance."""
+    if samples.time is None or not is_date(samples.time):
+        return []
+    day = calendar_number(samples.time, DAY)
+    alone = [
+        name
+        for name, part in (("reference", ~samples.is_target), ("target", samples.is_target))
+        if np.count_nonzero(part) > samples.n_nodes and len(np.unique(day[part])) == 1
+    ]
+    if not alone:
+        return []
+    return [
+        SampleFinding(
+            "single day",
+            samples.n_observations,
+            (),
+            None,
+            f"the {' and the '.join(alone)} sample{'s' * (len(alone) > 1)} cover a single day, so "
+            "what differs between any two days cannot be told from a change",
+            "Add more days to both samples",
+        )
+    ]
+
+
+TIME_RULES = (stuck, overlap, seasons, single_day, rows)

@@ -223,6 +223,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 selection = ProfileSelection(
                     data, axes, self.n_rounds, adaptive=bool(self.adaptive), bar=bar
                 )
+                selection.unit = Edges.of(self.graph_).unit
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings)
@@ -287,7 +288,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         plain = PlainSearch(
             selection.data,
             Coupling(used),
-            Candidates(selection.axes[3].values, *self._pairs_for(used)),
+            Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
+            unit=self._graph_used.mean_degree or 1.0,
             ridge=self.ridge,
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
             without_graph=without_graph,
@@ -378,11 +380,17 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         unused = self.graph_penalty is None and not self.graph_penalty_
         if unused and self.graph_.n_edges:
             notes.append("the graph was not used: it does not improve the held-out loss")
-        if not self.shared_ and self.n_profiles is None:
+        if not self.shared_ and self.n_profiles is None and self._tried_profiles:
             notes.append(
-                "no small number of profiles describes the changes: every node has its own ratio"
+                "shared profiles do not clearly improve the held-out loss: every node has its own "
+                "ratio"
             )
         return notes
+
+    @property
+    def _tried_profiles(self) -> bool:
+        """Whether the selection tried shared profiles; few blocks of time do not allow it."""
+        return bool(np.any((self.cv_results_ or {}).get("n_profiles", 0)))
 
     @property
     def _ran_on_engine(self) -> bool:

@@ -68,8 +68,8 @@ class NodeMeans:
 def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntArray]:
     """One term per block in place of one per observation, and the number of blocks of each sample.
 
-    The terms of a sample have the same mean as before. Blocks may depend on nothing outside, so
-    their spread gives the standard error of the mean. Without blocks nothing changes.
+    The terms of a sample have the same mean as before. Blocks are assumed to be independent of each
+    other, so their spread gives the standard error of the mean. Without blocks nothing changes.
 
     Examples
     --------
@@ -77,15 +77,28 @@ def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntAr
     >>> by_block(np.arange(7.0), samples)  # an odd observation joins the block before it
     (array([0.5, 2.5, 5. ]), array([[2, 1]]))
     """
-    if not samples.has_blocks or not samples.blocks.exist:
+    found = pieces_of(samples)
+    if found is None:
         return terms, samples.sizes
+    of_row, counts = found
+    segment = np.repeat(np.arange(counts.size), counts.ravel())
+    usual = counts.ravel()[segment] / samples.sizes.ravel()[segment]
+    return np.bincount(of_row, terms) * usual, counts
+
+
+def pieces_of(samples: NodeSamples) -> tuple[IntArray, IntArray] | None:
+    """Independent piece of every observation, and how many each sample has, shape (n_nodes, 2).
+
+    Pieces are numbered sample after sample. None if every observation is one.
+    """
+    samples = samples.exchangeable()
+    if not samples.has_blocks or not samples.blocks.exist:
+        return None
     number = samples.blocks.number
     width = int(number.max()) + 1
     codes, of_row = np.unique(samples.segments * width + number, return_inverse=True)
-    segment = codes // width
-    counts = np.bincount(segment, minlength=2 * samples.n_nodes)
-    usual = counts[segment] / samples.sizes.ravel()[segment]
-    return np.bincount(of_row, terms) * usual, counts.reshape(-1, 2)
+    counts = np.bincount(codes // width, minlength=2 * samples.n_nodes)
+    return of_row, counts.reshape(-1, 2)
 
 
 def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:

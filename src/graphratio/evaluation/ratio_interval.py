@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import clone
 
 from graphratio._utils.errors import InputError
@@ -34,6 +34,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
+from graphratio.evaluation.node_means import pieces_of
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
@@ -284,6 +285,9 @@ class Sandwich:
         self.node = data.node_index
         sizes = data.sizes
         self.sizes = sizes.ravel()
+        self.pieces = pieces_of(data)
+        if self.pieces is not None:
+            self.sizes = self.pieces[1].ravel()
         self.graph = model._coupling
         self.objective = GraphObjective.of(
             node_moments(self.psi, sizes, model.alpha_, model.prior_ratio_),
@@ -298,7 +302,9 @@ class Sandwich:
         self.slope = factor * np.where(data.is_target, 1 - alpha * f, (alpha - 1) * f)
 
     def terms(self, points: FloatArray, position: int) -> FloatArray:
-        """Centred contributions of the observations to the estimate, (n_observations, n_points).
+        """Centred contributions of independent pieces to the estimate, (n_pieces, n_points).
+
+        A piece is a block of observations, or a single one where there are no blocks.
 
         The sum of their squares is the variance of the estimate at a point. `position` is that
         of the node.
@@ -309,6 +315,13 @@ class Sandwich:
             rows = slice(begin, begin + TERM_ROWS)
             terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
         terms *= self.slope[:, np.newaxis]
+        if self.pieces is not None:
+            of_row = self.pieces[0]
+            sums = sparse.csr_array(
+                (np.ones(len(of_row)), (of_row, np.arange(len(of_row)))),
+                shape=(int(self.sizes.sum()), len(of_row)),
+            )
+            terms = sums @ terms
         count = np.maximum(self.sizes, 1)
         means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
         # A single observation has no spread: its term is not centred.

@@ -139,6 +139,8 @@ def _found(found: KindsOfChange) -> str:
             f"The network shows {_NUMBERS[found.n_kinds]} {noun} of change. Nodes of one kind "
             "changed in the same way, wherever they are."
         )
+    if not found.answerable:
+        return sentence(found.test.summary)
     if not found.test.n_rejected:
         return "No node changed by more than chance."
     return sentence(" ".join(found.own_notes))

@@ -52,9 +52,9 @@ def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
 class PlainSearch:
     """Search for the best fit without shared profiles; `tried` holds all candidates.
 
-    `candidates` are those of GRULSIF, and `ridge` its parameter. `free` says for bandwidth, graph
-    penalty and ridge whether the search may leave the candidates. With `without_graph` it may
-    switch the graph off.
+    `candidates` are those of GRULSIF, `ridge` its parameter, and `unit` the mean degree of the
+    whole graph, of which the data may be a part. `free` says for bandwidth, graph penalty and ridge
+    whether the search may leave the candidates. With `without_graph` it may switch the graph off.
     """
 
     def __init__(
@@ -63,19 +63,21 @@ class PlainSearch:
         coupling: Coupling,
         candidates: Candidates,
         *,
+        unit: float,
         ridge: Any,
         free: tuple[bool, bool, bool],
         without_graph: bool,
     ) -> None:
         self.data, self.coupling, self.candidates = data, coupling, candidates
-        self.ridge, self.free, self.without_graph = ridge, free, without_graph
+        self.unit, self.ridge, self.free = unit, ridge, free
+        self.without_graph = without_graph
         self.tried: dict[Plain, Trial] = {}
 
     def best(self) -> Plain:
         """The best candidate of the grids, or a clearly better one beyond them."""
         graph = self.coupling.graph
         lam, rho = self.candidates.pairs
-        strengths = lam * (graph.mean_degree if graph.n_edges else 1.0)
+        strengths = lam * self.unit
         pairs = list(zip(strengths.tolist(), rho.tolist(), strict=True))
         anchor = self._cautious(self._try(self.candidates.bandwidth, pairs))
         if self.few_blocks:
@@ -111,13 +113,13 @@ class PlainSearch:
         2 / (k - 1) standard errors of the best, paired over folds, with k blocks.
         """
         n_blocks = self.data.split.n_blocks
-        if n_blocks is None or n_blocks < 2:
+        if n_blocks is None:
             return best
         folds = self.tried[best].by_fold[0]
         close = []
         for candidate, trial in self.tried.items():
             behind, error = advantage(folds, trial.by_fold[0])
-            if behind <= 2 / (n_blocks - 1) * error:
+            if behind <= 2 / max(n_blocks - 1, 1) * error:
                 close.append(candidate)
         return max(close, key=lambda one: (one[1], one[2], one[0]), default=best)
 
@@ -165,7 +167,7 @@ class PlainSearch:
         self, bandwidth: float, pairs: FloatArray, n_folds: int | None = None
     ) -> FloatArray:
         """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-        lam = graph_penalties(self.coupling.graph, pairs[:, 0])
+        lam = pairs[:, 0] / self.unit
         losses = [
             fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
             for fold in islice(self.data.at(bandwidth), n_folds)

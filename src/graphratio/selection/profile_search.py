@@ -144,6 +144,8 @@ class ProfileSelection:
         self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
         self.bar = bar
         self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
+        # Mean degree of the whole graph, of which the data may be a part.
+        self.unit = data.edges.unit
         self._losses: dict[ProfileSettings, list[FloatArray]] = {}
 
     def choose(self, plain: PlainSearch, *, or_plain: bool, without_graph: bool) -> Choice:
@@ -250,7 +252,7 @@ class ProfileSelection:
     def _table(self, rows: list[Row], chosen: ProfileSettings) -> dict[str, FloatArray]:
         names = ("bandwidth", "strength", "ridge", "n_profiles", "n_rounds")
         columns = {name: np.array([getattr(row, name) for row, _ in rows]) for name in names}
-        penalties = columns.pop("strength") / self.data.edges.unit
+        penalties = columns.pop("strength") / self.unit
         columns = {"bandwidth": columns.pop("bandwidth"), "graph_penalty": penalties, **columns}
         scores = np.array([found for _, found in rows])
         return score_table(columns, scores, [row for row, _ in rows].index(chosen))

@@ -139,8 +139,8 @@ def search(
         needed = axis.reluctance[0] if new < old else axis.reluctance[1]
         if new not in tried:
             known = trial(old).losses[trial(old).best_round, 0]
-            # A fold may lack a sample of every node.
-            if np.isfinite(known).any():
+            # A fold may lack a sample of every node. What nodes share in a block is no evidence.
+            if np.isfinite(known).any() and not trial(old).blocked:
                 first = evaluate(new, 1)
                 if hopeless(first.losses[first.best_round, 0], known, needed):
                     return False

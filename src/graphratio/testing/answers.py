@@ -29,6 +29,8 @@ class Answers:
         Independent pieces of the reference and of the target of every node.
     needed : int
         Pieces of each sample with which a node can be answered.
+    long_memory : ndarray of bool, shape (n_nodes,)
+        Nodes that depend on their past for longer than a block; they cannot be answered.
     together : int
         How many nodes must change for the changes to be found: 1, or more where a false
         discovery rate lets many small p-values support each other.
@@ -37,6 +39,7 @@ class Answers:
     nodes: BoolArray
     n_pieces: IntArray
     needed: int
+    long_memory: BoolArray
     together: int
 
     @property
@@ -45,10 +48,20 @@ class Answers:
         return bool(self.nodes.any())
 
     @property
+    def lacking(self) -> BoolArray:
+        """Nodes that have too few pieces, shape (n_nodes,)."""
+        return np.asarray(~self.nodes & ~self.long_memory)
+
+    @property
+    def available(self) -> int:
+        """Pieces in the smaller sample of a typical node that has too few."""
+        chosen = self.lacking if self.lacking.any() else np.ones_like(self.nodes)
+        return int(np.median(self.n_pieces[chosen].min(axis=1)))
+
+    @property
     def missing(self) -> int:
-        """Further pieces of each sample that a typical unanswered node needs."""
-        fewest = self.n_pieces[~self.nodes].min(axis=1) if not self.nodes.all() else [self.needed]
-        return max(1, self.needed - int(np.median(fewest)))
+        """Further pieces of each sample that such a node needs."""
+        return max(1, self.needed - self.available)
 
 
 def smallest_p_values(n_pieces: IntArray) -> FloatArray:
@@ -79,16 +92,27 @@ def pieces_needed(threshold: float) -> int:
 
 
 def answers(
-    n_pieces: IntArray, tested: BoolArray, level: float, strictest: float, *, supportive: bool
+    n_pieces: IntArray,
+    tested: BoolArray,
+    strictest: float,
+    *,
+    most: float,
+    at_once: bool = False,
+    long_memory: BoolArray | None = None,
 ) -> Answers:
     """Judge every node; `strictest` is the threshold for a single changed node.
 
-    With `supportive` (a false discovery rate) small p-values of many nodes support each other, so
-    that a node needs to reach only the level if all of them changed.
+    `most` is the threshold if all nodes changed: under a false discovery rate small p-values of
+    many nodes support each other. With `at_once` all nodes are permuted independently in every
+    data set, so that the number of splits is the product over nodes.
     """
     smallest = smallest_p_values(n_pieces)
-    nodes = tested & (smallest <= (level if supportive else strictest))
+    if at_once:
+        smallest = np.full_like(smallest, np.prod(smallest[tested]))
+    if long_memory is None:
+        long_memory = np.zeros_like(tested)
+    nodes = tested & (smallest <= most) & ~long_memory
     together = 1
-    if supportive and nodes.any():
+    if most > strictest and nodes.any():
         together = max(1, int(np.ceil(round(float(np.median(smallest[nodes])) / strictest, 9))))
-    return Answers(nodes, n_pieces, pieces_needed(strictest), together)
+    return Answers(nodes, n_pieces, pieces_needed(strictest), tested & long_memory, together)

@@ -19,6 +19,7 @@ UNCHANGED = "unchanged"
 CHANGED = "changed"
 OTHER = "other"
 NOT_TESTED = "not tested"
+CANNOT_SAY = "cannot say"
 
 # One or two more kinds must add this share of what the kinds gain.
 WORTH_A_KIND = 0.05

@@ -16,7 +16,14 @@ from graphratio.data.graph import Graph
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
-from graphratio.testing.grouping import CHANGED, NOT_TESTED, UNCHANGED, named, number_of_kinds
+from graphratio.testing.grouping import (
+    CANNOT_SAY,
+    CHANGED,
+    NOT_TESTED,
+    UNCHANGED,
+    named,
+    number_of_kinds,
+)
 from graphratio.testing.kind_gains import N_FOLDS, ChangedNodes
 from graphratio.testing.kinds_result import KindsOfChange
 from graphratio.testing.procedure import two_sample_test
@@ -145,5 +152,6 @@ def kinds_from(
 
 
 def _without_kinds(test: TwoSampleResult) -> np.ndarray:
-    kinds = np.where(test.tested, UNCHANGED, NOT_TESTED)
+    silent = np.where(test.tested, CANNOT_SAY, NOT_TESTED)
+    kinds = np.where(test.answerable_nodes, UNCHANGED, silent)
     return np.where(test.rejected, CHANGED, kinds)

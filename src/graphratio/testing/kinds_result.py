@@ -30,7 +30,8 @@ class KindsOfChange:
     kinds : ndarray of str, shape (n_nodes,)
         "unchanged" at nodes that the test does not reject, "kind 1", "kind 2", ... by size, and
         "other" at nodes that changed like none of the kinds. If there are no kinds, rejected
-        nodes are "changed". Nodes that lack a sample are "not tested".
+        nodes are "changed". Nodes that lack a sample are "not tested", and nodes of which the data
+        cannot say whether they changed are "cannot say".
     test : TwoSampleResult
         Which nodes changed, with p-values.
     model : fitted estimator or None
@@ -54,6 +55,11 @@ class KindsOfChange:
     test: TwoSampleResult
     model: NodeRatioEstimator | None
     samples: NodeSamples
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the data can say of any node that it changed; see `two_sample_test`."""
+        return self.test.answerable
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomStat
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.data.time_checks import rows, single_day
 from graphratio.estimators.contract import check_estimator
 from graphratio.testing.answers import answers
 from graphratio.testing.global_null import permute_all_nodes
@@ -185,12 +186,16 @@ def two_sample_test(
     p_value = outcome.combined / (count + 1)
     adjusted, overall = _over_nodes(p_value, against, pooled.complete, correction, count)
     names = ("held-out ratio",) if halves else NAMES
+    n_tests = max(int(pooled.complete.sum()), 1)
+    strictest = strictest_threshold(n_tests, level, needed_for)
     found = answers(
         n_pieces,
         pooled.complete,
-        level,
-        strictest_threshold(max(n_tests, 1), level, needed_for),
-        supportive=needed_for in ("fdr", "fdr-by"),
+        strictest,
+        # If all nodes changed, a false discovery rate allows each the largest threshold.
+        most=n_tests * strictest if needed_for in ("fdr", "fdr-by") else strictest,
+        at_once=null == "global" and not joint,
+        long_memory=aligned.blocks.too_short if aligned.has_blocks else None,
     )
     return TwoSampleResult(
         nodes=aligned.nodes,
@@ -213,6 +218,8 @@ def two_sample_test(
         halves=halves,
         answers=found,
         alone=alone,
+        timed=timed,
+        remarks=tuple((one.sentence, one.help) for one in (*rows(aligned), *single_day(aligned))),
         correlation=correlation,
         backend=aligned.backend,
     )

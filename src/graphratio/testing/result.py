@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
@@ -103,6 +104,10 @@ class TwoSampleResult:
         Which nodes the data can say anything about: `nodes`, `n_pieces`, `needed`.
     alone : bool
         Whether neighbours were not used, since nodes are correlated at the same times.
+    timed : bool
+        Whether the samples have times.
+    remarks : tuple of (finding, remedy)
+        What the order of rows, or the times, show about the data.
     correlation : Correlation or None
         Between neighbouring nodes: value, noise, by_stamp, is_high. None with null="global",
         and where observations of different nodes cannot be matched.
@@ -141,6 +146,8 @@ class TwoSampleResult:
     halves: bool
     answers: Answers
     alone: bool
+    timed: bool
+    remarks: tuple[tuple[Words, Words], ...]
     correlation: Correlation | None
     backend: frames.Backend = "pandas"
 

@@ -29,7 +29,10 @@ def headline(result: TwoSampleResult) -> str:
         None: f"at a level of {result.level:.0%} each, without correction",
     }[result.correction]
     if not result.answerable:
-        return f"These data cannot say whether {_subject(result)} changed: {_shortage(result)}"
+        why = _shortage(result)
+        if result.answers.long_memory.any() and not (result.tested & result.answers.lacking).any():
+            why = "they depend on their past for longer than a block lasts"
+        return f"These data cannot say whether {_subject(result)} changed: {why}"
     overall = f"p-value of no change anywhere: {result.global_p_value:.3g}"
     if result.null == "node":
         silent = int((~result.answerable_nodes).sum())
@@ -47,7 +50,7 @@ def _subject(result: TwoSampleResult) -> str:
 def _shortage(result: TwoSampleResult) -> str:
     """What the data have, what they need, and how much more that is."""
     found, blocks = result.answers, result.blocks
-    have = int(np.median(found.n_pieces.min(axis=1)))
+    have = found.available
     pieces = "independent blocks" if blocks.exist else "observations"
     most = f"{have} {pieces if have != 1 else pieces.removesuffix('s')}"
     return (
@@ -90,15 +93,25 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         )
     if several and not result.graph.n_edges:
         found.append("the graph has no edges: every node is tested by itself")
-    silent = result.tested & ~result.answerable_nodes
-    if result.answerable and silent.any():
+    lacking = result.tested & result.answers.lacking
+    if result.answerable and lacking.any():
         found.append(
-            f"the data cannot say whether these nodes changed: {named(silent)}; {_shortage(result)}"
+            f"the data cannot say whether these nodes changed: {named(lacking)}; "
+            f"{_shortage(result)}"
         )
+    if result.answers.long_memory.any():
+        found.append(
+            "the data cannot say whether these nodes changed, since they depend on their past for "
+            f"longer than a block lasts: {named(result.answers.long_memory)}; longer blocks need "
+            "longer samples"
+        )
+    for finding, remedy in result.remarks:
+        found.append(f"{spelled(finding, spelling)}. {spelled(remedy, spelling)}")
     if result.answers.together > 1:
         found.append(
-            f"the change of fewer than {result.answers.together} nodes could not have been found: "
-            f"each sample has too few independent pieces; {result.answers.needed} would do"
+            "with so few independent pieces a change is found only if at least "
+            f"{result.answers.together} nodes changed; with {result.answers.needed} pieces in each "
+            "sample one node is enough"
         )
     if result.blocks.measured is not None:
         pieces = result.answers.n_pieces[result.tested].min(axis=1)
@@ -114,13 +127,20 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             "share would look like a change that neighbours confirm"
         )
     if result.null == "node" and several and not result.alone:
-        found += correlation_note(result.correlation, spelling)
+        found += correlation_note(result.correlation, spelling, timed=result.timed)
     return tuple(found)
 
 
-def correlation_note(correlation: Correlation | None, spelling: Spelling = str) -> list[str]:
+def correlation_note(
+    correlation: Correlation | None, spelling: Spelling = str, *, timed: bool = False
+) -> list[str]:
     """A note if nodes are correlated, or if this could not be checked; otherwise empty."""
     time = Argument("time")
+    if correlation is None and timed:
+        return [
+            "the correlation between nodes could not be checked, since hardly any two nodes were "
+            "observed at the same times; the test assumes that nodes are independent"
+        ]
     if correlation is None:
         words = (
             "the correlation between nodes could not be checked, since their observations cannot "
