@@ -185,12 +185,9 @@ def test_more_is_needed_of_candidates_that_must_lead():
 
 
 def test_a_given_penalty_stays_although_a_part_of_the_graph_selects():
-    samples, graph = (
-        equal_changes(3, n_nodes=60),
-        Graph.from_edges(
-            [(i, j) for i in range(60) for j in range(i) if (i * j) % 7 == 1 or i - j == 1]
-        ),
-    )
+    samples = equal_changes(3, n_nodes=60)
+    edges = [(i, j) for i in range(60) for j in range(i) if (i * j) % 7 == 1 or i - j == 1]
+    graph = Graph.from_edges(edges, nodes=range(60))
     model = gr.GraphRatio(graph_penalty=0.3, selection_nodes=15, random_state=0)
     model.fit(samples, graph)
     assert model.graph_penalty_ == pytest.approx(0.3)

@@ -191,7 +191,7 @@ def test_the_global_null_multiplies_the_splits_of_nodes():
     rng = np.random.default_rng(0)
     sides = rng.normal(size=(2, 30, 20))
     samples = gr.NodeSamples.from_arrays(list(sides[0]), list(sides[1] + 2.0), block=10)
-    found = gr.two_sample_test(samples, null="global", random_state=0)
+    found = gr.two_sample_test(samples, path(30), null="global", random_state=0)
     assert found.answerable
     assert found.global_p_value < 0.05
 

@@ -99,7 +99,7 @@ class Blocks:
         None if nothing was measured.
         """
         found = self.measured
-        if found is None or not found.found:
+        if found is None or not found.found or found.by_day:
             return None
         return np.asarray(4 * found.node_tau > TOO_SHORT * self.length)
 

@@ -55,6 +55,9 @@ _QUANTILE = 0.9
 # Below this tau, what is left without the level of a day shows no dependence.
 _CLEAR_REST = 1.5
 
+# Nodes with a memory longer than the median by this factor have a memory of their own.
+_ALIKE = 3.0
+
 # A day matters if leaving it takes away at least this share of the correlation.
 _CLEAR = 0.2
 
@@ -220,8 +223,9 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float
     sizes = series.sizes
     usual = sizes.sum() / max(np.count_nonzero(sizes), 1)
     longest = int(min(_MOST_LAGS, max(usual / 3, 1)))
-    total, by_lag = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    total = np.zeros(x.shape[1])
     by_node = np.zeros((series.n_segments // 2, x.shape[1]))
+    by_lag = np.zeros_like(by_node)
     node_sizes = np.maximum(_paired(sizes), 1)
     recent: list[FloatArray] = []
     for lag in range(1, longest + 1):
@@ -230,9 +234,10 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float
             break
         mean = _ratio(sums.sum(axis=0), pairs.sum())
         total += mean
-        by_lag += lag * mean
         own = _paired(pairs)[:, np.newaxis]
-        by_node += np.where(own > 0, _ratio(_paired(sums), own), mean)
+        at_node = np.where(own > 0, _ratio(_paired(sums), own), mean)
+        by_node += at_node
+        by_lag += lag * at_node
         tau = np.maximum((1 + 2 * total) / (1 + 2 * (total - lag) / usual), 1.0)
         recent = [*recent, mean + tau / usual][-max(3, lag // 4) :]
         noise = 2 / np.sqrt(pairs.sum() * len(recent))
@@ -244,10 +249,14 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float
     half = x.shape[1] // 2
     high = np.maximum(np.quantile(shrunk, _QUANTILE, axis=0), tau)
     pair = np.array([high[:half].max(initial=1.0), high[half:].max(initial=1.0)])
-    # Of the lags, without the same bias.
-    moment = by_lag + tau / usual * lag * (lag + 1) / 2
-    slow = moment[:half] / tau[:half]
-    return pair, np.maximum(shrunk.max(axis=1), 1.0), float(slow.max(initial=0.0))
+    longest_memory = np.maximum(shrunk.max(axis=1), 1.0)
+    # A few nodes with a memory of their own must not stretch the blocks of all.
+    usual_nodes = (longest_memory <= _ALIKE * np.median(longest_memory)) & (_paired(sizes) > 0)
+    chosen = usual_nodes if usual_nodes.any() else np.ones_like(usual_nodes)
+    mean_by_lag = np.average(by_lag[chosen], axis=0, weights=node_sizes[chosen])
+    # Without the same bias as above.
+    slow = (mean_by_lag + tau / usual * lag * (lag + 1) / 2)[:half] / tau[:half]
+    return pair, longest_memory, float(slow.max(initial=0.0))
 
 
 def _drawn(values: FloatArray, error: FloatArray, centre: FloatArray) -> FloatArray:
