@@ -284,10 +284,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             return selection.only()
         # Nodes without observations need the graph.
         without_graph = bool((self.sizes_ > 0).all())
-        used = graph if self._couples else Graph.empty(graph.nodes)
         plain = PlainSearch(
             selection.data,
-            Coupling(used),
+            Coupling(graph if self._couples else Graph.empty(graph.nodes)),
             Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
             unit=self._graph_used.mean_degree or 1.0,
             ridge=self.ridge,
@@ -380,17 +379,14 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         unused = self.graph_penalty is None and not self.graph_penalty_
         if unused and self.graph_.n_edges:
             notes.append("the graph was not used: it does not improve the held-out loss")
-        if not self.shared_ and self.n_profiles is None and self._tried_profiles:
+        # Few blocks of time do not allow to try profiles.
+        tried = np.any((self.cv_results_ or {}).get("n_profiles", 0))
+        if not self.shared_ and self.n_profiles is None and tried:
             notes.append(
                 "shared profiles do not clearly improve the held-out loss: every node has its own "
                 "ratio"
             )
         return notes
-
-    @property
-    def _tried_profiles(self) -> bool:
-        """Whether the selection tried shared profiles; few blocks of time do not allow it."""
-        return bool(np.any((self.cv_results_ or {}).get("n_profiles", 0)))
 
     @property
     def _ran_on_engine(self) -> bool:

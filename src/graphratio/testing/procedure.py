@@ -16,7 +16,6 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, RandomStat
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.time_checks import rows, single_day
 from graphratio.estimators.contract import check_estimator
 from graphratio.testing.answers import answers
 from graphratio.testing.global_null import permute_all_nodes
@@ -219,7 +218,7 @@ def two_sample_test(
         answers=found,
         alone=alone,
         timed=timed,
-        remarks=tuple((one.sentence, one.help) for one in (*rows(aligned), *single_day(aligned))),
+        samples=aligned,
         correlation=correlation,
         backend=aligned.backend,
     )

@@ -9,12 +9,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from graphratio._utils.errors import Words
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.blocks import Blocks
+from graphratio.data.finding import SampleFinding
 from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.data.time_checks import rows, single_day
 from graphratio.testing import wording
 from graphratio.testing.answers import Answers
 from graphratio.testing.multiplicity import changed_at_least
@@ -106,8 +108,8 @@ class TwoSampleResult:
         Whether neighbours were not used, since nodes are correlated at the same times.
     timed : bool
         Whether the samples have times.
-    remarks : tuple of (finding, remedy)
-        What the order of rows, or the times, show about the data.
+    samples : NodeSamples
+        The data, in the order of the nodes.
     correlation : Correlation or None
         Between neighbouring nodes: value, noise, by_stamp, is_high. None with null="global",
         and where observations of different nodes cannot be matched.
@@ -147,9 +149,14 @@ class TwoSampleResult:
     answers: Answers
     alone: bool
     timed: bool
-    remarks: tuple[tuple[Words, Words], ...]
+    samples: NodeSamples
     correlation: Correlation | None
     backend: frames.Backend = "pandas"
+
+    @property
+    def remarks(self) -> list[SampleFinding]:
+        """What the order of rows, or the times, show about the data."""
+        return [*rows(self.samples), *single_day(self.samples)]
 
     @property
     def answerable(self) -> bool:

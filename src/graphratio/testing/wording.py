@@ -105,8 +105,10 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             f"longer than a block lasts: {named(result.answers.long_memory)}; longer blocks need "
             "longer samples"
         )
-    for finding, remedy in result.remarks:
-        found.append(f"{spelled(finding, spelling)}. {spelled(remedy, spelling)}")
+    found += [
+        f"{spelled(remark.sentence, spelling)}. {spelled(remark.help, spelling)}"
+        for remark in result.remarks
+    ]
     if result.answers.together > 1:
         found.append(
             "with so few independent pieces a change is found only if at least "
