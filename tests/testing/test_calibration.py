@@ -62,6 +62,12 @@ def test_summary_and_page(study, tmp_path):
     assert len(rows) == 3 * (2 + 5 + 5)
     assert abs(rows[1]["rate"] - 0.05) < 0.01
     study.write(tmp_path / "calibration.csv", rows)
+    dependent = [
+        {"cell": cell, "seed": seed, "answerable": 1, "rejected": seed % 2, "block": 15}
+        for cell in ("AR(1) 0.5, n = 150", "AR(1) 0.5, n = 150, shift 1.5")
+        for seed in range(4)
+    ]
+    study.write(tmp_path / "dependent.csv", dependent)
     power = [
         {
             "scenario": "Ia",

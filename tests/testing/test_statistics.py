@@ -80,7 +80,7 @@ def test_the_largest_over_nodes_is_a_valid_test_of_the_whole_graph():
     ranks = []
     for _ in range(2000):
         statistics = rng.exponential(size=(4, 4, 20)) * [[[1.0], [10.0], [0.1], [1e6]]]
-        _, against = _compare(statistics, complete)
+        _, against = _compare(statistics, complete, alone=False)
         assert against[3] == 20
         ranks.append(against[complete].min())
     share = np.cumsum(np.bincount(ranks, minlength=21)[1:]) / 2000
@@ -101,7 +101,7 @@ def test_data_sets_that_are_as_extreme_count_against_a_node():
     # The norm: another set leads whose divergence is low, and one is second.
     statistics[0, 0, 1:] = np.roll(statistics[0, 0, 1:], 10)
     statistics[2:] = 1.0
-    _, against = _compare(statistics, np.array([True]))
+    _, against = _compare(statistics, np.array([True]), alone=False)
     # Sets 1 and 2 have the ranks 1 and 2 by the norm.
     assert against[0] == 3
 

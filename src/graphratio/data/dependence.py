@@ -32,6 +32,10 @@ from graphratio.data.series import (
 # Blocks are longer by this factor, since tau is an estimate.
 TAU_MARGIN = 1.15
 
+# Blocks in units of the autocorrelation time of squares: eight times the true one, of which scores
+# that are clipped against outliers show about 70 %.
+SQUARES_FACTOR = 11
+
 # Largest share of the long-run variance that blocks may lose.
 LOST = 0.12
 
@@ -108,7 +112,7 @@ class Dependence:
 
     @property
     def length(self) -> int:
-        """Observations of a block: at least 4 tau, or 8 tau where the squares dominate.
+        """Observations of a block: at least 4 tau, or `SQUARES_FACTOR` tau where squares dominate.
 
         A mean over a block of length L has the variance of independent blocks but for a share
         2 slowness / L. For an autoregressive series this share is about `LOST` at 4 tau; where
@@ -117,7 +121,7 @@ class Dependence:
         if not self.found:
             return 1
         longest = max(self.tau, self.squared_tau)
-        factor = 8 if self.squared_tau > 1.5 * self.tau else 4
+        factor = SQUARES_FACTOR if self.squared_tau > 1.5 * self.tau else 4
         return int(np.ceil(max(TAU_MARGIN * factor * longest, 2 * self.slowness / LOST)))
 
     def days(self, per_day: float) -> int:
