@@ -11,7 +11,9 @@ COLOURS = {"GraphRatio": "#d55e00", "GRULSIF": "#0072b2", "Pool": "#777777", "RU
 TITLES = {"flights": "Flights, 67 airports", "sea": "Sea temperatures, 421 blocks"}
 
 values = defaultdict(list)
-with (Path(__file__).parents[2] / "studies" / "real-data.csv").open() as file:
+# Pictures are drawn somewhere below the root of the repository.
+above = (folder / "studies" / "real-data.csv" for folder in (Path.cwd(), *Path.cwd().parents))
+with next(path for path in above if path.exists()).open() as file:
     for row in csv.DictReader(file):
         values[row["data"], row["method"], int(row["n"])].append(float(row["divergence"]))
 
