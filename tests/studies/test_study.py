@@ -4,6 +4,7 @@ import fcntl
 import os
 import time
 import xml.etree.ElementTree as ElementTree
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -25,14 +26,21 @@ def quick(*steps, folder):
     main([*steps, "--profile", "quick", "--folder", str(folder), "--workers", "1"])
 
 
+@contextmanager
+def alone(folder):
+    """Wait until no other process that runs tests writes to the folder."""
+    with open(folder.parent / "study.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """The quick profile, once for all processes that run tests."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = shared / "study"
-    with open(shared / "study.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder):
         began = time.process_time()
         quick("run", folder=folder)
         assert time.process_time() - began < 60
@@ -62,7 +70,8 @@ def test_quick_study_has_every_method_on_every_scenario(results):
 
 def test_running_again_computes_nothing(study, monkeypatch, capsys):
     monkeypatch.setattr(runner, "run_cell", lambda cell: 1 / 0)
-    quick("run", folder=study)
+    with alone(study):
+        quick("run", folder=study)
     assert "0 cells computed, 144 kept" in capsys.readouterr().out
 
 
