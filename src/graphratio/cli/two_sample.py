@@ -217,8 +217,7 @@ def node_tests(
 def show_test(screen: Screen, result: TwoSampleResult) -> None:
     """Print the outcome, the significant nodes and their regions."""
     screen.say(f"{result.summary}.")
-    ranked = np.lexsort((-result.statistic, result.p_value))
-    order = [int(v) for v in ranked if result.tested[v]]
+    order = result.order.tolist()
     if result.n_rejected:
         shown = [v for v in order if result.rejected[v]][:_SHOWN]
         more = result.n_rejected - len(shown)
@@ -229,8 +228,8 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
         title,
         {
             "node": [result.nodes[v] for v in shown],
-            "statistic": result.statistic[shown].tolist(),
-            "p": result.p_value[shown].tolist(),
+            "effect size": result.effect_size[shown].tolist(),
+            "p (not adjusted)": result.p_value[shown].tolist(),
             "adjusted p": result.adjusted_p_value[shown].tolist(),
         },
     )

@@ -131,7 +131,7 @@ def plot_significance(
     exploratory = " (exploratory)" if result.null == "global" else ""
     changed = f"{result.n_rejected} of {int(tested.sum())} nodes changed{exploratory}"
     style.set_heading(ax, changed)
-    order = np.lexsort((-result.statistic, result.p_value))
+    order = result.order
     chosen = [int(v) for v in order if rejected[v]][:n_labels]
     label_nodes(ax, positions, chosen, result.nodes, names)
     return ax

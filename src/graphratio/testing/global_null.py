@@ -16,23 +16,23 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers import basis_of, solve_many
-from graphratio.testing.node_null import NodeTests
-from graphratio.testing.permutations import PermutationPlan, Units, UnitSums, chunks, random_labels
-from graphratio.testing.pooled import PooledFeatures
-from graphratio.testing.statistics import (
-    NAMES,
-    SHARES,
-    SHARES_ALONE,
+from graphratio.testing.joint_statistics import (
+    JOINT_NAMES,
+    JOINT_SHARES,
+    JOINT_SHARES_ALONE,
     combine,
     combined_count,
     exceedances,
     node_statistics,
 )
+from graphratio.testing.node_null import NodeTests
+from graphratio.testing.permutations import PermutationPlan, Units, UnitSums, chunks, random_labels
+from graphratio.testing.pooled import PooledFeatures
 
 # Relative spread of a statistic that is rounding error.
 _ROUNDING = 1e-7
@@ -47,16 +47,16 @@ def permute_all_nodes(
     penalties: tuple[float, float],
     joint: bool,
     bar: ProgressBar,
-) -> tuple[NodeTests, IntArray]:
+) -> tuple[NodeTests, FloatArray]:
     """Test all nodes at once; with `joint` the units of one time stamp move together.
 
     Returns the tests of every node against its own permuted values. Also returns, shape (n_nodes,),
-    how many data sets have a value as extreme as this node's at some node. The smallest of these
-    counts belongs to the global test.
+    the share of data sets that have a value as extreme as this node's at some node. The smallest of
+    these shares belongs to the global test.
     """
     units, n_nodes = plan.units, plan.graph.n_nodes
     sums = UnitSums.of(units, plan.pooled, features.psi)
-    statistics = np.empty((len(NAMES), n_nodes, plan.n_permutations + 1))
+    statistics = np.empty((len(JOINT_NAMES), n_nodes, plan.n_permutations + 1))
     draw = label_source(plan, joint)
     fit = _Refit(features, plan, penalties)
     width = int(units.node.size + n_nodes * features.psi.shape[1])
@@ -72,33 +72,34 @@ def permute_all_nodes(
 
 def _compare(
     statistics: FloatArray, complete: BoolArray, *, alone: bool
-) -> tuple[NodeTests, IntArray]:
+) -> tuple[NodeTests, FloatArray]:
     n_sets = statistics.shape[2]
-    outcome = NodeTests.blank(statistics.shape[1], n_sets - 1)
+    outcome = NodeTests.blank(statistics.shape[1], len(statistics))
+    nodes = np.flatnonzero(complete)
     counts = exceedances(statistics)
-    for node in np.flatnonzero(complete):
-        outcome.statistics[:, node] = statistics[:, node, 0]
-        outcome.counts[:, node] = counts[:, node, 0]
-        outcome.combined[node] = combined_count(counts[:, node], alone=alone)
     scaled = _one_scale(statistics)
+    outcome.scores[:, nodes] = scaled[:, nodes, 0]
+    outcome.p_values[:, nodes] = counts[:, nodes, 0] / n_sets
+    outcome.p_value[nodes] = [combined_count(counts[:, v], alone=alone) / n_sets for v in nodes]
+    outcome.n_permutations[nodes] = n_sets - 1
     scaled[:, ~complete] = -np.inf
     largest = scaled.max(axis=1)
     everywhere = exceedances(largest)
     smallest, _ = combine(everywhere, alone=alone)
-    shares = SHARES_ALONE if alone else SHARES
+    shares = JOINT_SHARES_ALONE if alone else JOINT_SHARES
     used = shares > 0
     against = np.full(len(complete), n_sets)
-    for node in np.flatnonzero(complete):
+    for node in nodes:
         own = (largest[used] >= scaled[used, node, :1]).sum(axis=1) / shares[used]
         against[node] = np.count_nonzero(smallest <= own.min())
-    return outcome, against
+    return outcome, against / n_sets
 
 
 def _one_scale(statistics: FloatArray) -> FloatArray:
     """Centre and scale every statistic of every node over the data sets."""
     # Roots of the quadratic ones: otherwise their tails differ with their degrees of freedom.
     rooted = np.sign(statistics) * np.sqrt(np.abs(statistics))
-    rooted[NAMES.index("witness")] = statistics[NAMES.index("witness")]
+    rooted[JOINT_NAMES.index("predicted")] = statistics[JOINT_NAMES.index("predicted")]
     spread = rooted.std(axis=2, keepdims=True)
     centred = rooted - rooted.mean(axis=2, keepdims=True)
     # A statistic that no permutation changes must not be scaled up to its rounding error.

@@ -21,14 +21,10 @@ from graphratio.estimators.contract import RatioEstimator
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.node_moments import segment_indicator
 from graphratio.testing.global_null import label_source, node_first_moments
-from graphratio.testing.permutations import (
-    PermutationPlan,
-    UnitSums,
-    chunks,
-    no_complete_block,
-    node_labels,
-)
-from graphratio.testing.statistics import exceedances
+from graphratio.testing.joint_statistics import exceedances
+from graphratio.testing.node_null import NodeTests
+from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, no_complete_block
+from graphratio.testing.permuted_means import Columns, PermutedMeans
 
 
 def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -> BoolArray:
@@ -62,10 +58,10 @@ def check_second_half(samples: NodeSamples, tested: NodeSamples) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HalfTest:
-    """The second halves, ready to be permuted; `sums` of the ratio, centred at every node."""
+    """The second halves, ready to be permuted; `ratios` of the pooled rows, centred at nodes."""
 
     plan: PermutationPlan
-    sums: UnitSums
+    ratios: FloatArray
 
     @classmethod
     def of(
@@ -82,31 +78,23 @@ class HalfTest:
         ratios = ratios_after(estimator, train, plan.graph, pooled.samples.values, node)
         means = segment_indicator(pooled.sizes, ratios.dtype) @ ratios
         centred = ratios - (means / np.maximum(pooled.sizes, 1))[node]
-        return cls(plan, UnitSums.of(plan.units, pooled, centred[:, np.newaxis]))
+        return cls(plan, centred)
 
-    def each_node(self, bar: ProgressBar) -> tuple[FloatArray, IntArray]:
-        """Statistic of every node, and how many data sets are as extreme, (n_nodes,) each."""
-        plan, units = self.plan, self.plan.units
-        statistic = np.zeros(plan.graph.n_nodes)
-        count = np.full(plan.graph.n_nodes, plan.n_permutations + 1)
-        nodes = np.flatnonzero(plan.pooled.complete)
-        for node, own, labels in node_labels(units, nodes, plan.n_permutations, plan.rng):
-            observed = units.is_target[own][np.newaxis]
-            parts = [observed, *(labels[part] for part in chunks(len(labels), own.size))]
-            values = np.concatenate([self._of(part, own, node) for part in parts])
-            statistic[node], count[node] = values[0], exceedances(values)[0]
-            bar.advance()
-        return statistic, count
+    def make(self, nodes: IntArray) -> PermutedMeans:
+        """The statistic of some nodes, as a function of their labels."""
+        column = Columns(self.ratios[self.plan.rows(nodes)][:, :, np.newaxis], linear=True)
+        return PermutedMeans.of(self.plan, nodes, [column], np.ones((len(nodes), 1)))
 
-    def all_nodes(self, joint: bool, bar: ProgressBar) -> tuple[FloatArray, IntArray, IntArray]:
-        """The same with all nodes permuted at once, and each node against the largest of all."""
+    def all_nodes(self, joint: bool, bar: ProgressBar) -> tuple[NodeTests, FloatArray]:
+        """All nodes permuted at once: tests of nodes, and each against the largest of all."""
         plan, n_nodes = self.plan, self.plan.graph.n_nodes
+        sums = UnitSums.of(plan.units, plan.pooled, self.ratios[:, np.newaxis])
         draw = label_source(plan, joint)
         observed = plan.units.is_target[np.newaxis].astype(np.float64)
-        parts = [node_first_moments(self.sums, plan.units, observed, n_nodes)]
+        parts = [node_first_moments(sums, plan.units, observed, n_nodes)]
         for part in chunks(plan.n_permutations, plan.units.node.size, least=16):
             labels = draw.next(part.stop - part.start)
-            parts.append(node_first_moments(self.sums, plan.units, labels, n_nodes))
+            parts.append(node_first_moments(sums, plan.units, labels, n_nodes))
             bar.advance(part.stop - part.start)
         values = np.concatenate(parts, axis=1)[:, :, 0]
         spread = values.std(axis=1, keepdims=True)
@@ -114,8 +102,10 @@ class HalfTest:
         # Rounded, so that equal splits of small samples stay tied.
         scaled = np.round(scaled, 8)
         scaled[~plan.pooled.complete] = -np.inf
-        against = (scaled.max(axis=0) >= scaled[:, :1]).sum(axis=1)
-        return values[:, 0], exceedances(values)[:, 0], against
-
-    def _of(self, labels: BoolArray, own: IntArray, node: int) -> FloatArray:
-        return self.sums.first_moments(labels.astype(np.float64), own, node)[:, 0]
+        complete = plan.pooled.complete
+        outcome = NodeTests.blank(n_nodes, 1)
+        outcome.scores[0, complete] = scaled[complete, 0]
+        outcome.p_value[complete] = exceedances(values)[complete, 0] / values.shape[1]
+        outcome.p_values[0] = outcome.p_value
+        outcome.n_permutations[complete] = plan.n_permutations
+        return outcome, (scaled.max(axis=0) >= scaled[:, :1]).mean(axis=1)

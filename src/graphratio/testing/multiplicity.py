@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,9 @@ CORRECTIONS = ("fwer", "fdr", "fdr-by")
 
 # Default number of permutations, unless the correction needs more.
 _FEWEST_BY_DEFAULT = 999
+
+# With more nodes than these resolve, p-values beyond them come from a fitted tail.
+MOST_BY_DEFAULT = 199_999
 
 
 def check_correction(correction: object) -> str | None:
@@ -63,13 +67,50 @@ def strictest_threshold(n_tests: int, level: float, correction: str | None) -> f
     return level / (n_tests * harmonic)
 
 
+@dataclass(frozen=True)
+class Resolution:
+    """How many permutations a test needs, and when fewer are enough."""
+
+    n_permutations: int
+    n_tests: int
+    level: float
+    correction: str | None
+    extrapolates: bool
+
+    @property
+    def strictest(self) -> float:
+        """Largest p-value with which a single changed node is rejected."""
+        return strictest_threshold(self.n_tests, self.level, self.correction)
+
+    @property
+    def clear(self) -> float:
+        """P-value below which a fitted tail settles a node."""
+        return self.strictest / 10
+
+    def reached(self, look: int, n_active: int, enough: int) -> bool:
+        """Whether the nodes that are still extreme need no further permutations.
+
+        Under a false discovery rate they support each other: if k of them are changed, each is
+        compared with k times the strictest threshold.
+        """
+        if self.correction not in ("fdr", "fdr-by"):
+            return False
+        return (look + 1) * self.strictest * n_active >= enough
+
+
 def enough_permutations(
     asked: int | None, n_tests: int, level: float, correction: str | None
-) -> int:
-    """Number of permutations, after checking that a rejection is possible."""
-    needed = math.ceil(round(1 / strictest_threshold(max(n_tests, 1), level, correction), 6)) - 1
+) -> Resolution:
+    """Number of permutations, after checking that a rejection is possible.
+
+    By default there are at most 199,999, and beyond them a fitted tail.
+    """
+    n_tests = max(n_tests, 1)
+    needed = math.ceil(round(1 / strictest_threshold(n_tests, level, correction), 6)) - 1
+    wanted = max(_FEWEST_BY_DEFAULT, 10 * (needed + 1) - 1)
     if asked is None:
-        return max(_FEWEST_BY_DEFAULT, 10 * (needed + 1) - 1)
+        count = min(wanted, MOST_BY_DEFAULT)
+        return Resolution(count, n_tests, level, correction, count < wanted)
     count = check_integer(asked, "n_permutations", low=1)
     if count < needed:
         where = f"{n_tests} nodes, " if correction is not None else ""
@@ -77,12 +118,12 @@ def enough_permutations(
             f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
             f"rejected ({where}level {level:g}, correction {correction!r})",
             (
-                f"Use at least {needed:,} permutations, better {10 * (needed + 1) - 1:,}, or leave",
+                f"Use at least {needed:,} permutations, better {wanted:,}, or leave",
                 " out ",
                 Argument("n_permutations"),
             ),
         )
-    return count
+    return Resolution(count, n_tests, level, correction, False)
 
 
 def changed_at_least(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
@@ -41,6 +42,21 @@ def mixed_times(samples: NodeSamples) -> IntArray:
     return np.flatnonzero(sides.all(axis=1))
 
 
+def with_positions_as_times(samples: NodeSamples) -> NodeSamples:
+    """The same samples with the positions of observations in their sample as times.
+
+    For nodes that are correlated position by position: the same position is then the same time.
+    """
+    time = read_only(_positions(samples).astype(float))
+    return replace(samples, time=time, block=None, inherited=None)
+
+
+def _positions(samples: NodeSamples) -> IntArray:
+    """Position of every observation in its sample, those of targets behind all references."""
+    place = np.arange(samples.n_observations) - samples.offsets[samples.segments]
+    return np.asarray(place + samples.is_target * int(samples.n_reference.max(initial=0)))
+
+
 def _stamps(samples: NodeSamples) -> IntArray:
     """Number of the time of every observation."""
     return np.unique(np.asarray(samples.time), return_inverse=True)[1]
@@ -68,20 +84,14 @@ def cross_correlation(
 ) -> Correlation | None:
     """Estimate the correlation between neighbouring nodes; None if no two can be matched.
 
-    Observations are matched by time, or by position where all nodes have samples of the
-    same sizes. Each sample is centred and scaled by itself, so that a change does not count as
-    correlation. For every pair the squared correlation is averaged over features and its
-    expectation under independence is subtracted. The value is the root of the mean over pairs,
-    the noise the root of three standard deviations of this mean under independence.
+    Observations are matched by time, or by their position in the sample. Each sample is centred
+    and scaled by itself, so that a change does not count as correlation. For every pair the
+    squared correlation is averaged over features and its expectation under independence is
+    subtracted. The value is the root of the mean over pairs, the noise the root of three standard
+    deviations of this mean under independence.
     """
     by_stamp = samples.time is not None
-    if by_stamp:
-        stamps = _stamps(samples)
-    else:
-        sizes = samples.sizes
-        if samples.n_nodes < 2 or (sizes != sizes[0]).any():
-            return None
-        stamps = np.tile(np.arange(int(sizes[0].sum())), samples.n_nodes)
+    stamps = _stamps(samples) if by_stamp else _positions(samples)
     if samples.has_blocks and samples.blocks.shared:
         # Observations that depend on each other would show correlations by chance.
         stamps = samples.blocks.number

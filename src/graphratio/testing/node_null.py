@@ -1,132 +1,158 @@
 """Null hypothesis "this node did not change, whatever the others did".
 
 The labels of node v alone are permuted and everything else is held fixed, so the neighbours may
-have changed or not: they only tell the test in which direction to look. With
-alpha_v = n'_v / (n_v + n'_v) the mixture is the pooled sample, A_v does not change under
-permutations, and the node's coefficients are linear in b_v:
+have changed or not: they only tell the test in which direction to look (`predictions`). What the
+node shows by itself counts too (`own_columns`). How much either counts depends on how strong the
+prediction is, not on the labels of the node (`statistics.shares_of`).
 
-    theta_v(pi) = (A_v + C_v)^{-1} (b_v(pi) + C_v w_v)
-
-where w_v is the prediction of the rest of the graph for the node and C_v says how firmly it holds.
-For the joint fit both follow from eliminating the other nodes. The test is valid for any w_v and
-C_v that do not depend on the labels of node v. Here the penalties do not depend on any label of
-its group, w_v is the fit without the observations of v and a few more nodes of the group, and C_v
-comes from the pooled samples.
-
-Symbols
--------
-A, b        moments of the pooled features, see `pooled`
-w           prediction for a node from the other groups (witness)
-C           conductance from a node to the data of the others, diagonal in the features
+Permutations come in looks. All nodes begin with a few; nodes that are clearly not extreme are
+finished, and the others go on with ten times as many.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.graph import Graph
-from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import GraphObjective
-from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import basis_of, solve_nodes, solve_path
-from graphratio.solvers.bases import Basis
-from graphratio.testing.groups import group_parts
-from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, node_labels
-from graphratio.testing.pooled import PooledFeatures
-from graphratio.testing.statistics import NAMES, combined_count, exceedances, node_statistics
-
-# The prediction of the neighbours only gives a direction, so this accuracy is plenty.
-_TOLERANCE = 1e-4
-_ITERATIONS = 200
+from graphratio.testing.multiplicity import Resolution
+from graphratio.testing.own_columns import OwnColumns
+from graphratio.testing.permutations import PermutationPlan
+from graphratio.testing.permuted_means import Columns, PermutedMeans
+from graphratio.testing.predictions import Predictions
+from graphratio.testing.statistics import shares_of
+from graphratio.testing.tails import TOP_VALUES, tail_p_values
 
 # With many permutations a node is first tested with FIRST_LOOK of them, then with ten times as
 # many, and so on, until ENOUGH_EXTREME data sets are as extreme as the observed one.
 FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
 
-# Passes over the graph after which conductances have settled.
-_SWEEPS = 3
+# Differences of the evidence below this are rounding; data sets then count as tied.
+TIE = 1e-4
+
+# Rows of all nodes whose columns are kept at once.
+KEPT_ROWS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
 class NodeTests:
-    """Outcome at every node.
+    """Outcome at every node; nodes that cannot be tested have p-value 1.
 
-    `statistics`, shape (4, n_nodes), are the observed values; zero at nodes that cannot be tested.
-    `counts`, shape (4, n_nodes), says how many of the n_permutations + 1 permuted and observed data
-    sets have a value at least as large; `combined`, shape (n_nodes,), says it of the combination.
+    `evidence` and `p_value` have shape (n_nodes,), `scores` and `p_values` of the single
+    statistics (n_statistics, n_nodes). `n_permutations` says how many each node got, and
+    `extrapolated` where a fitted tail gives the p-value.
     """
 
-    statistics: FloatArray
-    counts: IntArray
-    combined: IntArray
+    evidence: FloatArray
+    p_value: FloatArray
+    scores: FloatArray
+    p_values: FloatArray
+    n_permutations: IntArray
+    extrapolated: BoolArray
 
     @classmethod
-    def blank(cls, n_nodes: int, n_permutations: int) -> NodeTests:
-        """Start with p-value 1 everywhere, as at nodes that cannot be tested."""
-        shape = (len(NAMES), n_nodes)
-        everything = n_permutations + 1
-        return cls(np.zeros(shape), np.full(shape, everything), np.full(n_nodes, everything))
+    def blank(cls, n_nodes: int, n_statistics: int) -> NodeTests:
+        """Start with p-value 1 everywhere."""
+        return cls(
+            np.zeros(n_nodes),
+            np.ones(n_nodes),
+            np.zeros((n_statistics, n_nodes)),
+            np.ones((n_statistics, n_nodes)),
+            np.zeros(n_nodes, dtype=np.intp),
+            np.zeros(n_nodes, dtype=bool),
+        )
 
-    def record(
-        self,
-        node: int,
-        statistics: FloatArray,
-        n_permutations: int,
-        most: float,
-        *,
-        alone: bool,
-    ) -> float:
-        """Rank the observed statistics of a node, shape (4, n_sets), the observed set first.
 
-        A node that is `alone` has no prediction from neighbours. Returns the p-value, capped at
-        `most`, before it is rounded up to a multiple of 1 / (n_permutations + 1).
-        """
-        counts = exceedances(statistics)
-        n_sets = statistics.shape[1]
-        everything = n_permutations + 1
-        combined = min(combined_count(counts, alone=alone), int(most * n_sets))
-        self.statistics[:, node] = statistics[:, 0]
-        self.counts[:, node] = -(-counts[:, 0] * everything // n_sets)
-        self.combined[node] = -(-combined * everything // n_sets)
-        return float(combined / n_sets)
+Make = Callable[[IntArray], PermutedMeans]
+
+
+def node_evidence(plan: PermutationPlan, predictions: Predictions | None) -> Make:
+    """How the statistics of some nodes are set up; without `predictions` by own evidence only."""
+    pooled = plan.pooled
+    n_nodes = plan.graph.n_nodes
+    strength: FloatArray = np.zeros(n_nodes)
+    if predictions is not None:
+        strength = predictions.strength(np.arange(n_nodes), plan)
+
+    def make(nodes: IntArray) -> PermutedMeans:
+        rows = plan.rows(nodes)
+        own = OwnColumns.of(pooled.samples.values[rows])
+        statistics = [Columns(own.energy), Columns(own.shape), Columns(own.spread)]
+        shares = shares_of(strength[nodes])
+        if predictions is None:
+            return PermutedMeans.of(plan, nodes, statistics, shares[:, -len(statistics) :])
+        helped = predictions.columns(nodes, rows)
+        return PermutedMeans.of(plan, nodes, [*helped, *statistics], shares)
+
+    return make
 
 
 def permute_each_node(
     outcome: NodeTests,
     nodes: IntArray,
-    features: PooledFeatures,
+    make: Make,
     plan: PermutationPlan,
-    groups: IntArray,
-    penalties: FloatArray,
+    resolution: Resolution,
     bar: ProgressBar,
 ) -> None:
-    """Test some nodes, with the features of one bandwidth; results go into `outcome`.
+    """Test some nodes; results go into `outcome`."""
+    active, seen, most = nodes, 0, 1.0
+    extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
+    looks = _looks(plan.n_permutations)
+    for look in looks:
+        top = np.full((len(outcome.p_value), TOP_VALUES), -np.inf, dtype=np.float32)
+        for batch in plan.batches(active, KEPT_ROWS):
+            means = make(batch)
+            evidence, scores = means.observed()
+            outcome.evidence[batch], outcome.scores[:, batch] = evidence, scores.T
+            for labels in plan.shared_splits(batch[0], look - seen):
+                for begin in range(0, len(batch), step := means.step(len(labels))):
+                    some = slice(begin, begin + step)
+                    found, single = means.part(some).evaluate(labels)
+                    at = batch[some]
+                    extreme[0, at] += (found >= evidence[some, np.newaxis] - TIE).sum(axis=1)
+                    reached = single >= scores[some, np.newaxis] - TIE
+                    extreme[1:, at] += reached.sum(axis=1).T
+                    if resolution.extrapolates:
+                        top[at] = _largest(np.concatenate([top[at], found], axis=1))
+        counts = (1 + extreme[:, active]) / (look + 1)
+        outcome.p_value[active] = np.minimum(counts[0], most)
+        outcome.p_values[:, active] = counts[1:]
+        outcome.n_permutations[active] = look
+        seen, most = look, ENOUGH_EXTREME / (look + 1)
+        goes_on = outcome.p_value[active] <= most
+        if resolution.extrapolates and look > FIRST_LOOK:
+            goes_on &= ~_extrapolate(outcome, active, top, look, resolution, look == looks[-1])
+        bar.advance(int(active.size if look == looks[-1] else (~goes_on).sum()))
+        active = active[goes_on]
+        if not active.size or resolution.reached(look, active.size, ENOUGH_EXTREME):
+            bar.advance(int(active.size if look < looks[-1] else 0))
+            break
 
-    `penalties` has shape (n_groups, 2): graph penalty and ridge of every group.
-    """
-    fits = _ConditionalFits.of(nodes, features, plan, groups, penalties)
-    units, n_permutations = plan.units, plan.n_permutations
-    looks = _looks(n_permutations)
-    for node, own, labels in node_labels(units, nodes, n_permutations, plan.rng):
-        parts = [fits.statistics(node, own, units.is_target[own][np.newaxis])]
-        seen, most = 0, 1.0
-        for look in looks:
-            rows = chunks(look, own.size, begin=seen)
-            parts += [fits.statistics(node, own, labels[part]) for part in rows]
-            sets = np.concatenate(parts, axis=1)
-            alone = fits.is_alone(node)
-            p_value = outcome.record(node, sets, n_permutations, most, alone=alone)
-            seen, bound = look, ENOUGH_EXTREME / (look + 1)
-            if p_value > bound:
-                break
-            most = bound
-        bar.advance()
+
+def _largest(values: FloatArray) -> FloatArray:
+    return np.partition(values, values.shape[1] - TOP_VALUES, axis=1)[:, -TOP_VALUES:]
+
+
+def _extrapolate(
+    outcome: NodeTests,
+    nodes: IntArray,
+    top: FloatArray,
+    look: int,
+    resolution: Resolution,
+    last: bool,
+) -> BoolArray:
+    """Use a fitted tail where it settles a node, shape (n_nodes,); all nodes at the last look."""
+    tail = tail_p_values(outcome.evidence[nodes], top[nodes], look)
+    settled = (tail <= resolution.clear) | last
+    settled &= tail < outcome.p_value[nodes]
+    outcome.p_value[nodes[settled]] = tail[settled]
+    outcome.extrapolated[nodes[settled]] = True
+    return settled
 
 
 def _looks(n_permutations: int) -> list[int]:
@@ -146,97 +172,3 @@ def _looks(n_permutations: int) -> list[int]:
         looks.append(look)
         look = following
     return [*looks, n_permutations]
-
-
-@dataclass(frozen=True, eq=False)
-class _ConditionalFits:
-    """Coefficients of single nodes as functions of their labels, the rest held fixed.
-
-    `place`, shape (n_nodes,), is the position of a node in the other arrays: `inverse`, (A +
-    C)^{-1} of shape (k, m, m), and `pull` and `witness`, C w and w of shape (k, m).
-    """
-
-    place: IntArray
-    inverse: FloatArray
-    pull: FloatArray
-    witness: FloatArray
-    second: FloatArray
-    sums: UnitSums
-
-    @classmethod
-    def of(
-        cls,
-        nodes: IntArray,
-        features: PooledFeatures,
-        plan: PermutationPlan,
-        groups: IntArray,
-        penalties: FloatArray,
-    ) -> _ConditionalFits:
-        """Compute everything that does not depend on the labels of the tested node."""
-        n_nodes, m, _ = features.second.shape
-        graph, first = plan.graph, features.first(plan.pooled)
-        witness = np.zeros((n_nodes, m))
-        conductance = np.zeros((n_nodes, m))
-        for group in np.unique(groups[nodes]):
-            members = groups == group
-            conductance[members] = conductances(features.second, graph, *penalties[group])[members]
-        basis = basis_of(graph) if graph.n_edges else None
-        for part in group_parts(groups, nodes):
-            known = plan.pooled.complete.copy()
-            known[part] = False
-            moments = Moments(
-                DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
-                first * known[:, np.newaxis],
-                known,
-                prior_ratio=1.0,
-            )
-            objective = GraphObjective.of(moments, graph.laplacian, *penalties[groups[part[0]]])
-            witness[part] = _solved(objective, basis)[part]
-        held, witness = conductance[nodes], witness[nodes]
-        system = features.second[nodes] + held[:, :, np.newaxis] * np.eye(m)
-        place = np.empty(n_nodes, dtype=np.intp)
-        place[nodes] = np.arange(len(nodes))
-        sums = UnitSums.of(plan.units, plan.pooled, features.psi)
-        inverse = np.linalg.inv(system)
-        return cls(place, inverse, held * witness, witness, features.second, sums)
-
-    def is_alone(self, node: int) -> bool:
-        """Whether no other node predicts anything about this one."""
-        return not self.witness[self.place[node]].any()
-
-    def statistics(self, node: int, own: IntArray, labels: BoolArray) -> FloatArray:
-        """Statistics of a node under given labels of its units, shape (4, n_sets)."""
-        i = self.place[node]
-        b = self.sums.first_moments(labels.astype(np.float64), own, node)
-        theta = (b + self.pull[i]) @ self.inverse[i]
-        return node_statistics(theta, b, self.second[node], self.witness[i][:, np.newaxis])
-
-
-def _solved(objective: GraphObjective, basis: Basis | None) -> FloatArray:
-    if basis is None:
-        return solve_nodes(objective)[:, 0]
-    return solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta[:, 0]
-
-
-def conductances(second: FloatArray, graph: Graph, lam: float, rho: float) -> FloatArray:
-    """How firmly the rest of the graph holds each node, shape (n_nodes, m).
-
-    The penalised problem is a network of springs. A node is held by its own ridge and, through
-    an edge of strength lam W, by its neighbour, which is held by its data and by its own
-    neighbours. Springs in a row add their compliances, springs side by side their strengths.
-    On a tree with diagonal A, after as many sweeps as the tree is deep, this eliminates the
-    other nodes exactly, except that it counts the way back over the same edge.
-    """
-    n_nodes = graph.n_nodes
-    data = np.einsum("vmm->vm", second)
-    held = np.full_like(data, rho)
-    weights = lam * graph.adjacency.data[:, np.newaxis]
-    neighbour, pointer = graph.adjacency.indices, graph.adjacency.indptr
-    total = sparse.csr_array(
-        (np.ones(neighbour.size), np.arange(neighbour.size), pointer),
-        shape=(n_nodes, neighbour.size),
-    )
-    for _ in range(_SWEEPS):
-        there = (data + held)[neighbour]
-        held = rho + total @ (weights * there / (weights + there))
-    return np.asarray(held)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -82,13 +83,70 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class PermutationPlan:
-    """Data in the order of the graph and units to permute, shared by both null hypotheses."""
+    """Data in the order of the graph and units to permute, shared by both null hypotheses.
+
+    Units are exchanged within their `stratum` only, shape (n_units,), where there is one. The
+    units of a node are then ordered by it.
+    """
 
     pooled: PooledSamples
     graph: Graph
     units: Units
     n_permutations: int
     rng: np.random.Generator
+    stratum: IntArray | None = None
+
+    @cached_property
+    def shapes(self) -> IntArray:
+        """Reference and target units of each stratum of every node, shape (n_nodes, S, 2)."""
+        stratum = np.zeros_like(self.units.node) if self.stratum is None else self.stratum
+        count = int(stratum.max(initial=0)) + 1
+        code = (self.units.node * count + stratum) * 2 + self.units.is_target
+        n_nodes = self.graph.n_nodes
+        return np.bincount(code, minlength=2 * count * n_nodes).reshape(n_nodes, count, 2)
+
+    def rows(self, nodes: IntArray) -> IntArray:
+        """Pooled rows of nodes with equally many, shape (n_nodes, n_rows)."""
+        begin = self.pooled.samples.offsets[2 * nodes]
+        return np.asarray(begin[:, np.newaxis] + np.arange(self.pooled.sizes[nodes[0]]))
+
+    def batches(self, nodes: IntArray, entries: int) -> Iterator[IntArray]:
+        """Nodes that have equally many rows and may share splits, about `entries` rows at once."""
+        key = np.column_stack([self.pooled.sizes, self.shapes.reshape(self.graph.n_nodes, -1)])
+        _, kind = np.unique(key[nodes], axis=0, return_inverse=True)
+        order = np.argsort(kind.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(kind.ravel()))
+        for members in np.split(nodes[order], ends[:-1]):
+            size = max(1, entries // max(int(self.pooled.sizes[members[0]]), 1))
+            for begin in range(0, len(members), size):
+                yield members[begin : begin + size]
+
+    def shared_splits(self, node: int, count: int) -> Iterator[BoolArray]:
+        """Random labels, shape (n, U), for nodes with as many units as this one; `count` in all.
+
+        Units are in random order within a node and stratum, so that a shared split is a different
+        one at each node.
+        """
+        parts = self.shapes[node].sum(axis=1).tolist(), self.shapes[node][:, 1].tolist()
+        for part in chunks(count, 400 * int(self.n_units[node])):
+            size = part.stop - part.start
+            yield np.concatenate(
+                [
+                    random_labels(size, int(n), int(k), self.rng)
+                    for n, k in zip(*parts, strict=True)
+                ],
+                axis=1,
+            )
+
+    @cached_property
+    def n_units(self) -> IntArray:
+        """Units of every node, shape (n_nodes,)."""
+        return self.units.counts(self.graph.n_nodes)[0]
+
+    @cached_property
+    def first_unit(self) -> IntArray:
+        """Position of the first unit of every node, shape (n_nodes,)."""
+        return np.cumsum(self.n_units) - self.n_units
 
 
 def no_complete_block(blocks: Blocks, sample: str, nodes: list[Label]) -> InputError:
@@ -151,27 +209,6 @@ def random_labels(
         chosen = np.argpartition(keys, min(n_target, n_units - 1), axis=1)[:, :n_target]
         np.put_along_axis(part, chosen, True, axis=1)
     return labels
-
-
-def node_labels(
-    units: Units, nodes: IntArray, n_permutations: int, rng: np.random.Generator
-) -> Iterator[tuple[int, IntArray, BoolArray]]:
-    """Labels of one node at a time: (node, its units, labels of shape (n_permutations, U)).
-
-    Nodes with the same numbers of units share the splits. Their units are in random order, so
-    that a shared split is a different one at each of them. Within a node the splits are
-    independent and uniform.
-    """
-    n_nodes = int(units.node.max(initial=-1)) + 1
-    total, target = units.counts(n_nodes)
-    starts = np.concatenate([[0], np.cumsum(total)])
-    order = nodes[np.lexsort((target[nodes], total[nodes]))]
-    shape: tuple[int, int] | None = None
-    for node in order:
-        if shape != (total[node], target[node]):
-            shape = (int(total[node]), int(target[node]))
-            labels = random_labels(n_permutations, *shape, rng)
-        yield int(node), np.arange(starts[node], starts[node + 1]), labels
 
 
 def chunks(n_permutations: int, width: int, begin: int = 0, least: int = 1) -> Iterator[slice]:

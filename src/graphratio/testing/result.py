@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from graphratio._utils.parameters import check_choice
-from graphratio._utils.typing import BoolArray, FloatArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.blocks import Blocks
+from graphratio.data.effect_size import effect_sizes
 from graphratio.data.finding import SampleFinding
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -32,8 +34,8 @@ class Region:
     nodes : tuple of labels
     changed_at_least : int
         How many of them truly changed, at least, with confidence 1 - level.
-    largest_statistic, mean_statistic : float
-        Divergence of the most changed node, and on average.
+    largest_effect, mean_effect : float
+        Effect size of the most changed node, and on average.
     smallest_p_value : float
 
     Examples
@@ -52,8 +54,8 @@ class Region:
 
     nodes: tuple[Label, ...]
     changed_at_least: int
-    largest_statistic: float
-    mean_statistic: float
+    largest_effect: float
+    mean_effect: float
     smallest_p_value: float
 
     @property
@@ -70,13 +72,12 @@ class TwoSampleResult:
     ----------
     nodes : tuple of labels, length n_nodes
     graph : Graph
-    statistic : ndarray of shape (n_nodes,)
-        Size of the change: Pearson divergence of the target from the pooled sample, estimated
-        with the help of the neighbours. The p-value combines it with three more statistics. With
-        `halves` the mean of the ratio over the held-out target minus over both samples.
+    evidence : ndarray of shape (n_nodes,)
+        The statistic of the test: about minus the logarithm of the smallest p-value of the single
+        statistics, each divided by its share of the level. Zero with null="global".
     p_value : ndarray of shape (n_nodes,)
-        From the combination of the four statistics, (b + 1) / (n_permutations + 1) where b
-        counts permutations that are at least as extreme; 1 at nodes that lack a sample.
+        Not adjusted for the number of nodes. From ranking the evidence, (b + 1) / (m + 1) where b
+        of the m permutations of this node are at least as extreme; 1 at nodes that lack a sample.
     adjusted_p_value : ndarray of shape (n_nodes,)
         Corrected over nodes; compare it with the level.
     rejected : ndarray of bool, shape (n_nodes,)
@@ -84,15 +85,18 @@ class TwoSampleResult:
         For "nothing changed anywhere". With null="global" from the largest statistic over
         nodes; with null="node" the smallest p-value times the number of tested nodes
         (Bonferroni), which is valid under any dependence, but conservative.
-    statistics, p_values : dict of str to ndarray of shape (n_nodes,)
-        The four statistics and their own p-values: "divergence", "norm", "witness", "mmd"; with
-        `halves` only "held-out ratio".
+    scores, p_values : dict of str to ndarray of shape (n_nodes,)
+        The single statistics on a standard normal scale, and their own p-values, by name; see
+        `two_sample_test`.
     tested : ndarray of bool, shape (n_nodes,)
         False at nodes that lack a sample.
     null : {"node", "global"}
     correction : {"fwer", "fdr", "fdr-by"} or None
     level : float
     n_permutations : int
+        Largest number of permutations of a node; nodes that are clearly not extreme get fewer.
+    extrapolated : ndarray of bool, shape (n_nodes,)
+        Nodes whose p-value is below what permutations can show, and comes from a fitted tail.
     penalties : tuple of (bandwidth, graph_penalty, ridge)
         Of every group of nodes that was tested together; one with null="global", none with
         `halves`.
@@ -104,8 +108,9 @@ class TwoSampleResult:
         Whether the ratio was fitted on one half of the observations and tested on the other.
     answers : Answers
         Which nodes the data can say anything about: `nodes`, `n_pieces`, `needed`.
-    alone : bool
-        Whether neighbours were not used, since nodes are correlated at the same times.
+    cross_fitted : bool
+        Whether nodes are correlated at the same times, so that the neighbours' prediction was
+        learned at other times than those at which it was tested.
     timed : bool
         Whether the samples have times.
     samples : NodeSamples
@@ -130,24 +135,25 @@ class TwoSampleResult:
 
     nodes: tuple[Label, ...]
     graph: Graph
-    statistic: FloatArray
+    evidence: FloatArray
     p_value: FloatArray
     adjusted_p_value: FloatArray
     rejected: BoolArray
     global_p_value: float
-    statistics: dict[str, FloatArray]
+    scores: dict[str, FloatArray]
     p_values: dict[str, FloatArray]
     tested: BoolArray
     null: str
     correction: str | None
     level: float
     n_permutations: int
+    extrapolated: BoolArray
     penalties: tuple[tuple[float, float, float], ...]
     blocks: Blocks
     joint: bool
     halves: bool
     answers: Answers
-    alone: bool
+    cross_fitted: bool
     timed: bool
     samples: NodeSamples
     correlation: Correlation | None
@@ -157,6 +163,21 @@ class TwoSampleResult:
     def remarks(self) -> list[SampleFinding]:
         """What the order of rows, or the times, show about the data."""
         return [*rows(self.samples), *single_day(self.samples)]
+
+    @cached_property
+    def effect_size(self) -> FloatArray:
+        """Mean distance between the quantiles of the two samples, shape (n_nodes,).
+
+        In standard deviations within the node, the largest over features; NaN at nodes that lack
+        a sample.
+        """
+        return effect_sizes(self.samples)
+
+    @property
+    def order(self) -> IntArray:
+        """Positions of the tested nodes, smallest p-value first, then largest effect."""
+        ranked = np.lexsort((-np.nan_to_num(self.effect_size), self.p_value))
+        return np.asarray(ranked[self.tested[ranked]])
 
     @property
     def answerable(self) -> bool:
@@ -178,7 +199,7 @@ class TwoSampleResult:
         return int(self.rejected.sum())
 
     def to_frame(self) -> Any:
-        """One row per node: node, statistic, p-values, rejected, answerable, numbers of pieces.
+        """One row per node: effect size, p-values, rejected, answerable, numbers of pieces.
 
         The pieces are the independent blocks or observations of each sample.
 
@@ -186,7 +207,7 @@ class TwoSampleResult:
         """
         columns: dict[str, Any] = {
             "node": list(self.nodes),
-            "statistic": self.statistic,
+            "effect_size": self.effect_size,
             "p_value": self.p_value,
             "adjusted_p_value": self.adjusted_p_value,
             "rejected": self.rejected,
@@ -235,8 +256,8 @@ class TwoSampleResult:
         return Region(
             tuple(self.nodes[v] for v in members),
             changed_at_least(self.p_value[tested], mask[tested], self.level, dependence),
-            float(self.statistic[members].max()),
-            float(self.statistic[members].mean()),
+            float(self.effect_size[members].max()),
+            float(self.effect_size[members].mean()),
             float(self.p_value[members].min()),
         )
 

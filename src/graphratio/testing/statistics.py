@@ -1,86 +1,123 @@
-"""The statistics of a node under observed and permuted labels, and how they are combined.
+"""The statistics of a node, their common scale, and how they are combined.
+
+Every statistic is a linear or a quadratic function of means of columns over the target sample.
+A permutation of labels changes nothing else. Quadratic forms of such means have skewed laws, each
+with its own number of degrees of freedom. Their first three moments under permutations are known,
+and the cube-root transformation of Wilson and Hilferty turns them into scores that are nearly
+standard normal. The largest score, each less a handicap that its share of the level sets, is the
+evidence at the node. It is ranked among the same quantity of permuted data sets, so the p-value
+is exact however good the scores are.
 
 Symbols
 -------
-b           first moment of a node: mean of the features over the target minus over the pooled
-            sample; the only quantity that a permutation changes
-A           second moment of the features over the pooled sample of a node
-theta       coefficients of f_v - 1
+S           covariance of the means under permutations (K x K)
+t           their expectation plus an offset (K,)
+z_v         strength that the neighbours' prediction would have if it were right
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.special import log_ndtr
 
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import FloatArray
 
-NAMES = ("divergence", "norm", "witness", "mmd")
+# The mean of the neighbours' predicted ratio at the node; the norm of the ratio fitted with their
+# help; the energy distance; the whitened kernel distance; the spread around the centre.
+NAMES = ("predicted", "coupled", "energy", "shape", "spread")
 
-# The share of the level that each statistic gets: its p-value is divided by its share. The one
-# that trusts the neighbours most gets most, since a test on a graph gains from neighbours. The one
-# that ignores them gets least; a node that changed alone pays for this with power.
-SHARES = np.array([0.1, 0.2, 0.65, 0.05])
+# How what the neighbours know and what the node itself shows share the level among statistics.
+NEIGHBOUR_SHARES = np.array([0.7, 0.3, 0.0, 0.0, 0.0])
+OWN_SHARES = np.array([0.0, 0.0, 0.45, 0.35, 0.2])
 
-# Without neighbours there is no prediction to trust.
-SHARES_ALONE = np.array([0.35, 0.15, 0.0, 0.5])
+# The share of the neighbours grows with the strength of their prediction, between two limits.
+LEAST_TRUST, MOST_TRUST = 0.05, 0.9
+WEAK_PREDICTION, STRONG_PREDICTION = 0.4, 0.9
 
-# Relative differences below this are rounding; the statistics then count as tied.
-_TIE = 1e-9
+# Scores below this all mean "not extreme"; the transformation is steep there.
+_LOWEST = -1.0
+
+# Laws with less skewness than this count as normal.
+_SYMMETRIC = 0.02
 
 
-def node_statistics(
-    theta: FloatArray, b: FloatArray, second: FloatArray, witness: FloatArray
-) -> FloatArray:
-    """Four statistics, large when a node changed, shape (4, ..., n_permutations).
+def shares_of(strength: FloatArray) -> FloatArray:
+    """Share of the level of every statistic, shape (n_nodes, 5).
 
-    The divergence on the node's own samples, the squared norm of f_v - 1 in the kernel space,
-    the neighbours' ratio evaluated at the node, and the squared distance of the two means in
-    the kernel space (MMD, up to a constant).
+    `strength`, shape (n_nodes,), is that of the neighbours' prediction, zero where there is none.
+    It depends on the pooled sample of a node and on other nodes, never on the node's labels.
 
-    `theta` and `b` have shape (..., n_permutations, m), `second` (..., m, m). `witness` has
-    shape (..., m, 1) if all permutations share it, else (..., n_permutations, m).
+    Examples
+    --------
+    >>> shares_of(np.array([0.0, 0.5, 2.0])).round(3)
+    array([[0.   , 0.   , 0.45 , 0.35 , 0.2  ],
+           [0.154, 0.066, 0.351, 0.273, 0.156],
+           [0.63 , 0.27 , 0.045, 0.035, 0.02 ]])
     """
-    fitted = theta @ second
-    divergence = np.einsum("...m,...m->...", theta, b - 0.5 * fitted)
-    norm = np.einsum("...m,...m->...", theta, theta)
-    if witness.shape == b.shape:
-        seen = np.einsum("...m,...m->...", b, witness)
-    else:
-        seen = (b @ witness)[..., 0]
-    return np.stack([divergence, norm, seen, np.einsum("...m,...m->...", b, b)])
+    between = (strength - WEAK_PREDICTION) / (STRONG_PREDICTION - WEAK_PREDICTION)
+    trust = LEAST_TRUST + (MOST_TRUST - LEAST_TRUST) * np.clip(between, 0.0, 1.0)
+    trust = np.where(strength > 0, trust, 0.0)[:, np.newaxis]
+    return np.asarray(trust * NEIGHBOUR_SHARES + (1 - trust) * OWN_SHARES)
 
 
-def exceedances(statistics: FloatArray) -> IntArray:
-    """For every entry, how many entries along the last axis are at least as large.
+@dataclass(frozen=True, eq=False)
+class PermutationLaw:
+    """Mean, standard deviation and skewness of statistics under permutations, any shape."""
 
-    Divided by the length of that axis the counts are permutation p-values, of the observed and
-    of every permuted data set. Entries that differ only by rounding are tied.
+    mean: FloatArray
+    spread: FloatArray
+    skewness: FloatArray
+
+    @classmethod
+    def of_squares(cls, cov: FloatArray, offset: FloatArray) -> PermutationLaw:
+        """The law of ||y + t||^2 for normal y with covariance S, (..., K, K), and t, (..., K)."""
+        square = cov @ cov
+        mean = np.einsum("...ii->...", cov) + np.einsum("...i,...i->...", offset, offset)
+        through = np.einsum("...i,...ij,...j->...", offset, cov, offset)
+        twice = np.einsum("...i,...ij,...j->...", offset, square, offset)
+        variance = 2 * np.einsum("...ii->...", square) + 4 * through
+        third = 8 * np.einsum("...ij,...ij->...", square, cov) + 24 * twice
+        return cls._of_moments(mean, variance, third)
+
+    @classmethod
+    def of_mean(cls, variance: FloatArray, offset: FloatArray) -> PermutationLaw:
+        """The law of a single mean."""
+        return cls._of_moments(offset, variance, np.zeros_like(variance))
+
+    @classmethod
+    def _of_moments(
+        cls, mean: FloatArray, variance: FloatArray, third: FloatArray
+    ) -> PermutationLaw:
+        # A statistic that no permutation changes must not be scaled up to its rounding error.
+        varies = variance > (1e-7 * np.abs(mean)) ** 2
+        spread = np.sqrt(np.where(varies, variance, np.inf))
+        return cls(mean, spread, np.where(varies, third, 0.0) / np.where(varies, spread, 1.0) ** 3)
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Nearly standard normal scores of statistics whose law has the same shape."""
+        standard = (values - self.mean) / self.spread
+        skewed = self.skewness > _SYMMETRIC
+        root = np.where(skewed, 2 / np.where(skewed, self.skewness, 1.0), 1.0).astype(values.dtype)
+        cubic = 3 * root * (np.cbrt(np.maximum(1 + standard / root, 0)) - 1) + 1 / (3 * root)
+        return np.maximum(np.where(skewed, cubic, standard), _LOWEST)
+
+    def quantile(self, score: FloatArray | float) -> FloatArray:
+        """The value of the statistic that has a given score: the inverse of `scores`."""
+        skewed = self.skewness > _SYMMETRIC
+        root = np.where(skewed, 2 / np.where(skewed, self.skewness, 1.0), 1.0)
+        cubic = root * (((score - 1 / (3 * root)) / (3 * root) + 1) ** 3 - 1)
+        return np.asarray(self.mean + self.spread * np.where(skewed, cubic, score))
+
+
+def combined_evidence(scores: FloatArray, log_shares: FloatArray) -> FloatArray:
+    """Combine the scores along the last axis: minus the log of the smallest p-value / share.
+
+    Examples
+    --------
+    >>> both = combined_evidence(np.array([[0.0, 2.0], [3.0, 0.0]]), np.log([0.5, 0.5]))
+    >>> both.round(2)
+    array([3.09, 5.91])
     """
-    count = statistics.shape[-1]
-    flat = statistics.reshape(-1, count)
-    scale = np.abs(flat).max(axis=1, keepdims=True)
-    rounded = np.rint(flat / (np.where(scale > 0, scale, 1.0) * _TIE))
-    ordered = np.sort(rounded, axis=1)
-    found = np.empty(flat.shape, dtype=np.intp)
-    for row in range(len(flat)):
-        found[row] = count - np.searchsorted(ordered[row], rounded[row], side="left")
-    return found.reshape(statistics.shape)
-
-
-def combine(counts: IntArray, *, alone: bool = False) -> tuple[FloatArray, IntArray]:
-    """Combine the statistics of each data set by their smallest p-value.
-
-    From exceedances of shape (4, n_permutations + 1), the observed data set first. Returns the
-    smallest one relative to its share, and the sum of all, which breaks ties; both of shape
-    (n_permutations + 1,). Smaller is more extreme. `alone` takes the shares without neighbours.
-    """
-    shares = SHARES_ALONE if alone else SHARES
-    used = shares > 0
-    return (counts[used] / shares[used, np.newaxis]).min(axis=0), counts[used].sum(axis=0)
-
-
-def combined_count(counts: IntArray, *, alone: bool = False) -> int:
-    """How many data sets, permuted or observed, are as extreme as the observed one."""
-    smallest, total = combine(counts, alone=alone)
-    as_extreme = (smallest < smallest[0]) | ((smallest == smallest[0]) & (total <= total[0]))
-    return int(np.count_nonzero(as_extreme))
+    return np.asarray((log_shares - log_ndtr(-scores)).max(axis=-1))

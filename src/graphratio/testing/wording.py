@@ -66,11 +66,11 @@ def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
         return (f"{what} are independent of each other; nodes may depend on each other",)
     what = result.blocks.words() if result.blocks.exist else "the observations"
     nodes = "nodes are independent of each other"
-    if result.alone:
+    if result.cross_fitted:
         nodes = "nodes may depend on each other"
     return (
         f"within a node {what} are independent of each other",
-        f"{nodes}, changed or not" if result.null == "node" and not result.alone else nodes,
+        f"{nodes}, changed or not" if result.null == "node" and not result.cross_fitted else nodes,
     )
 
 
@@ -122,13 +122,31 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             found.append(
                 f"{result.blocks.describe()}; the answer rests on {span} of them in each sample"
             )
-    if result.alone and result.correlation is not None:
+    if result.cross_fitted and result.correlation is not None:
+        how = "times" if result.correlation.by_stamp else "positions in their samples"
         found.append(
-            "neighbours were not used: nodes are correlated "
-            f"({result.correlation.value:.2f} at the same times), so that a fluctuation which they "
-            "share would look like a change that neighbours confirm"
+            f"nodes are correlated ({result.correlation.value:.2f} at the same {how}), and a "
+            "fluctuation which they share would look like a change that neighbours confirm. So "
+            + (
+                "what the neighbours predict was learned at other times than those at which it "
+                "was tested"
+                if "predicted" in result.p_values
+                else "neighbours were not used"
+            )
+            + (
+                ", and what nodes show by themselves was permuted together"
+                if result.joint
+                else ", and what nodes show by themselves was permuted node by node"
+            )
         )
-    if result.null == "node" and several and not result.alone:
+    if result.extrapolated.any():
+        count = int(result.extrapolated.sum())
+        found.append(
+            f"the p-value of {count:,} node{'s are' if count > 1 else ' is'} below what "
+            f"{result.n_permutations:,} permutations can show; it comes from a fitted tail and is "
+            "rather too large than too small"
+        )
+    if result.null == "node" and several and not result.cross_fitted:
         found += correlation_note(result.correlation, spelling, timed=result.timed)
     return tuple(found)
 
@@ -158,13 +176,16 @@ def correlation_note(
             (
                 "neighbouring nodes move together: their correlation is about "
                 f"{correlation.value:.2f} (observations matched by {how}), above "
-                f"{CORRELATION_BOUND}. The test of a single node assumes that nodes are "
-                "independent. Here it rejects unchanged nodes more often than the level allows: "
-                "a fluctuation shared with the neighbours looks like a change that they "
-                "confirm. For a valid test of the whole graph use ",
+                f"{CORRELATION_BOUND}. This test assumes that nodes are independent. It rejects "
+                "unchanged nodes more often than the level allows, since a fluctuation shared "
+                "with the neighbours looks like a change that they confirm. Remedies: leave out ",
+                Argument("estimator"),
+                ", or pass GRULSIF or Pool, and the test allows for the correlation; for a valid "
+                "test of the whole graph use ",
                 Argument("null", "global"),
                 " with ",
                 time,
+                "; for nodes by themselves use a graph without edges",
             ),
             spelling,
         )
@@ -179,17 +200,17 @@ def result_html(result: TwoSampleResult) -> str:
         *(("assumes", text) for text in result.assumptions),
         *(("note", note) for note in result.notes),
     ]
-    order = np.lexsort((-result.statistic, result.p_value))[:_SHOWN]
-    head = ("nodes with the smallest p-values", "divergence", "p-value", "adjusted", "rejected")
+    adjusted = "p-value" if result.correction is None else "adjusted p-value"
+    head = ("smallest p-values", "effect size", "p-value (not adjusted)", adjusted, "changed")
     body = [
         (
             str(result.nodes[v]),
-            f"{result.statistic[v]:.3g}",
+            f"{result.effect_size[v]:.2f}",
             f"{result.p_value[v]:.3g}",
             f"{result.adjusted_p_value[v]:.3g}",
             "yes" if result.rejected[v] else "no",
         )
-        for v in order
+        for v in result.order[:_SHOWN]
     ]
     title = f"two-sample test, null={result.null!r}, correction={result.correction!r}"
     return titled(title, facts_table(facts), rows_table(head, body))
