@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         plot_profiles,
         plot_selection,
     )
-    from graphratio.testing import kinds_of_change, two_sample_test
+    from graphratio.testing import kinds_of_change, observations_needed, two_sample_test
     from graphratio.transfer import NodewiseTransfer
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "expected_ratio_interval",
     "kinds_of_change",
     "load",
+    "observations_needed",
     "plot_graph",
     "plot_learned_graph",
     "plot_node",
@@ -74,6 +75,7 @@ _ON_USE = {
     "divergence_bounds": "graphratio.evaluation",
     "expected_ratio_interval": "graphratio.evaluation",
     "kinds_of_change": "graphratio.testing",
+    "observations_needed": "graphratio.testing",
     "plot_graph": "graphratio.plotting",
     "plot_learned_graph": "graphratio.plotting",
     "plot_node": "graphratio.plotting",

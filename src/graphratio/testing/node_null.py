@@ -125,12 +125,13 @@ def permute_each_node(
         outcome.n_permutations[active] = look
         seen, most = look, ENOUGH_EXTREME / (look + 1)
         goes_on = outcome.p_value[active] <= most
-        if resolution.extrapolates and look > FIRST_LOOK:
-            goes_on &= ~_extrapolate(outcome, active, top, look, resolution, look == looks[-1])
-        bar.advance(int(active.size if look == looks[-1] else (~goes_on).sum()))
+        resolved = resolution.reached(look, int(goes_on.sum()), ENOUGH_EXTREME)
+        last = resolved or look == looks[-1]
+        if resolution.extrapolates and look > FIRST_LOOK and not resolved:
+            goes_on &= ~_extrapolate(outcome, active, top, look, resolution, last)
+        bar.advance(int(active.size if last else (~goes_on).sum()))
         active = active[goes_on]
-        if not active.size or resolution.reached(look, active.size, ENOUGH_EXTREME):
-            bar.advance(int(active.size if look < looks[-1] else 0))
+        if last or not active.size:
             break
 
 

@@ -22,7 +22,7 @@ from graphratio._utils.typing import FloatArray
 
 # Components are computed from at most this many observations, and so many are kept.
 LANDMARKS = 96
-COMPONENTS = 32
+COMPONENTS = 24
 
 # Components with a smaller share of the variance are left out.
 _FLOOR = 1e-3

@@ -121,7 +121,7 @@ class PermutationPlan:
             for begin in range(0, len(members), size):
                 yield members[begin : begin + size]
 
-    def shared_splits(self, node: int, count: int) -> Iterator[BoolArray]:
+    def shared_splits(self, node: int, count: int) -> Iterator[FloatArray]:
         """Random labels, shape (n, U), for nodes with as many units as this one; `count` in all.
 
         Units are in random order within a node and stratum, so that a shared split is a different

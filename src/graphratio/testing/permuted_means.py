@@ -45,14 +45,15 @@ class Columns:
 class PermutedMeans:
     """Nodes with equally many units, ready to be evaluated under any labels.
 
-    `sums`, shape (n_nodes, U, K + 1), are those of the units, their sizes in the last column.
-    `fixed`, shape (n_nodes, 1, K + 1), is the same of target rows that keep their label. `ends`
-    says where the columns of each statistic end. `law` and `log_shares` have shape
-    (n_nodes, 1, n_statistics).
+    `sums`, shape (n_nodes, U, K), are those of the units. If all units have the same size, they
+    are divided by the size of the target, and contain their share of the offset, so that the sum
+    over the target is all that is needed. Otherwise `sizes`, shape (n_nodes, U, 1), counts rows,
+    and `offset`, shape (n_nodes, 1, K), is added at the end. `ends` says where the columns of each
+    statistic end. `law` and `log_shares` have shape (n_nodes, 1, n_statistics).
     """
 
     sums: FloatArray
-    fixed: FloatArray
+    sizes: FloatArray | None
     offset: FloatArray
     ends: IntArray
     linear: BoolArray
@@ -104,9 +105,15 @@ class PermutedMeans:
             log_shares = np.log(shares)[:, np.newaxis].astype(single)
         is_target = units.is_target[first[:, np.newaxis] + np.arange(count)]
         law = _laws(sums, fixed, offset, ends, linear, is_target)
+        # As many units are in the target in every permutation: each takes its share of the rest.
+        sums += fixed[:, np.newaxis] / max(int(is_target[0].sum()), 1)
+        sums, sizes = sums[:, :, :-1], sums[:, :, -1:]
+        equal = bool((sizes == sizes[:, :1]).all())
+        if equal:
+            sums = (sums / sizes + offset[:, np.newaxis]) / max(int(is_target[0].sum()), 1)
         return cls(
             sums.astype(single),
-            fixed[:, np.newaxis].astype(single),
+            None if equal else sizes.astype(single),
             offset[:, np.newaxis].astype(single),
             ends,
             linear,
@@ -120,7 +127,7 @@ class PermutedMeans:
         law = PermutationLaw(self.law.mean[nodes], self.law.spread[nodes], self.law.skewness[nodes])
         return PermutedMeans(
             self.sums[nodes],
-            self.fixed[nodes],
+            None if self.sizes is None else self.sizes[nodes],
             self.offset[nodes],
             self.ends,
             self.linear,
@@ -128,11 +135,6 @@ class PermutedMeans:
             self.log_shares[nodes],
             self.is_target[nodes],
         )
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.sums)
 
     def step(self, n_permutations: int) -> int:
         """How many nodes to evaluate at once."""
@@ -143,24 +145,21 @@ class PermutedMeans:
         found, scores = self.evaluate(self.is_target[:, np.newaxis])
         return found[:, 0], scores[:, 0]
 
-    def evaluate(self, labels: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate(self, labels: BoolArray | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Evidence, shape (n_nodes, B), and scores, shape (n_nodes, B, n_statistics).
 
         `labels` has shape (B, U) if all nodes share them, else (n_nodes, B, U).
         """
-        totals = labels.astype(np.float32) @ self.sums
-        totals += self.fixed
-        means = totals[:, :, :-1]
-        means /= np.maximum(totals[:, :, -1:], 1)
-        means += self.offset
+        labels = labels.astype(np.float32, copy=False)
+        means = labels @ self.sums
+        if self.sizes is not None:
+            means /= np.maximum(labels @ self.sizes, 1)
+            means += self.offset
         first = means[:, :, self.ends[self.linear] - 1]
         np.square(means, out=means)
-        indicator = np.zeros((means.shape[2], len(self.ends)), dtype=np.float32)
-        begin = 0
-        for i, end in enumerate(self.ends):
-            indicator[begin:end, i] = 1
-            begin = end
-        values = means @ indicator
+        values = means @ np.repeat(
+            np.eye(len(self.ends), dtype=np.float32), np.diff(self.ends, prepend=0), axis=0
+        )
         values[:, :, self.linear] = first
         scores = self.law.scores(values)
         return combined_evidence(scores, self.log_shares), scores

@@ -21,8 +21,9 @@ from graphratio.data.samples import NodeSamples
 from graphratio.data.time_checks import rows, single_day
 from graphratio.testing import wording
 from graphratio.testing.answers import Answers
-from graphratio.testing.multiplicity import changed_at_least
+from graphratio.testing.multiplicity import changed_at_least, strictest_threshold
 from graphratio.testing.node_correlation import Correlation
+from graphratio.testing.sensitivity import detectable_shifts, independent_sizes
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,29 @@ class TwoSampleResult:
         """
         return effect_sizes(self.samples)
 
+    @cached_property
+    def detectable_shift(self) -> FloatArray:
+        """Smallest shift that would have been found with a probability of 80 %, (n_nodes,).
+
+        Of any one feature, in standard deviations within the node, if this node had changed alone.
+        Infinite at nodes that cannot be judged. A node that was not found changed may still have
+        changed by less.
+        """
+        sizes = independent_sizes(self.samples, self.answers.n_pieces)
+        shifts = detectable_shifts(self.samples, sizes, self.threshold)
+        return np.where(self.answerable_nodes, shifts, np.inf)
+
+    @property
+    def threshold(self) -> float:
+        """Largest p-value, not adjusted, with which one more node is rejected."""
+        n_tests = max(int(self.tested.sum()), 1)
+        strictest = strictest_threshold(n_tests, self.level, self.correction)
+        if self.correction in ("fdr", "fdr-by"):
+            strictest *= self.n_rejected + 1
+        elif self.correction == "fwer":
+            strictest *= n_tests / max(n_tests - self.n_rejected, 1)
+        return min(self.level, strictest)
+
     @property
     def order(self) -> IntArray:
         """Positions of the tested nodes, smallest p-value first, then largest effect."""
@@ -211,6 +235,7 @@ class TwoSampleResult:
             "p_value": self.p_value,
             "adjusted_p_value": self.adjusted_p_value,
             "rejected": self.rejected,
+            "detectable_shift": self.detectable_shift,
             "answerable": self.answerable_nodes,
             "n_pieces_reference": self.answers.n_pieces[:, 0],
             "n_pieces_target": self.answers.n_pieces[:, 1],

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from graphratio._utils.typing import FloatArray
 
@@ -38,6 +37,10 @@ WEAK_PREDICTION, STRONG_PREDICTION = 0.4, 0.9
 
 # Scores below this all mean "not extreme"; the transformation is steep there.
 _LOWEST = -1.0
+
+# The normal tail is about phi(z) * 2 / (z + sqrt(z^2 + 8 / pi)).
+_TAIL = np.float32(8 / np.pi)
+_HALF_ROOT = np.float32(np.sqrt(np.pi / 2))
 
 # Laws with less skewness than this count as normal.
 _SYMMETRIC = 0.02
@@ -79,17 +82,18 @@ class PermutationLaw:
         twice = np.einsum("...i,...ij,...j->...", offset, square, offset)
         variance = 2 * np.einsum("...ii->...", square) + 4 * through
         third = 8 * np.einsum("...ij,...ij->...", square, cov) + 24 * twice
-        return cls._of_moments(mean, variance, third)
+        return cls.of_moments(mean, variance, third)
 
     @classmethod
     def of_mean(cls, variance: FloatArray, offset: FloatArray) -> PermutationLaw:
         """The law of a single mean."""
-        return cls._of_moments(offset, variance, np.zeros_like(variance))
+        return cls.of_moments(offset, variance, np.zeros_like(variance))
 
     @classmethod
-    def _of_moments(
+    def of_moments(
         cls, mean: FloatArray, variance: FloatArray, third: FloatArray
     ) -> PermutationLaw:
+        """From the mean and the second and third central moments."""
         # A statistic that no permutation changes must not be scaled up to its rounding error.
         varies = variance > (1e-7 * np.abs(mean)) ** 2
         spread = np.sqrt(np.where(varies, variance, np.inf))
@@ -101,7 +105,7 @@ class PermutationLaw:
         skewed = self.skewness > _SYMMETRIC
         root = np.where(skewed, 2 / np.where(skewed, self.skewness, 1.0), 1.0).astype(values.dtype)
         cubic = 3 * root * (np.cbrt(np.maximum(1 + standard / root, 0)) - 1) + 1 / (3 * root)
-        return np.maximum(np.where(skewed, cubic, standard), _LOWEST)
+        return np.where(skewed, cubic, standard)
 
     def quantile(self, score: FloatArray | float) -> FloatArray:
         """The value of the statistic that has a given score: the inverse of `scores`."""
@@ -120,4 +124,8 @@ def combined_evidence(scores: FloatArray, log_shares: FloatArray) -> FloatArray:
     >>> both.round(2)
     array([3.09, 5.91])
     """
-    return np.asarray((log_shares - log_ndtr(-scores)).max(axis=-1))
+    scores = np.maximum(scores, _LOWEST)
+    # Minus the log of the upper tail of a standard normal, within a few per cent from 0 on.
+    beyond = scores + np.sqrt(np.square(scores) + _TAIL)
+    tail = 0.5 * np.square(scores) + np.log(_HALF_ROOT * beyond)
+    return np.asarray((log_shares + tail).max(axis=-1))
