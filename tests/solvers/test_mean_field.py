@@ -14,6 +14,7 @@ from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import NodeBasis
 from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
 from graphratio.solvers.path import _System
+from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 from graphratio.solvers.preconditioners.mean_field import (
     Corrected,
     corrected_mean_field,
@@ -191,3 +192,10 @@ class CountingInverse:
     def restrict(self, candidates):
         self.inner = self.inner.restrict(candidates)
         return self
+
+
+def test_the_lowest_modes_of_a_ring():
+    ring = Graph.from_edges([(i, (i + 1) % 30) for i in range(30)])
+    modes, vectors = low_modes(ring, 3, component_indicators(ring, 1))
+    assert_allclose(modes[:2], [0.0, 2 - 2 * np.cos(2 * np.pi / 30)], atol=1e-6)
+    assert_allclose(vectors.T @ vectors, np.eye(len(modes)), atol=1e-10)

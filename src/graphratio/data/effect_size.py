@@ -27,13 +27,6 @@ def effect_sizes(samples: NodeSamples) -> FloatArray:
     In units of the standard deviation within the samples of the node; the largest over features.
     If the target is the reference moved by some standard deviations, that is their number; a
     change of spread counts too. NaN at nodes that lack a sample.
-
-    Examples
-    --------
-    >>> reference = np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> samples = NodeSamples.from_arrays([reference, reference], [reference, reference + 3.0])
-    >>> effect_sizes(samples)
-    array([0., 3.])
     """
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     sizes = samples.sizes.ravel()
@@ -59,13 +52,7 @@ def _spread(column: FloatArray, samples: NodeSamples) -> FloatArray:
 
 
 def ceiling_of(alpha: float) -> float:
-    """Largest possible Pearson divergence of a relative ratio; infinite at alpha = 0.
-
-    Examples
-    --------
-    >>> ceiling_of(0.1)
-    4.5
-    """
+    """Largest possible Pearson divergence of a relative ratio; infinite at alpha = 0."""
     return (1 / alpha - 1) / 2 if alpha > 0 else np.inf
 
 
@@ -78,11 +65,6 @@ def ranked(divergence: FloatArray, effect_size: FloatArray, ceiling: float) -> I
     """Positions of the nodes with a divergence, most changed first.
 
     By divergence, and by effect size among the nodes near the ceiling.
-
-    Examples
-    --------
-    >>> ranked(np.array([4.4, 0.1, np.nan, 4.3]), np.array([5.0, 0.2, np.nan, 9.0]), ceiling=4.5)
-    array([3, 0, 1])
     """
     top = near_ceiling(divergence, ceiling)
     second = np.where(top, effect_size, divergence)

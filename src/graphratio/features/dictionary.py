@@ -111,13 +111,6 @@ class DictionaryRecipe:
 
         `sigma`, shape (n_nodes,), holds the bandwidth of every node from the median heuristic;
         the graph stage uses their median.
-
-        Examples
-        --------
-        >>> from graphratio.features.kernels import get_kernel
-        >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
-        >>> DictionaryRecipe().build(samples, get_kernel("gaussian"), np.array([1.0])).ravel()
-        array([ 0.,  5., 20.])
         """
         middle = float(np.median(sigma))
         atoms = self.given(samples.n_features)

@@ -47,11 +47,6 @@ class Kernel:
         """Kernel matrix of two sets of points, shape (len(x), len(y)), in the given precision.
 
         Distances are always computed in double precision.
-
-        Examples
-        --------
-        >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
-        array([[1.   , 0.135]])
         """
         # The inverse of a smaller bandwidth would be infinite, and NaN at distance zero.
         bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
@@ -139,12 +134,6 @@ def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     distinct observations. If half of the distances are zero, the median is over the others. A
     node without a value gets the median over the other nodes, and 1 if there are none. Of more
     than 256 observations a scattered subset of 256 is used, so that the cost stays linear.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([[0.0, 1.0, 3.0], []], [[5.0], [0.0, 4.0]])
-    >>> median_bandwidths(samples, get_kernel("gaussian"))
-    array([2., 4.])
     """
     return fill_unknown(node_medians(samples, kernel))
 
@@ -162,13 +151,7 @@ def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
 
 
 def fill_unknown(sigma: FloatArray) -> FloatArray:
-    """Replace NaN by the median of the known bandwidths, or by 1 if none is known.
-
-    Examples
-    --------
-    >>> fill_unknown(np.array([1.0, np.nan, 3.0]))
-    array([1., 2., 3.])
-    """
+    """Replace NaN by the median of the known bandwidths, or by 1 if none is known."""
     known = sigma[~np.isnan(sigma)]
     return np.where(np.isnan(sigma), np.median(known) if known.size else 1.0, sigma)
 
@@ -209,13 +192,7 @@ def _positive_median(distances: FloatArray) -> FloatArray:
 
 
 def bandwidth_grid(sigma: FloatArray) -> FloatArray:
-    """Candidates of the paper's appendix: minimum, median, maximum and the midpoints.
-
-    Examples
-    --------
-    >>> bandwidth_grid(np.array([1.0, 2.0, 4.0]))
-    array([1. , 1.5, 2. , 3. , 4. ])
-    """
+    """Candidates of the paper's appendix: minimum, median, maximum and the midpoints."""
     low, middle, high = float(sigma.min()), float(np.median(sigma)), float(sigma.max())
     grid = (low, (low + middle) / 2, middle, (middle + high) / 2, high)
     return np.array(sorted({value for value in grid if math.isfinite(value)}))

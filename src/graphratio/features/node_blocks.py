@@ -32,12 +32,6 @@ def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArra
     They are squared Euclidean distances for the Gaussian kernel and 1-norms for the Laplacian.
     `x` has shape (k, n_rows, n_features), or (1, n_rows, n_features) for all pairs, and `y` has
     shape (k, n_centres, n_features).
-
-    Examples
-    --------
-    >>> from graphratio.features.kernels import get_kernel
-    >>> batched_distances(np.zeros((1, 1, 1)), np.array([[[1.0], [3.0]]]), get_kernel("gaussian"))
-    array([[[1., 9.]]])
     """
     absolute = kernel.metric == "cityblock"
     if x.shape[2] > DIRECT_FEATURES and not absolute:
@@ -106,16 +100,6 @@ def node_blocks(
 
     Every node must have both samples. `centres` has shape (n_nodes, c, n_features); only the
     first `n_centres` of a node count, the others are padding.
-
-    Examples
-    --------
-    >>> from graphratio.features.kernels import get_kernel
-    >>> samples = NodeSamples.from_arrays([[0.0, 1.0], [5.0]], [[0.0], [5.0]])
-    >>> for block in node_blocks(samples, np.array([[[0.0]], [[5.0]]]), np.array([1, 1]),
-    ...                          get_kernel("gaussian")):
-    ...     print(block.nodes, block.reference_distances.ravel())
-    [1] [0.]
-    [0] [0. 1.]
     """
     starts = samples.offsets[:-1]
     sizes = samples.sizes

@@ -63,17 +63,6 @@ class NystromMap:
         """Whiten the kernels of a dictionary.
 
         `tolerance` is by default 1e-12 up to 100 atoms and 1e-8 beyond.
-
-        Examples
-        --------
-        >>> from graphratio.features.kernels import get_kernel
-        >>> points = np.array([[0.0], [1.0], [1.0], [3.0]])
-        >>> features = NystromMap.build(get_kernel("gaussian"), points, 1.0)
-        >>> features.n_components  # the repeated point adds nothing
-        3
-        >>> psi = features(points)
-        >>> np.allclose(psi @ psi.T, get_kernel("gaussian")(points, points, 1.0))
-        True
         """
         if tolerance is None:
             large = len(dictionary) > LARGE_DICTIONARY

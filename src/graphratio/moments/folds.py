@@ -60,15 +60,6 @@ def divide(
     """Split the observations into folds: at most `n_folds`, and no more than there are blocks.
 
     There are never fewer than `least`. Every cross-validation gets its folds here.
-
-    Examples
-    --------
-    >>> days = np.repeat(np.arange(3), 4)
-    >>> samples = NodeSamples.from_arrays(
-    ...     np.zeros(12), np.ones(12), time=(days, days + 10), block=4)
-    >>> found = divide(samples, 5, np.random.default_rng(0))
-    >>> found.n_folds, str(found.kind), found.folds[:12]
-    (3, 'blocks', array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]))
     """
     if not samples.has_blocks or not samples.blocks.exist:
         return Division(assign_folds(samples, n_folds, random_state), n_folds, FoldKind.random)
@@ -98,13 +89,6 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
     that as many folds as possible have both. Where there are blocks, a fold is a run of successive
     ones, the same at all nodes that share them. Only where there are fewer blocks than folds,
     samples are cut into successive pieces.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([0.0] * 10, [0.0] * 5)
-    >>> folds = assign_folds(samples, 5, np.random.default_rng(0))
-    >>> np.bincount(folds[:10]), np.bincount(folds[10:])
-    (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
     """
     if samples.has_blocks and samples.blocks.exist:
         if _available_blocks(samples) < n_folds:

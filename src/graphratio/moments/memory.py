@@ -50,13 +50,7 @@ class FitPlan:
 
 
 def parse_memory(value: Any) -> int | None:
-    """Bytes of a cap given as a number or as text; None for no cap.
-
-    Examples
-    --------
-    >>> parse_memory("4GiB"), parse_memory("500 MB"), parse_memory(None)
-    (4294967296, 500000000, None)
-    """
+    """Bytes of a cap given as a number or as text; None for no cap."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -82,13 +76,6 @@ def plan_fit(
 
     `sizes`, shape (n_nodes, 2), counts the observations of every sample. `m` is the number of
     features after whitening, or the largest possible one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> plan = plan_fit(np.full((100_000, 2), 50), 64, n_features=2, n_edges=300_000)
-    >>> plan.streamed, plan.single, f"{plan.n_bytes / 2**30:.1f} GiB"
-    (True, True, '5.3 GiB')
     """
     n_nodes, n_rows = len(sizes), int(sizes.sum())
     factored = prefers_factored(sizes, m)

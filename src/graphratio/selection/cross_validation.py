@@ -91,15 +91,7 @@ class Split:
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
-    """Single precision, or double if the weights of one of the graphs are too uneven.
-
-    Examples
-    --------
-    >>> precision_for([Graph.from_edges([(0, 1), (1, 2)]), Graph.empty(3)]).__name__
-    'float32'
-    >>> precision_for([Graph.from_edges([(0, 1, 1.0), (1, 2, 1e6)])]).__name__
-    'float64'
-    """
+    """Single precision, or double if the weights of one of the graphs are too uneven."""
     weights = (graph.adjacency.data for graph in graphs)
     uneven = any(own.size and own.max() > EVEN_WEIGHTS * own.min() for own in weights)
     return np.float64 if uneven else np.float32
@@ -121,13 +113,7 @@ def mean_over_nodes(losses: FloatArray) -> FloatArray:
 def defined_means(
     losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
 ) -> FloatArray:
-    """Mean of the finite values along an axis, summed in `dtype`; NaN without any.
-
-    Examples
-    --------
-    >>> defined_means(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), axis=1)
-    array([ 2., nan])
-    """
+    """Mean of the finite values along an axis, summed in `dtype`; NaN without any."""
     counted = np.isfinite(losses)
     total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
     number = counted.sum(axis=axis)
@@ -142,12 +128,6 @@ def crossed_divergences(losses: FloatArray) -> FloatArray:
     The loss of a fold is that of the candidate that is best on the other folds, which does not
     know the fold. For a fixed function minus the loss minus one half is the divergence less half
     its squared error, so the result is not too high on average. NaN at nodes without losses.
-
-    Examples
-    --------
-    >>> losses = np.array([[[-0.9], [-0.5]], [[-0.6], [-0.8]]])  # two candidates, folds; one node
-    >>> crossed_divergences(losses)  # the other fold prefers the worse candidate
-    array([0.05])
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
@@ -159,13 +139,7 @@ def crossed_divergences(losses: FloatArray) -> FloatArray:
 
 
 def mean_over_folds(scores: FloatArray) -> FloatArray:
-    """Mean over the last axis without the folds that are NaN for any candidate.
-
-    Examples
-    --------
-    >>> mean_over_folds(np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]]))
-    array([2., 3.])
-    """
+    """Mean over the last axis without the folds that are NaN for any candidate."""
     usable = ~np.isnan(scores).any(axis=tuple(range(scores.ndim - 1)))
     return np.asarray(scores[..., usable].mean(axis=-1))
 

@@ -39,13 +39,7 @@ SETTLED = 1e-3
 
 
 def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
-    """Graph penalties of given strengths; 0 without edges.
-
-    Examples
-    --------
-    >>> graph_penalties(Graph.from_edges([(0, 1), (1, 2), (2, 0)]), np.array([6.0]))
-    array([3.])
-    """
+    """Graph penalties of given strengths; 0 without edges."""
     return strength / graph.mean_degree if graph.n_edges else np.zeros_like(strength)
 
 

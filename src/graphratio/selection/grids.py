@@ -70,16 +70,6 @@ def penalty_pairs(
 
     A parameter that is None stands for the paper's candidates, a number or a sequence for
     itself. Without edges the graph penalty is 0, whatever was asked for.
-
-    Examples
-    --------
-    >>> ring = Graph.from_edges([(0, 1, 8.0), (1, 2, 8.0), (2, 0, 8.0)])
-    >>> penalty_pairs(ring, graph_penalty=0.5, ridge=[0.1, 1.0])
-    (array([0.5, 0.5]), array([0.1, 1. ]))
-    >>> penalty_pairs(ring, graph_penalty=0.5)[1]  # gamma times 0.5 times mean weight
-    array([4.e-05, 4.e-03, 4.e-01, 4.e+00])
-    >>> penalty_pairs(Graph.empty(3))
-    (array([0., 0., 0., 0.]), array([3.e-05, 3.e-03, 3.e-01, 3.e+00]))
     """
     degree, neighbors = graph.mean_degree, graph.mean_neighbors
     if not graph.n_edges:
@@ -122,11 +112,6 @@ def candidates_of(value: Any, name: str, default: FloatArray) -> FloatArray:
     """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
 
     They are positive; a graph penalty may be 0.
-
-    Examples
-    --------
-    >>> candidates_of([2.0, 1.0], "bandwidth", np.ones(1))
-    array([1., 2.])
     """
     if value is None:
         return np.asarray(default, dtype=np.float64)
@@ -149,13 +134,7 @@ def _candidate(value: Any, name: str) -> float:
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:
-    """Number of nodes that a selection uses: the default, all, or the requested number.
-
-    Examples
-    --------
-    >>> selection_size(None, 500), selection_size(None, 100_000), selection_size("all", 100_000)
-    (500, 2000, 100000)
-    """
+    """Number of nodes that a selection uses: the default, all, or the requested number."""
     if selection_nodes is None:
         return min(n_nodes, SELECTION_NODES)
     if isinstance(selection_nodes, str):

@@ -69,13 +69,7 @@ def node_means(losses: FloatArray) -> FloatArray:
 
 
 def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
-    """Mean of the paired differences worse - better over nodes, and its standard error.
-
-    Examples
-    --------
-    >>> advantage(np.array([0.0, 0.0]), np.array([1.0, 3.0]))
-    (2.0, 1.0)
-    """
+    """Mean of the paired differences worse - better over nodes, and its standard error."""
     gain = worse - better
     gain = gain[np.isfinite(gain)]
     if len(gain) < 2:
@@ -101,11 +95,6 @@ def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool
 
     They need to be below those of a rival by `needed` standard errors. A single node has no
     standard error, and is never hopeless.
-
-    Examples
-    --------
-    >>> hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3)), hopeless(np.zeros(3), np.zeros(3))
-    (True, False)
     """
     behind, error = advantage(rival, losses)
     return behind > (HOPELESS - needed) * error > 0
@@ -118,15 +107,6 @@ def search(
 
     `evaluate` tries a point in the first few folds, or in all. A point that is hopeless in the
     first fold is not tried in the others.
-
-    Examples
-    --------
-    >>> axis = Axis(np.arange(9.0), start=1, stride=2)
-    >>> def bowl(point, n_folds):
-    ...     return Trial(np.full((1, 1, 1), (axis.values[point[0]] - 6.0) ** 2))
-    >>> best, tried = search([axis], bowl)
-    >>> best, len(tried)
-    ((6,), 5)
     """
     tried: dict[Point, Trial] = {}
 
@@ -215,13 +195,7 @@ def decades(
     scanned: Sequence[float] = (),
     reluctance: tuple[float, float] = (0.0, 0.0),
 ) -> Axis:
-    """Powers of ten and the half-powers between them, far beyond the usual choices.
-
-    Examples
-    --------
-    >>> decades(-1, 1, start=1.0, zero=True).values.round(2)
-    array([ 0.  ,  0.1 ,  0.32,  1.  ,  3.16, 10.  ])
-    """
+    """Powers of ten and the half-powers between them, far beyond the usual choices."""
     powers = 10.0 ** (np.arange(low * PER_DECADE, high * PER_DECADE + 1) / PER_DECADE)
     values = np.concatenate([[0.0], powers]) if zero else powers
     begin, *looked_at = (int(np.argmin(np.abs(values - value))) for value in (start, *scanned))
@@ -229,26 +203,12 @@ def decades(
 
 
 def listed(values: FloatArray, reluctance: tuple[float, float] = (0.0, 0.0)) -> Axis:
-    """Given candidates; the search starts in the middle.
-
-    Examples
-    --------
-    >>> listed(np.array([1.0, 2.0, 4.0])).start
-    1
-    """
+    """Given candidates; the search starts in the middle."""
     return Axis(values, (len(values) - 1) // 2, reluctance=reluctance, given=True)
 
 
 def moderate(penalties: FloatArray, name: str) -> FloatArray:
-    """Refuse penalties whose products with each other or with moments leave single precision.
-
-    Examples
-    --------
-    >>> moderate(np.array([0.1, 1e-300]), "ridge")
-    Traceback (most recent call last):
-        ...
-    graphratio.exceptions.InputError: ridge=[0.1, 1e-300] is not between 1e-12 and 1e+12...
-    """
+    """Refuse penalties whose products with each other or with moments leave single precision."""
     if penalties.size and (penalties.min() < _SMALLEST or penalties.max() > _LARGEST):
         raise InputError(
             f"{name}={penalties.tolist()} is not between {_SMALLEST:g} and {_LARGEST:g}",

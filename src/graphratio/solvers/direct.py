@@ -33,18 +33,7 @@ def system_matrix(objective: GraphObjective) -> FloatArray:
 
 
 def solve_direct(objective: GraphObjective, tol: float) -> Solution:
-    """Solve the dense system of a single candidate by Cholesky factorisation.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from graphratio.moments.node_moments import Moments
-    >>> from graphratio.moments.second_moments import DenseSecond
-    >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
-    >>> solution = solve_direct(GraphObjective.of(data, sparse.csr_array((1, 1)), 1.0, 0.5), 1e-9)
-    >>> float(solution.theta[0, 0]), solution.converged
-    (0.666..., True)
-    """
+    """Solve the dense system of a single candidate by Cholesky factorisation."""
     n_nodes, _, m = objective.shape
     if n_nodes * m > LARGEST_SYSTEM:
         raise InputError(

@@ -86,14 +86,6 @@ def solve_kliep(
     Returns the solution, and the residual of every problem, shape (k,). `theta` has shape (k, C)
     and gives a mean ratio of exactly one; `residual` is the largest of all problems, `history` the
     largest after every iteration.
-
-    Examples
-    --------
-    >>> rows = np.array([[[1.0, 0.1], [0.1, 1.0], [0.2, 1.0]]])
-    >>> mean = np.array([[0.5, 0.5]])
-    >>> solution, _ = solve_kliep(rows, np.ones((1, 3)), mean, np.ones((1, 2), bool), np.zeros(1))
-    >>> solution.theta.round(3), solution.converged
-    (array([[0.635, 1.365]]), True)
     """
     largest = rows.max(axis=2)
     omega = np.where(largest > 0, omega, 0.0)

@@ -52,13 +52,6 @@ def least_squares(
     The features have shapes (k, R, C) and (k, T, C), with zeros in padding. `sizes`, shape (k, 2),
     holds n and n' of every node; `ridge` has shape (k,). Also returns the relative residuals, ||(H
     + gam I) theta - h|| / ||h||, shape (k,).
-
-    Examples
-    --------
-    >>> theta, _ = least_squares(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                          alpha=0.1, ridge=np.array([1.0]))
-    >>> theta
-    array([[0.5]])
     """
     system = _second_moments(phi_ref, phi_tgt, np.array([1 - alpha, alpha]) / sizes)
     each = np.arange(system.shape[1])
@@ -88,12 +81,6 @@ def left_out_losses(
     `ridges` has shape (n_ridges,); the other arguments are those of `least_squares`. If
     `nonnegative`, the negative coefficients of every theta_i are set to zero before computing its
     loss.
-
-    Examples
-    --------
-    >>> left_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                 alpha=0.1, ridges=np.array([1.0])).ravel()  # always f = 1/2
-    array([-0.375, -0.375, -0.375])
     """
     longest = sizes.max(axis=1)
     step = np.arange(int(longest.max()))

@@ -18,13 +18,6 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 
     The rotation maximises the variance of the squared coordinates of each profile. The most used
     profile comes first, and signs make the sum of the coordinates positive.
-
-    Examples
-    --------
-    >>> mixed = np.array([[1.0, 1.1], [2.0, 2.1], [1.0, -1.1]])  # two kinds, half turned
-    >>> _, turned = readable(np.eye(2), mixed)
-    >>> bool((np.abs(turned).min(axis=1) < 0.15).all())  # each uses one of them
-    True
     """
     rotation = _varimax(coordinates)
     turned = coordinates @ rotation
@@ -39,13 +32,6 @@ def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatA
 
     `theta` has shape (n_nodes, m); `metric`, shape (m, m), is the mean second moment of the
     features. Directions with a tiny share of the metric are left out. Signs are as in `readable`.
-
-    Examples
-    --------
-    >>> theta = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.5]])
-    >>> profiles, coordinates = principal(theta, np.diag([4.0, 1.0]))
-    >>> bool(np.allclose(coordinates @ profiles.T, theta))
-    True
     """
     values, vectors = np.linalg.eigh(metric.astype(np.float64))
     kept = values > _SMALLEST_SHARE * values[-1]

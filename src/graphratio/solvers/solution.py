@@ -77,14 +77,7 @@ class Solution:
     recoveries: int = 0
 
     def describe(self) -> str:
-        """Describe the solver in words.
-
-        Examples
-        --------
-        >>> Solution(None, True, 9, 1e-7, [], "pcg", preconditioner="mixed", partitions=2,
-        ...          cut_edges=1, boundary_rows=2, recoveries=1).describe()
-        'pcg (mixed preconditioner), partitions: 2, cut edges: 1, boundary rows: 2, recoveries: 1'
-        """
+        """Describe the solver in words."""
         words = self.method
         if self.preconditioner is not None:
             words += f" ({self.preconditioner} preconditioner)"
