@@ -21,11 +21,11 @@ from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.directions import Directions
-from graphratio.moments.folds import FoldKind, divide
+from graphratio.moments.folds import divide
 from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
+from graphratio.moments.second_moments import Leading
 from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, selection_size
@@ -198,7 +198,7 @@ class NystromEstimator(BorrowingMixin):
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
-        if division.kind is FoldKind.pieces:
+        if division.in_pieces:
             self.dependence_ += (
                 "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
                 "selection cannot be trusted"
@@ -295,8 +295,11 @@ class NystromEstimator(BorrowingMixin):
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """Keep how far the data of each node reach; a subset of the features is enough."""
-        kept = Directions.of(moments, psi.mean(axis=0))
-        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
+        share = len(moments.complete) / max(int(moments.complete.sum()), 1)
+        mean = moments.second.mean(rough=True).astype(np.float64) * share
+        leading = Leading.of(mean, psi.mean(axis=0))
+        self.direction_weights_ = leading.weights
+        self.direction_moments_ = leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
 
     def _keep_divergences(self, ratios: FloatArray) -> Self:

@@ -21,8 +21,8 @@ from graphratio.distributed.session import Session, open_session
 from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
+from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import (
     FEATURE_FLOOR,
     FOLD_RANK_TOLERANCE,
