@@ -20,7 +20,7 @@ from graphratio.features import dictionary
 from graphratio.moments import memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
-from graphratio.solvers import bases, path
+from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
     groups,
     multiplicity,
@@ -188,7 +188,7 @@ STATED = [
      grids.SELECTION_NODES, patches.N_PATCHES),
     ("docs/scaling.md", "when they exceed # GiB", memory.KEEP_DOUBLE / 2**30),
     ("docs/scaling.md", "not diagonalised beyond # nodes", bases.LARGEST_SPECTRUM),
-    ("docs/scaling.md", "more than # neighbours per node", bases.CROWDED),
+    ("docs/scaling.md", "more than # neighbours per node", node_basis.CROWDED),
     ("docs/scaling.md", "vectors # N m", 8 * memory.DOUBLE_VECTORS + 4 * memory.SINGLE_VECTORS),
     ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
     ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),

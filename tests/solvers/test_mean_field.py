@@ -11,15 +11,15 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments, MomentSums
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
 from graphratio.solvers import basis_of, solve_path, solve_pcg
-from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
-from graphratio.solvers.path import _System
-from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
-from graphratio.solvers.preconditioners.mean_field import (
+from graphratio.solvers.bases import (
     Corrected,
+    NodeBasis,
     corrected_mean_field,
     mean_field,
 )
+from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
+from graphratio.solvers.node_basis import component_indicators, low_modes
+from graphratio.solvers.path import _System
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -107,7 +107,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.preconditioners.mean_field.SUMMED_AT_ONCE", chunk)
+    monkeypatch.setattr("graphratio.solvers.bases.SUMMED_AT_ONCE", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.

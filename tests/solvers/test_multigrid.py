@@ -11,10 +11,9 @@ from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums
 from graphratio.solvers import basis_of, solve_pcg
-from graphratio.solvers.bases import NodeBasis
+from graphratio.solvers.bases import NodeBasis, mean_field
 from graphratio.solvers.preconditioners.aggregation import build_hierarchy, groups, heavy_edges
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
-from graphratio.solvers.preconditioners.mean_field import mean_field
 
 
 def grid_graph(side):

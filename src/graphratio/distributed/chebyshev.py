@@ -23,9 +23,9 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.bases import mean_field
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_inverses
-from graphratio.solvers.preconditioners.mean_field import mean_field
 
 # Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
 EIGENVALUE_SPREAD = 150.0

@@ -27,8 +27,8 @@ from graphratio.data.graph import Graph
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.solvers.conjugate_gradients import Linear, Progress, iterate, stages
+from graphratio.solvers.node_basis import component_indicators, low_modes
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 
 # Dropping candidates saves more than in one process, since their rows no longer travel.
 PARTITION_KEEP_SHARE = 0.95

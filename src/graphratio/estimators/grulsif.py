@@ -18,7 +18,7 @@ from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.adaptive_search import AdaptiveChoice, choose_adaptive
+from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers import solve
@@ -218,10 +218,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         copy._rounds = self.n_rounds_ if fixed else None
         return copy
 
-    def _choose_rounds(self, samples: NodeSamples) -> AdaptiveChoice:
+    def _choose_rounds(self, samples: NodeSamples) -> tuple[float, int]:
         """Choose the strength and the rounds of the adaptive penalty, unless they are fixed."""
         if self._rounds is not None:
-            return AdaptiveChoice(self.graph_penalty_, self._rounds)
+            return self.graph_penalty_, self._rounds
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
         return choose_adaptive(
@@ -234,16 +234,14 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Reweight the edges and fit again."""
-        choice = self._choose_rounds(samples)
-        self.graph_penalty_ = choice.graph_penalty
-        self.n_rounds_ = choice.n_rounds
+        self.graph_penalty_, self.n_rounds_ = self._choose_rounds(samples)
         psi, moments = self._moments(samples)
         path = adaptive_rounds(
             moments,
             self.graph_,
-            choice.graph_penalty,
+            self.graph_penalty_,
             self.ridge_,
-            choice.n_rounds,
+            self.n_rounds_,
             float(self.tol),
             self.max_iter,
         )

@@ -29,11 +29,7 @@ LARGEST_SUMS = 2**29
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Fold of every observation, shape (n_observations,), and the number of folds.
-
-    `n_blocks` counts the blocks of the sample that has fewer; None if there are no blocks and
-    observations were split one by one.
-    """
+    """Fold of every observation, their number, and the blocks of the sample with fewer, or None."""
 
     folds: IntArray
     n_folds: int
@@ -88,10 +84,7 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
 def folds_by_key(
     samples: NodeSamples, keys: FloatArray, offset: IntArray, n_folds: int
 ) -> IntArray:
-    """Deal the observations of every sample to the folds, by increasing key.
-
-    The first observation of both samples of a node goes to the fold `offset`, shape (n_nodes,).
-    """
+    """Deal the observations of every sample to folds by key, beginning at `offset` (n_nodes,)."""
     segment = samples.segments
     shuffled = np.lexsort((keys, segment))
     position = np.arange(samples.n_observations) - samples.offsets[segment]
@@ -103,12 +96,9 @@ def folds_by_key(
 def _whole_blocks(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator
 ) -> IntArray:
-    """Give each fold a run of successive blocks; chance decides which folds have one more.
-
-    Neighbouring blocks are more alike than distant ones, so that blocks dealt at random would
-    leave copies of what is held out in the rest.
-    """
-    # Blocks that nodes share are counted once, the others at every node.
+    """Give each fold a run of successive blocks; chance decides which folds have one more."""
+    # Blocks dealt at random would leave copies of what is held out in their neighbours. Blocks
+    # that nodes share are counted once, the others at every node.
     own, rank, count, of_row = _ranks(samples, samples.blocks.number, samples.blocks.shared)
     shift = random_state.random(len(count))
     folds = ((rank + shift[own]) * n_folds / count[own]).astype(np.intp)
@@ -128,10 +118,10 @@ def _pieces(samples: NodeSamples, n_folds: int) -> IntArray:
 def _ranks(
     samples: NodeSamples, number: IntArray, shared: bool
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Distinct numbers of each sample, of all nodes together if `shared`, else of every node.
+    """Number the distinct values of each sample, of all nodes together if `shared`.
 
-    Returns the sample of each distinct number, its rank there, how many each sample has, and
-    which distinct number each row has.
+    Returns the sample and the rank of each distinct value, how many each sample has, and the
+    distinct value of every row.
     """
     group = samples.is_target.astype(np.intp) if shared else samples.segments
     width = int(number.max()) + 1
@@ -148,11 +138,7 @@ def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class FoldedMoments:
-    """Moments by fold of features psi (n_observations, m).
-
-    Rows are sorted by node, reference before target. `sizes` has shape (n_nodes, 2), `folds`
-    (n_observations,); `alpha` is one number or one per node.
-    """
+    """Moments by fold of features psi (n_observations, m), sorted by node, reference first."""
 
     psi: FloatArray
     sizes: IntArray

@@ -39,8 +39,8 @@ SINGLE_VECTORS = 8
 class FitPlan:
     """How a fit keeps its data, and the predicted peak of the whole process in bytes.
 
-    If `streamed`, features are computed block by block and dropped, not kept. Second moments are
-    kept as features instead of blocks if `factored`, and in single precision if `single`.
+    If `streamed`, features are computed block by block. Second moments are kept as features instead
+    of blocks if `factored`, and in single precision if `single`.
     """
 
     streamed: bool
@@ -72,11 +72,7 @@ def _unreadable(value: str) -> int:
 def plan_fit(
     sizes: IntArray, m: int, n_features: int, n_edges: int, cap: int | None = None
 ) -> FitPlan:
-    """Choose how to keep the data of a fit: the fastest way below the cap of `cap` bytes.
-
-    `sizes`, shape (n_nodes, 2), counts the observations of every sample. `m` is the number of
-    features after whitening, or the largest possible one.
-    """
+    """Choose the fastest way to keep the data below `cap` bytes; m may be an upper bound."""
     n_nodes, n_rows = len(sizes), int(sizes.sum())
     factored = prefers_factored(sizes, m)
     inverses = int(1.4 * n_nodes * m**2) * 4 + (n_nodes * m**2 * 4 if factored else 0)
@@ -106,10 +102,7 @@ def plan_fit(
 
 
 def predict_input(sizes: IntArray, n_features: int) -> int:
-    """Bytes of the data and the process, which the choice of bandwidths and dictionary needs.
-
-    The data are the values, their source, and the node and sample of every row.
-    """
+    """Bytes of the process, the values, their source, and the node and sample of every row."""
     return int(sizes.sum()) * (16 * n_features + 9) + FIXED
 
 

@@ -35,10 +35,7 @@ SMALLEST_RATIO = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GraphObjective:
-    """The problem for pairs of penalties lam, rho of shape (n_candidates,).
-
-    `gram` is None for the identity.
-    """
+    """The problem for pairs of penalties lam, rho (n_candidates,); a `gram` of None is I."""
 
     moments: Moments
     laplacian: sparse.csr_array
@@ -96,10 +93,7 @@ class GraphObjective:
         return self.operator(self._stack(theta)) - self.rhs[:, np.newaxis]
 
     def residual(self, theta: FloatArray) -> FloatArray:
-        """Relative residual ||Hessian Theta - b|| / ||b||, shape (n_candidates,).
-
-        With b = 0 the solution is zero and the residual is the norm itself.
-        """
+        """Relative residual ||Hessian Theta - b|| / ||b|| (||b|| = 1 if b = 0), (n_candidates,)."""
         norm = float(np.linalg.norm(self.rhs)) or 1.0
         gradient = self.gradient(theta)
         return np.asarray(np.sqrt(np.einsum("vcm,vcm->c", gradient, gradient)) / norm)
@@ -110,11 +104,10 @@ class GraphObjective:
 
 
 def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
-    """Loss of the ratio at every node from moments, the paper's L_v: 1/2 E_{p^alpha} f^2 - E_q f.
+    """Loss of the ratio at every node from moments, shape (n_nodes, n_candidates), the paper's L_v.
 
-    For f = r0 + g this is 1/2 theta' A theta - b' theta + r0^2 / 2 - r0, with A and b of the
-    evaluation data. It is NaN at nodes that lack a sample. `theta` has shape (n_nodes,
-    n_candidates, m), the result (n_nodes, n_candidates).
+    For f = r0 + g it is 1/2 theta' A theta - b' theta + r0^2 / 2 - r0; NaN at nodes that lack a
+    sample.
     """
     losses = 0.5 * moments.second.quadratic(theta)
     losses -= (theta @ moments.first[:, :, np.newaxis])[:, :, 0]
@@ -125,11 +118,9 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
 
 
 def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Loss of the ratio at every node from its values at the node's own observations.
+    """Loss 1/2 E_{p^alpha} f^2 - E_q f of every node, (n_nodes,); NaN at nodes that lack a sample.
 
-    This is 1/2 E_{p^alpha} f^2 - E_q f over the node's samples, shape (n_nodes,); NaN at nodes that
-    lack one. `ratios`, shape (n_observations,), are sorted by node, reference before target;
-    `sizes` has shape (n_nodes, 2).
+    `ratios` are those at each node's own observations, sorted by node, reference before target.
     """
     indicator = segment_indicator(sizes.ravel(), ratios.dtype)
     squares = (indicator @ ratios**2).reshape(sizes.shape)
@@ -139,19 +130,12 @@ def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArra
 
 
 def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Pearson divergence PE(p^alpha || q) at every node: minus the loss minus one half.
-
-    The estimate can be negative.
-    """
+    """Pearson divergence PE(p^alpha || q) at every node, minus the loss - 1/2; can be negative."""
     return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
 
 
 def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
-    """Kullback-Leibler divergence KL(q || p) at every node: the mean of log f over its target.
-
-    Ratios below 1e-12 count as 1e-12. The estimate can be negative. It is NaN at nodes that lack
-    a sample. Arguments are those of `ratio_losses`.
-    """
+    """KL(q || p) at every node: the mean of log f over its target; NaN if a sample is missing."""
     logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
     indicator = segment_indicator(sizes.ravel(), logarithms.dtype)
     sums = (indicator @ logarithms).reshape(sizes.shape)

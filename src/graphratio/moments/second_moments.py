@@ -50,9 +50,8 @@ RIDGE = 1e-3
 class DenseSecond:
     """Second moments as blocks of shape (n_nodes, m, m).
 
-    With `compact` the blocks are in single precision and the products in double. This halves the
-    memory and the memory traffic of an iteration. A residual computed from the observations shows
-    the loss of precision (see `streaming`).
+    With `compact` the blocks are in single precision, to halve their memory, and the products in
+    double.
     """
 
     blocks: FloatArray
@@ -110,9 +109,8 @@ class DenseSecond:
 class FactoredSecond:
     """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
 
-    This form needs less memory and fewer operations than blocks if a node has fewer rows than
-    features. Each of the `parts` is a rectangle of nodes with similar sizes: (nodes, psi, weights)
-    of shapes (k,), (k, rows, m) and (k, rows).
+    Smaller and faster than blocks if nodes have fewer rows than features. Each of the `parts` holds
+    nodes of similar sizes: (nodes, psi, weights) of shapes (k,), (k, rows, m) and (k, rows).
     """
 
     n_nodes: int

@@ -71,10 +71,7 @@ class StreamedData:
         return Moments(second, first, has_both(self.sizes), self.prior_ratio)
 
     def apply(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute A_v theta_v from the observations, and the fitted values psi' theta.
-
-        Shapes are (n_nodes, m) and (n_observations,), for theta of shape (n_nodes, m).
-        """
+        """A_v theta_v from the observations, (n_nodes, m), and fitted values (n_observations,)."""
         product = np.empty_like(theta)
         fitted = np.empty(self.samples.n_observations)
         ranges = node_ranges(self.sizes, STREAM_ROWS)

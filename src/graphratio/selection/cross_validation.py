@@ -64,8 +64,7 @@ TIE_TOLERANCE = 1e-6
 class Split:
     """Samples, aligned to the graph and split into folds, and the recipe of their features.
 
-    `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
-    or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
+    `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
     `n_blocks` counts the blocks of the folds; None if observations are independent.
     """
 
@@ -125,9 +124,8 @@ def defined_means(
 def crossed_divergences(losses: FloatArray) -> FloatArray:
     """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
 
-    The loss of a fold is that of the candidate that is best on the other folds, which does not
-    know the fold. For a fixed function minus the loss minus one half is the divergence less half
-    its squared error, so the result is not too high on average. NaN at nodes without losses.
+    The loss of a fold is that of the candidate that is best on the other folds, which does not know
+    the fold. So the result is not too high on average. NaN at nodes without losses.
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
@@ -198,12 +196,7 @@ def _averaged(moments: Moments) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The chosen hyperparameters, and the scores of all candidates.
-
-    `results` has columns bandwidth, graph_penalty, ridge, gamma, mean_score, fold_0_score, ...,
-    rank of shape (n_candidates,). Scores are minus the mean loss over nodes, so higher is better.
-    `held_out` has the held-out divergence of every node, if the losses of nodes were kept.
-    """
+    """The chosen hyperparameters, the scores of all candidates, and held-out divergences."""
 
     bandwidth: float
     graph_penalty: float
@@ -255,11 +248,7 @@ def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
 
 
 def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> Selection:
-    """Pick the candidate with the best mean score; among ties the most regularised.
-
-    `scores` has shape (n_bandwidths, n_pairs, n_folds), with NaN in folds in which no node has
-    both samples.
-    """
+    """The best mean score (n_bandwidths, n_pairs, n_folds); among ties the most regularised."""
     flat = mean_over_folds(scores).ravel()
     triples = list(product(candidates.bandwidth, zip(*candidates.pairs, strict=True)))
     bandwidth = np.array([s for s, _ in triples])
@@ -278,11 +267,7 @@ def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> 
 def score_table(
     columns: dict[str, FloatArray], scores: FloatArray, chosen: int
 ) -> dict[str, FloatArray]:
-    """Columns of `cv_results_`: settings, mean score, scores of the folds, rank.
-
-    `scores` has shape (n_candidates, n_folds). The candidate `chosen` gets rank 1, also if it
-    ties with others.
-    """
+    """Columns of `cv_results_`, from scores (n_candidates, n_folds); `chosen` gets rank 1."""
     mean = mean_over_folds(scores)
     results = {**columns, "mean_score": mean}
     results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}

@@ -36,10 +36,7 @@ PENALTY_SPAN = (1e-15, 1e15)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Bandwidths, shape (n_bandwidths,), and pairs of penalties, shape (n_pairs,) each.
-
-    Every bandwidth is tried with every pair.
-    """
+    """Bandwidths (n_bandwidths,), each tried with every pair of penalties (n_pairs,)."""
 
     bandwidth: FloatArray
     graph_penalty: FloatArray
@@ -68,8 +65,7 @@ def penalty_pairs(
 ) -> tuple[FloatArray, FloatArray]:
     """Pairs of penalties for a graph, each of shape (n_pairs,), in increasing order.
 
-    A parameter that is None stands for the paper's candidates, a number or a sequence for
-    itself. Without edges the graph penalty is 0, whatever was asked for.
+    None stands for the paper's candidates. Without edges the graph penalty is 0.
     """
     degree, neighbors = graph.mean_degree, graph.mean_neighbors
     if not graph.n_edges:
@@ -99,20 +95,14 @@ def pairs_by_degree(
 
 
 def paper_gammas(graph_penalty: FloatArray, ridge: FloatArray, n_nodes: int) -> FloatArray:
-    """The paper's gamma of pairs: ridge / graph penalty, or ridge / N without coupling.
-
-    Rounded to ten digits, so that equal ones are equal.
-    """
+    """The paper's gamma: ridge / graph penalty, or ridge / N; rounded, so that equals are equal."""
     coupled = graph_penalty > 0
     gammas = ridge / np.where(coupled, graph_penalty, n_nodes)
     return np.array([float(f"{gamma:.10g}") for gamma in gammas.ravel()]).reshape(gammas.shape)
 
 
 def candidates_of(value: Any, name: str, default: FloatArray) -> FloatArray:
-    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
-
-    They are positive; a graph penalty may be 0.
-    """
+    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself."""
     if value is None:
         return np.asarray(default, dtype=np.float64)
     if np.ndim(value) == 0:

@@ -19,10 +19,9 @@ N_PATCHES = 4
 def choose_patches(
     graph: Graph, n_nodes: int, start: BoolArray, random_state: np.random.Generator
 ) -> IntArray:
-    """Positions of about `n_nodes` nodes in connected patches, in increasing order.
+    """Positions of about `n_nodes` nodes in patches, in increasing order.
 
-    Patches grow breadth-first from random nodes among those that `start` marks. If a component
-    ends before a patch is full, another patch begins.
+    Patches grow breadth-first from random nodes among those that `start` marks.
     """
     taken = np.zeros(graph.n_nodes, dtype=bool)
     each = max(1, -(-n_nodes // N_PATCHES))

@@ -45,10 +45,7 @@ USUAL_POINTS = 50
 
 @dataclass(frozen=True)
 class ProfileSettings:
-    """One candidate; `n_profiles` is 0 if every node has its own ratio.
-
-    `strength` and `ridge` are the lam and rho of `solvers.alternating`.
-    """
+    """One candidate; 0 profiles if every node has its own ratio. Penalties as in `alternating`."""
 
     n_profiles: int
     strength: float
@@ -63,10 +60,7 @@ Row = tuple[ProfileSettings, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen settings, and a table of the scores of all candidates.
-
-    `held_out` has the held-out divergence of every node.
-    """
+    """The chosen settings, the scores of all candidates, and held-out divergences of nodes."""
 
     settings: ProfileSettings
     results: dict[str, FloatArray]
@@ -83,10 +77,7 @@ def profile_axes(
     ridge: Any,
     adaptive: bool,
 ) -> list[Axis]:
-    """Axes of the search: number of profiles, strength of the graph, ridge, bandwidth.
-
-    Parameters are those of the estimator: None searches a wide range, numbers are themselves.
-    """
+    """Axes of number of profiles, strength of the graph, ridge, bandwidth, from parameters."""
     most = max(1, min(MOST_PROFILES, graph.n_nodes, n_atoms))
     if n_profiles is None:
         # One more profile must gain a standard error, since readers must interpret it too.
@@ -127,9 +118,8 @@ def profile_axes(
 class ProfileSelection:
     """Search for the settings with the smallest held-out loss.
 
-    The `axes` are number of profiles, strength of the graph, ridge and bandwidth. If `n_rounds` is
-    None, it is chosen from 0 to `MOST_ROUNDS`, or up to `MORE_ROUNDS` if the last is the best.
-    `bar` advances with every point.
+    If `n_rounds` is None, it is chosen up to `MOST_ROUNDS`, or `MORE_ROUNDS` if the last is the
+    best.
     """
 
     def __init__(
@@ -151,9 +141,9 @@ class ProfileSelection:
     def choose(self, plain: PlainSearch, *, or_plain: bool, without_graph: bool) -> Choice:
         """Search; with `or_plain` also try ratios that share no profiles.
 
-        Plain fits choose the bandwidth, since held-out losses of profiles are flat in it. Profiles
-        must be better than the best plain fit by a standard error. With `without_graph` the graph
-        is used only if it is better than none by a standard error.
+        Plain fits choose the bandwidth, in which held-out losses of profiles are flat. Profiles
+        must beat the best plain fit, and with `without_graph` the graph must beat none, by a
+        standard error.
         """
         rival = plain.best()
         if or_plain and plain.few_blocks:

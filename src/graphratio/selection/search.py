@@ -28,11 +28,7 @@ HOPELESS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Held-out losses of one point after every round, (n_rounds + 1, n_folds, n_nodes).
-
-    They are NaN where a fold lacks a sample of a node. `blocked` says that folds are blocks of
-    time, which nodes may share.
-    """
+    """Held-out losses (n_rounds + 1, n_folds, n_nodes) of a point; `blocked` folds are of time."""
 
     losses: FloatArray
     blocked: bool = False
@@ -60,12 +56,7 @@ class Trial:
     @property
     def node_losses(self) -> FloatArray:
         """Mean loss of every node in the best round, shape (n_nodes,)."""
-        return node_means(self.losses[self.best_round])
-
-
-def node_means(losses: FloatArray) -> FloatArray:
-    """Mean over folds, shape (n_nodes,); NaN at nodes without both samples in any fold."""
-    return defined_means(losses, 0)
+        return defined_means(self.losses[self.best_round], 0)
 
 
 def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
@@ -78,13 +69,10 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
 
 
 def lead(better: Trial, worse: Trial) -> tuple[float, float]:
-    """Mean advantage of one trial over another, and its standard error.
-
-    Over nodes. Where folds are blocks of time, all nodes may share what happened in a block, so
-    the standard error over folds counts too, if it is larger.
-    """
+    """Mean advantage of one trial over another over nodes, and its standard error."""
     gain, error = advantage(better.node_losses, worse.node_losses)
     if better.blocked:
+        # All nodes may share what happened in a block of time, so folds count too.
         folds = (trial.by_fold[trial.best_round] for trial in (better, worse))
         error = max(error, advantage(*folds)[1])
     return gain, error
@@ -93,8 +81,7 @@ def lead(better: Trial, worse: Trial) -> tuple[float, float]:
 def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool:
     """Whether losses of nodes are `HOPELESS` standard errors short of what they need.
 
-    They need to be below those of a rival by `needed` standard errors. A single node has no
-    standard error, and is never hopeless.
+    They must be below those of a rival by `needed` standard errors; a single node has none.
     """
     behind, error = advantage(rival, losses)
     return behind > (HOPELESS - needed) * error > 0
@@ -105,8 +92,7 @@ def search(
 ) -> tuple[Point, dict[Point, Trial]]:
     """Find the point with the smallest held-out loss; also return all tried points.
 
-    `evaluate` tries a point in the first few folds, or in all. A point that is hopeless in the
-    first fold is not tried in the others.
+    `evaluate` tries a point in the first few folds, or in all.
     """
     tried: dict[Point, Trial] = {}
 
@@ -168,10 +154,10 @@ PER_DECADE = 2
 class Axis:
     """Candidates of one setting, by position, with `values` in increasing order.
 
-    The search starts at the position `start`. Its first, coarse pass takes steps of `stride` and
-    always tries the positions in `scanned`, because losses may have several minima. A smaller and a
-    larger candidate must be better by `reluctance` standard errors to be chosen. If `held`, the
-    search must stay at its start. If `given`, the user gave the candidates; they are not extended.
+    The search starts at `start`. Its first, coarse pass takes steps of `stride` and always tries
+    the positions in `scanned`, because losses may have several minima. A smaller and a larger
+    candidate must be better by `reluctance` standard errors. If `held`, the search stays at its
+    start.
     """
 
     values: FloatArray
@@ -180,7 +166,6 @@ class Axis:
     scanned: tuple[int, ...] = ()
     reluctance: tuple[float, float] = (0.0, 0.0)
     held: bool = False
-    given: bool = False
 
     def __contains__(self, position: int) -> bool:
         return not self.held and 0 <= position < len(self.values)
@@ -202,9 +187,9 @@ def decades(
     return Axis(values, begin, PER_DECADE, tuple(looked_at), reluctance)
 
 
-def listed(values: FloatArray, reluctance: tuple[float, float] = (0.0, 0.0)) -> Axis:
+def listed(values: FloatArray) -> Axis:
     """Given candidates; the search starts in the middle."""
-    return Axis(values, (len(values) - 1) // 2, reluctance=reluctance, given=True)
+    return Axis(values, (len(values) - 1) // 2)
 
 
 def moderate(penalties: FloatArray, name: str) -> FloatArray:

@@ -34,21 +34,10 @@ RESIDUAL_SLACK = 10.0
 def solve_cbcgd(
     objective: GraphObjective, tol: float, max_iter: int, start: FloatArray | None = None
 ) -> Solution:
-    """Run cycles until the relative change of Theta is at most `tol`.
+    """Run cycles from `start` (n_nodes, m), default zero, until Theta hardly changes.
 
-    This is the rule of the paper. It can hold far from the solution, so `converged` also
-    requires a residual of the linear system of at most ten times `tol`. Near the solution of a
-    well-conditioned problem the residual is a few times the relative change.
-
-    Parameters
-    ----------
-    objective : GraphObjective
-        With one candidate, in Nystrom or plain form.
-    tol : float
-    max_iter : int
-        Largest number of cycles.
-    start : ndarray of shape (n_nodes, m), optional
-        Default zero, where the first relative change is undefined and skipped.
+    The rule of the paper, a relative change of at most `tol`, can hold far from the solution. So
+    `converged` also requires a residual of the linear system of at most ten times `tol`.
     """
     n_nodes, _, m = objective.shape
     lam, rho = float(objective.lam[0]), float(objective.rho[0])
@@ -101,10 +90,8 @@ def curvatures(objective: GraphObjective) -> FloatArray:
 
 
 def levels(adjacency: sparse.csr_array) -> list[IntArray]:
-    """Split nodes into sets that can be updated together without changing the cyclic order.
-
-    The level of a node is one more than the highest level among its earlier neighbours.
-    """
+    """Sets of nodes that can be updated together without changing the cyclic order."""
+    # The level of a node is one more than the highest level among its earlier neighbours.
     earlier = sparse.csr_array(sparse.tril(adjacency, k=-1))
     level = np.zeros(adjacency.shape[0], dtype=np.intp)
     while True:

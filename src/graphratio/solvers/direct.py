@@ -48,10 +48,7 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
 
 
 def solve_nodes(objective: GraphObjective) -> FloatArray:
-    """Solve every node by itself for every candidate, shape (n_nodes, n_candidates, m).
-
-    The paper's closed form of POOL, [A_v + rho I]^{-1} b_v; exact if nothing couples the nodes.
-    """
+    """Every node by itself, the paper's closed form of POOL, shape (n_nodes, n_candidates, m)."""
     n_nodes, n_candidates, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
     blocks = objective.moments.second.dense(compact=True)

@@ -40,11 +40,7 @@ SOFTENING = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of a graph, each once, in arrays of shape (n_edges,).
-
-    `weights` are divided by `unit`, the mean degree (1 without edges), so that the units of the
-    weights do not matter.
-    """
+    """The edges of a graph, each once, shape (n_edges,); `weights` in units of the mean degree."""
 
     n_nodes: int
     rows: IntArray
@@ -109,10 +105,7 @@ def typical_distance(distances: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveFit:
-    """Coefficients (n_nodes, m) after some rounds, and the graph with the weights that gave them.
-
-    `scale` is the typical distance of the adaptive penalty, None for the quadratic one.
-    """
+    """Coefficients (n_nodes, m) after some rounds, and the reweighted graph that gave them."""
 
     theta: FloatArray
     graph: Graph

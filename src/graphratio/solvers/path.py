@@ -1,7 +1,7 @@
 """Solve for one pair of penalties, for many pairs, or for many first moments.
 
 `solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, rho) at
-once, since they share the data, see `conjugate_gradients`. Symbols as in `mean_field`.
+once, since they share the data, see `conjugate_gradients`. Symbols as in `bases`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
+from graphratio.solvers.bases import Basis, SpectralBasis, basis_of, corrected_mean_field
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.conjugate_gradients import (
     Chosen,
@@ -27,9 +27,8 @@ from graphratio.solvers.conjugate_gradients import (
     stages,
 )
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_inverses
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodeInverses, node_inverses
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
-from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
 from graphratio.solvers.solution import Solution
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
@@ -45,10 +44,7 @@ PATIENCE = 30
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions of several candidates: `theta` has shape (n_nodes, n_candidates, m).
-
-    In double precision the residuals of `progress` are computed from scratch.
-    """
+    """Solutions of several candidates, (n_nodes, n_candidates, m), and how they were found."""
 
     theta: FloatArray
     progress: Progress
@@ -57,11 +53,7 @@ class PathSolution:
 def solve(
     objective: GraphObjective, graph: Graph, method: str, tol: float, max_iter: int
 ) -> Solution:
-    """Solve with the given method; "auto" chooses one and gives the reason in `Solution.reason`.
-
-    If nothing couples the nodes, each has a closed form. A dense factorisation solves small
-    systems, and conjugate gradients all others.
-    """
+    """Solve with the given method; "auto" chooses one and says why in `Solution.reason`."""
     n_nodes, _, m = objective.shape
     coupled = graph.n_edges > 0 and bool(objective.lam[0])
     if method == "direct":
@@ -88,11 +80,10 @@ def solve_pcg(
     max_iter: int,
     preconditioner: str = "auto",
 ) -> Solution:
-    """Solve a single candidate of an objective in Nystrom form; `tol` bounds the residual.
+    """Solve a single candidate in Nystrom form by conjugate gradients; `tol` bounds the residual.
 
-    The preconditioner "kronecker" is the mean field, "mixed" its average with the inverses at
-    every node, "multigrid" works on the whole system. "auto" starts with the mean field and then
-    takes one of the others, by the size of the graph.
+    Preconditioners: "kronecker", the mean field; "mixed", its average with the inverses at the
+    nodes; "multigrid", on the whole system; "auto", the mean field first, then one of the others.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     return path.progress.solution(path.theta[:, 0], tol)
@@ -105,11 +96,9 @@ def solve_path(
     max_iter: int,
     preconditioner: str = "auto",
 ) -> PathSolution:
-    """Solve all candidates of an objective at once, in the precision of its moments.
+    """Solve all candidates of an objective at once, in the precision of its moments and the basis.
 
-    The basis must be in the same precision. The iteration starts from the solution of the
-    preconditioner, so `n_iter` counts the corrections to it. Candidates without a graph penalty
-    have a closed form.
+    The iteration starts from the solution of the preconditioner; `n_iter` counts the corrections.
     """
     check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
     if not objective.lam.all():
@@ -175,11 +164,9 @@ def _solve_uncoupled_apart(
 def solve_many(
     objective: GraphObjective, basis: Basis | None, first: FloatArray, tol: float, max_iter: int
 ) -> FloatArray:
-    """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
+    """Solve one pair of penalties for many first moments `first`, shape (n_nodes, n_sets, m).
 
-    `first` has the same shape and replaces the first moment of the objective, which has one
-    candidate. If nothing couples the nodes (no basis, or no graph penalty), each has a closed
-    form. `tol` bounds the relative residual of each solution.
+    Without a basis or a graph penalty every node has a closed form.
     """
     if basis is None or not objective.lam[0]:
         blocks = objective.moments.second.dense() + objective.rho[0] * np.eye(objective.shape[2])
@@ -201,7 +188,24 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field
-    return HalfSum(field, InCoordinates(node_inverses(objective), basis))
+    return HalfSum(field, _InCoordinates(node_inverses(objective), basis))
+
+
+@dataclass(frozen=True, eq=False)
+class _InCoordinates:
+    """Inverses at the nodes, in the coordinates of a basis."""
+
+    nodes: NodeInverses
+    basis: Basis
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Solve every node by itself."""
+        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
+        return self.basis.from_nodes(own.astype(x.dtype, copy=False))
+
+    def restrict(self, candidates: Chosen) -> _InCoordinates:
+        """Keep some of the candidates."""
+        return replace(self, nodes=self.nodes.restrict(candidates))
 
 
 class _System:

@@ -32,8 +32,7 @@ def solve_streamed(
 ) -> tuple[Solution, FloatArray]:
     """Solve a single candidate; the residual comes from the observations in `data`.
 
-    The moments of the objective may have any precision. Also returns psi' theta at every
-    observation, shape (n_observations,).
+    Also returns psi' theta at every observation, shape (n_observations,).
     """
     norm = float(np.linalg.norm(objective.rhs)) or 1.0
     total = Solution(np.zeros_like(objective.rhs), False, 0, 1.0, [], "")

@@ -14,11 +14,7 @@ _SMALLEST_SHARE = 1e-9
 
 
 def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotate profiles and coordinates together; the ratios stay the same.
-
-    The rotation maximises the variance of the squared coordinates of each profile. The most used
-    profile comes first, and signs make the sum of the coordinates positive.
-    """
+    """Rotate profiles and coordinates together, so that each node uses few; most used first."""
     rotation = _varimax(coordinates)
     turned = coordinates @ rotation
     order = np.argsort(-np.square(turned).sum(axis=0), kind="stable")
@@ -28,10 +24,9 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 
 
 def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Profiles and coordinates of any coefficients, by a singular value decomposition.
+    """Profiles and coordinates of any coefficients (n_nodes, m), by a singular value decomposition.
 
-    `theta` has shape (n_nodes, m); `metric`, shape (m, m), is the mean second moment of the
-    features. Directions with a tiny share of the metric are left out. Signs are as in `readable`.
+    `metric` (m, m) is the mean second moment of the features.
     """
     values, vectors = np.linalg.eigh(metric.astype(np.float64))
     kept = values > _SMALLEST_SHARE * values[-1]
