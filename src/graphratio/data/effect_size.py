@@ -22,11 +22,10 @@ _SMALLEST_SPREAD = 1e-3
 
 
 def effect_sizes(samples: NodeSamples) -> FloatArray:
-    """Mean distance between the quantiles of the two samples, shape (n_nodes,).
+    """Mean distance between the quantiles of the two samples, (n_nodes,); NaN if one is missing.
 
-    In units of the standard deviation within the samples of the node; the largest over features.
-    If the target is the reference moved by some standard deviations, that is their number; a
-    change of spread counts too. NaN at nodes that lack a sample.
+    In standard deviations within the samples of the node; the largest over features. A target moved
+    by some standard deviations has that number; a change of spread counts too.
     """
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     sizes = samples.sizes.ravel()
@@ -62,10 +61,7 @@ def near_ceiling(divergence: FloatArray, ceiling: float) -> BoolArray:
 
 
 def ranked(divergence: FloatArray, effect_size: FloatArray, ceiling: float) -> IntArray:
-    """Positions of the nodes with a divergence, most changed first.
-
-    By divergence, and by effect size among the nodes near the ceiling.
-    """
+    """Positions of nodes, most changed first: by divergence, near its ceiling by effect size."""
     top = near_ceiling(divergence, ceiling)
     second = np.where(top, effect_size, divergence)
     order = np.lexsort((-second, ~top))

@@ -26,13 +26,10 @@ from graphratio.data.validation import (
 
 @dataclass(frozen=True)
 class Pieces:
-    """Observations as they were read: one row each, in any order.
+    """Observations (n_observations, n_features) as they were read: one row each, in any order.
 
-    - `values`, shape (n_observations, n_features).
-    - `node`: position of the node of each row.
-    - `labelled`: whether the labels came from the user.
-    - `names`: those of the features, if all samples were data frames.
-    - `time`: when each row was observed, shape (n_observations,), NaN or NaT where missing.
+    `node` is the position of the node of each row, `labelled` whether the user gave the labels,
+    `names` those of data frames, and `time` NaN or NaT where missing.
     """
 
     labels: tuple[Label, ...]
@@ -126,11 +123,7 @@ def _pair_dicts(
 
 
 def per_node(container: Any, side: str) -> list[Any]:
-    """Split a container into one entry per node.
-
-    A 3-D array and a list of arrays run over nodes; a 1-D or 2-D array, or a list of
-    numbers, is the sample of a single node.
-    """
+    """Entries of a 3-D array or a list of arrays; any other array is the sample of one node."""
     if isinstance(container, np.ndarray):
         if container.ndim == 3:
             return list(container)

@@ -47,10 +47,7 @@ _ALLOWED_DTYPES = "fiubU"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file: its name and the only version that can be read.
-
-    Messages use `what`, the name of the content, and `remedy`, advice for a damaged file.
-    """
+    """A kind of file, the version that can be read, the name of its content, and advice."""
 
     name: str
     version: int
@@ -64,10 +61,7 @@ class Format:
         )
 
     def write(self, path: Any, head: dict[str, Any], parts: dict[str, dict[str, Any]]) -> None:
-        """Write a file, which appears only when it is complete.
-
-        `head` holds plain values for the top of the document, `parts` any values that can be saved.
-        """
+        """Write a file, which appears only when complete; `head` has plain values, `parts` any."""
         target = _as_path(path)
         arrays: dict[str, np.ndarray] = {}
         document = {
@@ -87,11 +81,7 @@ class Format:
         _write_archive(target, document, arrays)
 
     def read(self, path: Any, build: Callable[[Path, dict[str, Any]], Read]) -> Read:
-        """Read a file and build the object in it.
-
-        `build` gets the path and the document with its arrays in place. Any error that it raises
-        means that the file is damaged.
-        """
+        """Read a file; `build` gets the path and the document, and its errors mean damage."""
         source = _as_path(path)
         if not source.is_file():
             what = "is a directory" if source.is_dir() else "does not exist"
@@ -156,11 +146,7 @@ class Format:
 
 
 def lasting(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace parameters that a file cannot hold by None.
-
-    A generator has been advanced and cannot be repeated; an engine is a place, not a property of
-    the model.
-    """
+    """Replace by None what a file cannot hold: an advanced generator, and an engine, a place."""
     passing = (np.random.Generator, np.random.RandomState, EngineSettings)
     return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 

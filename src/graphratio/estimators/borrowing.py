@@ -46,8 +46,8 @@ CG_ITERATIONS = 2000
 class Borrowing:
     """The reach of data over the graph that couples the nodes of a fitted model.
 
-    `directions` are their weights (n_directions,) and moments a (n_nodes, n_directions). `sizes`
-    has shape (n_nodes, 2); nodes that lack one of the samples count as empty.
+    `directions` are weights (n_directions,) and moments a (n_nodes, n_directions); nodes that lack
+    one of the samples in `sizes` (n_nodes, 2) count as empty.
     """
 
     def __init__(
@@ -70,10 +70,9 @@ class Borrowing:
         return np.asarray(self.moments[:, direction] + self.rho)
 
     def all_nodes(self) -> tuple[FloatArray, sparse.csr_array]:
-        """Effective sizes, shape (n_nodes, 2), and the worth of other nodes (sparse).
+        """Effective sizes, (n_nodes, 2), and the worth at v of others' observations (sparse).
 
-        Row v of the matrix holds the worth at v of an observation of every other node, or of
-        every neighbour on graphs of more than 800 nodes.
+        Row v has every other node, or every neighbour on graphs of more than 800 nodes.
         """
         graph = self.graph
         if not graph.n_edges:

@@ -15,6 +15,7 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.estimators.notes import edge_notes, part_notes
@@ -22,11 +23,16 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
-from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
+from graphratio.moments.memory import (
+    StreamedData,
+    check_cap,
+    parse_memory,
+    plan_fit,
+    predict_input,
+)
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.second_moments import Leading
-from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, selection_size
 from graphratio.selection.patches import choose_patches
@@ -72,22 +78,7 @@ class NystromEstimator(BorrowingMixin):
     divergence_held_out_: FloatArray | None
     n_selected_on_: int
 
-    _fitted_names = (
-        *NodeRatioEstimator._fitted_names,
-        "dictionary_",
-        "coef_",
-        "features_",
-        "bandwidth_",
-        "graph_penalty_",
-        "ridge_",
-        "solution_",
-        "cv_results_",
-        "divergence_held_out_",
-        "prior_ratio_",
-        "direction_weights_",
-        "direction_moments_",
-        "n_selected_on_",
-    )
+    _fitted_names = (*NodeRatioEstimator._fitted_names, *persistence.NYSTROM)
 
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
@@ -170,17 +161,16 @@ class NystromEstimator(BorrowingMixin):
     ) -> None:
         """Set the hyperparameters, by cross-validation if there is a choice."""
         if len(candidates) == 1:
-            self._settle(candidates)
+            self._take(Selection(*candidates.middle))
             return
         part, graph, positions = self._selection_part(samples, graph, rng)
-        cap = parse_memory(self.max_memory)
         chosen = select(
             self._split(part, graph, rng),
             Coupling(graph),
             candidates,
             n_nodes=len(self.nodes_),
             progress=self.progress,
-            max_memory=cap,
+            max_memory=parse_memory(self.max_memory),
         )
         self._take(chosen, positions)
 
@@ -214,13 +204,6 @@ class NystromEstimator(BorrowingMixin):
             prior_ratio=self.prior_ratio_,
             dtype=precision_for([graph]),
         )
-
-    def _settle(self, candidates: Candidates) -> None:
-        """Take the only candidate."""
-        self.bandwidth_ = float(candidates.bandwidth[0])
-        self.graph_penalty_ = float(candidates.graph_penalty[0])
-        self.ridge_ = float(candidates.ridge[0])
-        self.cv_results_ = self.divergence_held_out_ = None
 
     def _take(self, chosen: Selection, positions: IntArray | None = None) -> None:
         """Take the result of a selection on all nodes, or on those at some positions."""
@@ -258,7 +241,9 @@ class NystromEstimator(BorrowingMixin):
             self.coef_ = self.solution_.theta
             some = samples.values[:: 1 + len(samples.values) // _BLOCK]
             self._keep_directions(self.features_(some), moments)
-            return self._keep_divergences(fitted + self.prior_ratio_)
+            ratios = fitted + self.prior_ratio_
+            self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+            return self
         psi, moments = self._summed(samples)
         objective = GraphObjective.of(moments, graph.laplacian, *penalties)
         self.solution_ = solve(objective, *how)
@@ -291,7 +276,9 @@ class NystromEstimator(BorrowingMixin):
         """Set the coefficients from the solution, and their divergences."""
         self.coef_ = self.solution_.theta
         self._keep_directions(psi, moments)
-        return self._keep_divergences(self._combine(psi, samples.node_index))
+        ratios = self._combine(psi, samples.node_index)
+        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+        return self
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """Keep how far the data of each node reach; a subset of the features is enough."""
@@ -301,10 +288,6 @@ class NystromEstimator(BorrowingMixin):
         self.direction_weights_ = leading.weights
         self.direction_moments_ = leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
-
-    def _keep_divergences(self, ratios: FloatArray) -> Self:
-        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
-        return self
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)

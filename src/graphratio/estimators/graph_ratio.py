@@ -14,6 +14,7 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
@@ -128,6 +129,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     2
     """
 
+    n_profiles: int | Sequence[int] | None
+    n_rounds: int | None
+
     profiles_: FloatArray
     coordinates_: FloatArray
     n_profiles_: int
@@ -135,12 +139,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     _fitted_names = (
         *NystromEstimator._fitted_names,
-        "profiles_",
-        "coordinates_",
-        "n_profiles_",
-        "shared_",
-        "n_rounds_",
-        "graph_learned_",
+        *persistence.LEARNED,
+        *persistence.PROFILES,
     )
 
     def __init__(
@@ -167,26 +167,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.n_profiles = n_profiles
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.graph_penalty = graph_penalty
-        self.ridge = ridge
-        self.adaptive = adaptive
-        self.n_rounds = n_rounds
-        self.dictionary = dictionary
-        self.node_coherence = node_coherence
-        self.graph_coherence = graph_coherence
-        self.max_atoms = max_atoms
-        self.prior_ratio = prior_ratio
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
-        self.selection_nodes = selection_nodes
-        self.random_state = random_state
-        self.progress = progress
-        self.engine = engine
+        self._store(locals())
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -340,10 +321,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
         return psi, moments
-
-    @property
-    def _coupling(self) -> Graph:
-        return self.graph_learned_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """If nodes share profiles, data of other nodes reach a node through its coordinates."""

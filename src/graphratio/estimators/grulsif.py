@@ -13,6 +13,7 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
@@ -132,7 +133,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     array([0.8, 3.7])
     """
 
-    _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
+    _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)
     # Set on copies that repeat a fit.
     _rounds: int | None = None
 
@@ -160,26 +161,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.graph_penalty = graph_penalty
-        self.ridge = ridge
-        self.dictionary = dictionary
-        self.node_coherence = node_coherence
-        self.graph_coherence = graph_coherence
-        self.max_atoms = max_atoms
-        self.prior_ratio = prior_ratio
-        self.cv = cv
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.selection_nodes = selection_nodes
-        self.max_memory = max_memory
-        self.random_state = random_state
-        self.adaptive = adaptive
-        self.progress = progress
-        self.engine = engine
+        self._store(locals())
 
     def _notes(self) -> list[Words]:
         notes = [*data_notes(self.sizes_, self.graph_), *super()._notes()]
@@ -253,10 +235,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
         )
         self._keep(samples, psi, moments)
-
-    @property
-    def _coupling(self) -> Graph:
-        return self.graph_learned_ if self.graph_penalty_ else Graph.empty(self.nodes_)
 
     @property
     def _is_quadratic(self) -> bool:

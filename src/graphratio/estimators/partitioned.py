@@ -28,6 +28,7 @@ from graphratio.selection.cross_validation import (
     FOLD_RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
+    Selection,
     best_candidate,
     precision_for,
 )
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
 
 
 def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) -> FloatArray:
-    """Fit on the engine of the model; `samples` is None if the engine has a loader.
-
-    Returns the mean second moment of the features, shape (m, m).
-    """
+    """Fit on the engine of the model; returns the mean second moment of the features, (m, m)."""
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
@@ -129,7 +127,7 @@ def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) ->
         *model._pairs_for(session.graph),
     )
     if len(candidates) == 1:
-        model._settle(candidates)
+        model._take(Selection(*candidates.middle))
     else:
         _select(model, session, candidates, kernel, rng)
     return _solve(model, session, settings, kernel)

@@ -201,7 +201,7 @@ class Selection:
     bandwidth: float
     graph_penalty: float
     ridge: float
-    results: dict[str, FloatArray]
+    results: dict[str, FloatArray] | None = None
     held_out: FloatArray | None = None
 
 

@@ -10,8 +10,8 @@ from graphratio.solvers.path import (
     solve_many,
     solve_path,
     solve_pcg,
+    solve_streamed,
 )
-from graphratio.solvers.refinement import solve_streamed
 from graphratio.solvers.solution import Solution
 
 __all__ = [

@@ -1,7 +1,9 @@
 """Solve for one pair of penalties, for many pairs, or for many first moments.
 
 `solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, rho) at
-once, since they share the data, see `conjugate_gradients`. Symbols as in `bases`.
+once, since they share the data, see `conjugate_gradients`. Moments in single precision are refined:
+the residual comes from the observations, and its correction, solved with the same moments, gains
+about as many digits as single precision has. Symbols as in `bases`.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import numpy as np
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
+from graphratio.moments.memory import StreamedData
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, SpectralBasis, basis_of, corrected_mean_field
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.conjugate_gradients import (
+    REMEDY,
     Chosen,
     Linear,
     Progress,
@@ -29,7 +33,7 @@ from graphratio.solvers.conjugate_gradients import (
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodeInverses, node_inverses
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
-from graphratio.solvers.solution import Solution
+from graphratio.solvers.solution import Solution, without_judgement
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
 
@@ -40,6 +44,9 @@ PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 
 # Iterations with the mean field before a preconditioner with the blocks of the nodes takes over.
 PATIENCE = 30
+
+# Corrections of a solution with moments in single precision.
+MAX_CORRECTIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,46 @@ def solve(
         chosen = solve_pcg(objective, basis_of(graph), tol, max_iter)
         reason = f"{n_nodes * m} unknowns"
     return replace(chosen, reason=reason)
+
+
+def solve_streamed(
+    objective: GraphObjective,
+    data: StreamedData,
+    graph: Graph,
+    method: str,
+    tol: float,
+    max_iter: int,
+) -> tuple[Solution, FloatArray]:
+    """Solve a single candidate; the residual comes from the observations in `data`.
+
+    Also returns psi' theta at every observation, shape (n_observations,).
+    """
+    norm = float(np.linalg.norm(objective.rhs)) or 1.0
+    total = Solution(np.zeros_like(objective.rhs), False, 0, 1.0, [], "")
+    first = objective.moments.first
+    goal = tol
+    for _ in range(1 + MAX_CORRECTIONS):
+        problem = replace(objective, moments=replace(objective.moments, first=first))
+        # Only the residual from the observations counts, below.
+        with without_judgement():
+            found = solve(problem, graph, method, goal, max_iter)
+        total = replace(
+            found,
+            theta=total.theta + found.theta,
+            n_iter=total.n_iter + found.n_iter,
+            history=total.history + [total.residual * step for step in found.history],
+        )
+        product, fitted = data.apply(total.theta)
+        gradient = product - objective.rhs
+        gradient += objective.penalty_gradient(total.theta[:, np.newaxis])[:, 0]
+        residual = float(np.linalg.norm(gradient)) / norm
+        total = replace(total, residual=residual, converged=residual <= tol)
+        if total.converged or total.n_iter >= max_iter:
+            break
+        first = -gradient
+        # `tol` is relative to the first right-hand side; half of it for safety.
+        goal = min(0.5, 0.5 * tol / residual)
+    return total.warn_unless_converged(tol, REMEDY), fitted
 
 
 def solve_pcg(
