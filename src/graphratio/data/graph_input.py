@@ -73,11 +73,7 @@ def square_matrix(adjacency: Any) -> tuple[sparse.csr_array, tuple[Label, ...] |
 
 
 def undirected(
-    matrix: sparse.csr_array,
-    labels: Sequence[Label],
-    *,
-    symmetrize: bool,
-    one_sided: bool = False,
+    matrix: sparse.csr_array, labels: Sequence[Label], *, symmetrize: bool, one_sided: bool = False
 ) -> sparse.csr_array:
     """Check the weights and return the symmetric matrix in canonical form.
 

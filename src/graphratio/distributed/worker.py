@@ -14,7 +14,6 @@ import numpy as np
 from graphratio._utils.errors import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
-from graphratio.data.effect_size import effect_sizes
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
@@ -24,7 +23,7 @@ from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.node_moments import node_moments
-from graphratio.moments.objective import moment_losses, pearson_divergences
+from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
 from graphratio.moments.second_moments import Leading
 
 # Random keys are drawn in chunks, so that a partition stores only its own.

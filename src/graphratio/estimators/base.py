@@ -19,7 +19,6 @@ from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
-from graphratio.data.effect_size import ceiling_of, effect_sizes, near_ceiling, ranked
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
@@ -29,7 +28,14 @@ from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.objective import pearson_divergences, ratio_losses
+from graphratio.moments.objective import (
+    ceiling_of,
+    effect_sizes,
+    near_ceiling,
+    pearson_divergences,
+    ranked,
+    ratio_losses,
+)
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 

@@ -23,13 +23,7 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
-from graphratio.moments.memory import (
-    StreamedData,
-    check_cap,
-    parse_memory,
-    plan_fit,
-    predict_input,
-)
+from graphratio.moments.memory import StreamedData, check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.second_moments import Leading
@@ -153,24 +147,21 @@ class NystromEstimator(BorrowingMixin):
         return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(
-        self,
-        samples: NodeSamples,
-        graph: Graph,
-        candidates: Candidates,
-        rng: np.random.Generator,
+        self, samples: NodeSamples, graph: Graph, candidates: Candidates, rng: np.random.Generator
     ) -> None:
         """Set the hyperparameters, by cross-validation if there is a choice."""
         if len(candidates) == 1:
             self._take(Selection(*candidates.middle))
             return
         part, graph, positions = self._selection_part(samples, graph, rng)
+        cap = parse_memory(self.max_memory)
         chosen = select(
             self._split(part, graph, rng),
             Coupling(graph),
             candidates,
             n_nodes=len(self.nodes_),
             progress=self.progress,
-            max_memory=parse_memory(self.max_memory),
+            max_memory=cap,
         )
         self._take(chosen, positions)
 
@@ -250,11 +241,7 @@ class NystromEstimator(BorrowingMixin):
         return self._keep(samples, psi, moments)
 
     def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
-        """Set up the features at the chosen bandwidth.
-
-        With many observations directions with a smaller share of the second moment than `floor`
-        are dropped.
-        """
+        """Features at the chosen bandwidth; with many observations not those below `floor`."""
         kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:

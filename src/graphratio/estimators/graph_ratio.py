@@ -137,11 +137,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     n_profiles_: int
     shared_: bool
 
-    _fitted_names = (
-        *NystromEstimator._fitted_names,
-        *persistence.LEARNED,
-        *persistence.PROFILES,
-    )
+    _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED, *persistence.PROFILES)
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick, times
-from graphratio.solvers.node_basis import NodeBasis, mean_field_values
+from graphratio.solvers.node_basis import NodeBasis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.block_jacobi import FEW_CANDIDATES, NodeInverses
 
@@ -114,7 +114,8 @@ class SpectralBasis:
 
     def mean_field(self, w: FloatArray, lam: FloatArray, rho: FloatArray) -> Diagonal:
         """1 / (w + lam mu + rho): exact."""
-        return Diagonal(mean_field_values(w, lam, rho, self.modes))
+        coupled = (lam * self.modes[:, np.newaxis] + rho)[:, :, np.newaxis]
+        return Diagonal((1.0 / (coupled + w)).astype(self.modes.dtype))
 
 
 Basis: TypeAlias = SpectralBasis | NodeBasis
@@ -193,9 +194,7 @@ class Corrected:
     def restrict(self, candidates: Chosen) -> Corrected:
         """Keep some of the candidates."""
         return replace(
-            self,
-            inner=self.inner.restrict(candidates),
-            inverse=self.inverse.restrict(candidates),
+            self, inner=self.inner.restrict(candidates), inverse=self.inverse.restrict(candidates)
         )
 
 

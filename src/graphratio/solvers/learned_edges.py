@@ -118,13 +118,7 @@ def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
 
 
 def adaptive_rounds(
-    moments: Moments,
-    graph: Graph,
-    lam: float,
-    rho: float,
-    n_rounds: int,
-    tol: float,
-    max_iter: int,
+    moments: Moments, graph: Graph, lam: float, rho: float, n_rounds: int, tol: float, max_iter: int
 ) -> list[AdaptiveFit]:
     """Solve, then reweight and solve `n_rounds` times; returns all fits in order."""
     edges = Edges.of(graph)

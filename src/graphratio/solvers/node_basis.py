@@ -100,8 +100,8 @@ class NodeBasis:
             return Multigrid.of(self.hierarchy, w, lam, rho)
         dtype = self.constants.dtype
         modes, vectors = self.lowest
-        low = mean_field_values(w, lam, rho, modes).astype(dtype)
-        local = mean_field_values(w, lam, rho, self.graph.degrees).astype(dtype)
+        low = _reciprocal(w, lam, rho, modes).astype(dtype)
+        local = _reciprocal(w, lam, rho, self.graph.degrees).astype(dtype)
         return LowModes(vectors.astype(dtype), low, local)
 
 
@@ -182,9 +182,7 @@ def low_modes(graph: Graph, n_modes: int, constants: FloatArray) -> tuple[FloatA
     return np.maximum(modes, 0.0), space @ rotation
 
 
-def mean_field_values(
-    w: FloatArray, lam: FloatArray, rho: FloatArray, graph: FloatArray
-) -> FloatArray:
+def _reciprocal(w: FloatArray, lam: FloatArray, rho: FloatArray, graph: FloatArray) -> FloatArray:
     """Values 1 / (w + lam graph + rho), shape (len(graph), n_candidates, m)."""
     coupled = (lam * graph[:, np.newaxis] + rho)[:, :, np.newaxis]
     return (1.0 / (coupled + w)).astype(graph.dtype)

@@ -121,11 +121,7 @@ def solve_streamed(
 
 
 def solve_pcg(
-    objective: GraphObjective,
-    basis: Basis,
-    tol: float,
-    max_iter: int,
-    preconditioner: str = "auto",
+    objective: GraphObjective, basis: Basis, tol: float, max_iter: int, preconditioner: str = "auto"
 ) -> Solution:
     """Solve a single candidate in Nystrom form by conjugate gradients; `tol` bounds the residual.
 
@@ -137,11 +133,7 @@ def solve_pcg(
 
 
 def solve_path(
-    objective: GraphObjective,
-    basis: Basis,
-    tol: float,
-    max_iter: int,
-    preconditioner: str = "auto",
+    objective: GraphObjective, basis: Basis, tol: float, max_iter: int, preconditioner: str = "auto"
 ) -> PathSolution:
     """Solve all candidates of an objective at once, in the precision of its moments and the basis.
 
