@@ -104,8 +104,15 @@ class Format:
             raise self.damaged(source, f"{type(error).__name__}: {error}") from error
 
     def _document(self, stream: BinaryIO, source: Path) -> dict[str, Any]:
+        available = source.stat().st_size
         with zipfile.ZipFile(stream) as archive:
-            self._check_members(archive, source)
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_DEFLATED:
+                    raise self.damaged(
+                        source, f"{member.filename} is compressed in another way than ours"
+                    )
+                if member.file_size > DEFLATE_RATIO * available:
+                    raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
             document = self._read_document(archive, source)
             arrays = {
                 key: _read_array(archive, key, declared)
@@ -115,17 +122,6 @@ class Format:
         for part, values in parts.items():
             document[part] = {name: _decode(value, arrays) for name, value in values.items()}
         return document
-
-    def _check_members(self, archive: zipfile.ZipFile, source: Path) -> None:
-        """Refuse members that a file of this size cannot hold."""
-        available = source.stat().st_size
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_DEFLATED:
-                raise self.damaged(
-                    source, f"{member.filename} is compressed in another way than ours"
-                )
-            if member.file_size > DEFLATE_RATIO * available:
-                raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
 
     def _read_document(self, archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
         if "model.json" not in archive.namelist():
@@ -288,20 +284,6 @@ def _graph_from(parts: dict[str, Any]) -> Graph:
     return replace(graph, labelled=parts["labelled"], coordinates=coordinates, metric=metric)
 
 
-def _features_parts(features: NystromMap) -> dict[str, Any]:
-    return {
-        "kernel": features.kernel.name,
-        "bandwidth": features.bandwidth,
-        "pivots": features.pivots,
-        "transform": features.transform,
-    }
-
-
-def _features_from(parts: dict[str, Any]) -> NystromMap:
-    kernel = get_kernel(parts.pop("kernel"))
-    return NystromMap(kernel, **parts)
-
-
 def _scaling_from(parts: dict[str, Any]) -> Scaling:
     for part in parts.values():
         if part is not None:
@@ -312,7 +294,11 @@ def _scaling_from(parts: dict[str, Any]) -> Scaling:
 # How the library's own objects are taken apart and put together again.
 _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "graph": (Graph, _graph_parts, _graph_from),
-    "features": (NystromMap, _features_parts, _features_from),
+    "features": (
+        NystromMap,
+        lambda features: {**vars(features), "kernel": features.kernel.name},
+        lambda parts: NystromMap(**{**parts, "kernel": get_kernel(parts["kernel"])}),
+    ),
     "scaling": (Scaling, asdict, _scaling_from),
     "encoding": (Encoding, asdict, lambda parts: Encoding(**parts)),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),

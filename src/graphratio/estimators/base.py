@@ -256,8 +256,7 @@ class NodeRatioEstimator(BaseEstimator):
 
         Returns
         -------
-        weights : ImportanceWeights
-            A mapping of label to ndarray of shape (n_reference,), with diagnostics.
+        weights : ImportanceWeights, a mapping of label to ndarray of shape (n_reference,)
         """
         weights = self._weights(samples, relative=relative)
         weights.warn()

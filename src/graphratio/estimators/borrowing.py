@@ -179,9 +179,8 @@ class BorrowingMixin(NodeRatioEstimator):
 
         An observation at another node counts by how much it moves the estimate here, relative to
         one of this node's own. So the size lies between the node's own sample and all samples of
-        its component, equals the node's own without edges, and grows with `graph_penalty`. A
-        node that lacks one of its samples contributes nothing. Computed on first use; beyond 800
-        nodes by random projections, with an error of about a tenth.
+        its component, and grows with `graph_penalty`. A node that lacks one of its samples
+        contributes nothing. Beyond 800 nodes the error is about a tenth.
 
         Returns
         -------
@@ -207,16 +206,9 @@ class BorrowingMixin(NodeRatioEstimator):
     def borrowed(self, node: Label) -> Any:
         """The nodes that one node borrows from, the largest share first.
 
-        Parameters
-        ----------
-        node : label
-
-        Returns
-        -------
-        table : data frame
-            One row per contributing node, including the node itself: `worth`, how much one of
-            its observations counts here; `n_reference` and `n_target`, how many observations it
-            adds to the effective sizes; `share`, its share of the effective observations.
+        Returns a data frame with one row per contributing node, including the node itself:
+        `worth`, how much one of its observations counts here; `n_reference` and `n_target`, how
+        many observations it adds to the effective sizes; `share`, its share of these.
 
         Examples
         --------

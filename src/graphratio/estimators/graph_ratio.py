@@ -270,12 +270,12 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
             without_graph=without_graph,
         )
-        if self._full_rank:
-            choice = selection.choose_plain(plain)
-        else:
-            choice = selection.choose(
-                plain, or_plain=self.n_profiles is None, without_graph=without_graph
-            )
+        choice = selection.choose(
+            plain,
+            shared=not self._full_rank,
+            or_plain=self.n_profiles is None,
+            without_graph=without_graph,
+        )
         self.cv_results_ = choice.results
         self.divergence_held_out_ = self._at_all_nodes(choice.held_out, positions)
         return choice.settings

@@ -44,8 +44,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     Parameters
     ----------
     alpha : float in [0, 1), default 0.1
-        How much of the target is mixed into the reference. The ratio is bounded by 1 / alpha;
-        at 0 it is the plain ratio and unbounded.
+        Share of the target in the mixture. Ratios are bounded by 1 / alpha; at 0 they are plain.
     kernel : {"gaussian", "laplacian"}
     bandwidth, graph_penalty, ridge : float, sequence of float, or None
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
@@ -56,15 +55,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     node_coherence, graph_coherence : float in (0, 1]
         Thresholds of that filter, within a node and over the graph.
     max_atoms : int, optional
-        Largest size of the dictionary. A pivoted Cholesky factorisation leaves out further
-        atoms, first those that the others represent best.
+        Largest size of the dictionary; atoms that the others represent best are left out first.
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
     cv : int, default 5
         Number of folds.
     solver : {"auto", "direct", "pcg", "cbcgd"}
-        Dense factorisation, conjugate gradients, the paper's cyclic block coordinate gradient
-        descent, or a choice between them by size.
+        Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
     tol : float, default 1e-6
         Largest relative residual of the linear system; "cbcgd" stops at this relative change.
     max_iter : int, default 1000
@@ -72,16 +69,14 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Nodes for the cross-validation: all of them, or about that many in connected patches.
         None takes all up to 2,000 nodes and patches of 2,000 beyond.
     max_memory : int, str or None
-        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The need of a
-        fit is predicted before it starts. Under a limit the fit keeps less in memory; if even
-        that is too much, it raises an error.
+        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The fit keeps
+        less in memory if its predicted need exceeds the limit, or raises an error at once.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
         again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
-        number. Always solved by conjugate
-        gradients.
+        number. Always solved by conjugate gradients.
     progress : bool, default False
         Show a progress bar during the selection.
     engine : DaskEngine, optional
@@ -91,8 +86,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     ----------
     coef_ : ndarray of shape (n_nodes, n_components_)
     divergence_ : ndarray of shape (n_nodes,)
-        Pearson divergence on the training samples; can be negative. At unchanged nodes with few
-        observations it is too high on average.
+        Pearson divergence on the training samples; can be negative. Too high on average at
+        unchanged nodes with few observations.
     divergence_held_out_ : ndarray of shape (n_nodes,), or None if nothing was selected
         The same on held-out folds, with hyperparameters chosen on the other folds: not too high
         on average. NaN at nodes outside a selection on a part of the graph.
@@ -105,7 +100,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         mean_score, fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single
         precision. Their tolerance separates good candidates, not hopeless ones.
     solution_ : Solution
-        With converged, n_iter, residual, history and method.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     n_rounds_ : int
@@ -113,7 +107,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     nodes_ : tuple of labels
         In the order of the graph, as are all results.
     notes_ : list of str
-        Notes on grid edges, isolated nodes and nodes without observations.
+        What deserves a look, in plain language.
     n_atoms_, n_components_, n_features_in_, graph_ :
         Sizes and the graph.
 

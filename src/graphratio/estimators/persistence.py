@@ -59,15 +59,7 @@ def estimators_by_name() -> dict[str, type[NodeRatioEstimator]]:
 
 
 def load(path: str | Path) -> NodeRatioEstimator:
-    """Read a model written by `save`.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    model : the fitted estimator
+    """Read a model written by `save` from a path; returns the fitted estimator.
 
     Examples
     --------

@@ -38,8 +38,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     Attributes
     ----------
-    nodes : tuple of labels
-    n_reference : ndarray of shape (n_nodes,)
+    nodes, n_reference : tuple of labels, and ndarray of shape (n_nodes,)
     sample_weight : ndarray of shape (n_rows,)
         Weights of all nodes, in the order of `nodes`; read-only.
     is_clipped : ndarray of bool, shape (n_rows,)

@@ -157,7 +157,11 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
         def work(i: int, width: int = int(width), parts: Sequence[IntArray] = parts) -> None:
             step = _scattered(width, sizes[parts[i]])
             distances = kernel.pair_distances(values[starts[parts[i], np.newaxis] + step])
-            medians[parts[i]] = _positive_median(distances)
+            middle = np.median(distances, axis=1)
+            for row in np.flatnonzero(middle == 0):
+                positive = distances[row][distances[row] > 0]
+                middle[row] = np.median(positive) if positive.size else np.nan
+            medians[parts[i]] = middle
 
         in_parallel(work, len(parts))
     return medians
@@ -168,14 +172,6 @@ def _scattered(width: int, sizes: IntArray) -> IntArray:
     # Regular steps would miss one half of alternating rows.
     shift = np.random.default_rng(0).random(width) if (sizes > width).any() else np.zeros(width)
     return ((np.arange(width) + shift) * sizes[:, np.newaxis] / width).astype(np.intp)
-
-
-def _positive_median(distances: FloatArray) -> FloatArray:
-    middle = np.median(distances, axis=1)
-    for row in np.flatnonzero(middle == 0):
-        positive = distances[row][distances[row] > 0]
-        middle[row] = np.median(positive) if positive.size else np.nan
-    return np.asarray(middle)
 
 
 def bandwidth_grid(sigma: FloatArray) -> FloatArray:

@@ -96,12 +96,7 @@ def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
     return np.float64 if uneven else np.float32
 
 
-def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
-    """Mean over the nodes that have both samples in the fold, shape (C,); NaN without any."""
-    return mean_over_nodes(moment_losses(held_out, np.ascontiguousarray(theta)))
-
-
-def mean_over_nodes(losses: FloatArray) -> FloatArray:
+def mean_losses(losses: FloatArray) -> FloatArray:
     """Mean of losses (n_nodes, C) over the nodes that have one, shape (C,); NaN without any."""
     complete = ~np.isnan(losses[:, 0])
     if not complete.any():
@@ -176,22 +171,14 @@ class SharedFit:
 
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """The same coefficients at every node, shape (n_nodes, C, m)."""
-        one = Graph.empty(1).laplacian
-        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, rho))
-        return np.broadcast_to(theta, (len(moments.complete), *theta.shape[1:]))
-
-
-def _averaged(moments: Moments) -> Moments:
-    """Average over the complete nodes, as the moments of a single node."""
-    share = len(moments.complete) / max(int(moments.complete.sum()), 1)
-    second = moments.second.mean()[np.newaxis] * share
-    first = moments.first.mean(axis=0, keepdims=True) * share
-    return Moments(
-        DenseSecond(second.astype(moments.second.dtype)),
-        first.astype(moments.second.dtype),
-        np.array([True]),
-        moments.prior_ratio,
-    )
+        # The average over the complete nodes, as the moments of a single node.
+        dtype, n_nodes = moments.second.dtype, len(moments.complete)
+        share = n_nodes / max(int(moments.complete.sum()), 1)
+        second = (moments.second.mean()[np.newaxis] * share).astype(dtype)
+        first = (moments.first.mean(axis=0, keepdims=True) * share).astype(dtype)
+        mean = Moments(DenseSecond(second), first, np.array([True]), moments.prior_ratio)
+        theta = solve_nodes(GraphObjective.of(mean, Graph.empty(1).laplacian, lam, rho))
+        return np.broadcast_to(theta, (n_nodes, *theta.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +219,7 @@ def select(
                 train, held_out = data.split(r)
                 theta = coupling.solve(train, lam, rho)
                 each = moment_losses(held_out, np.ascontiguousarray(theta))
-                scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
+                scores[i, :, r], losses[i, :, r] = -mean_losses(each), each.T
                 bar.advance()
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
     crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))

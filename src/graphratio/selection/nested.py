@@ -30,6 +30,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, divide
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import moment_losses
 from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
 from graphratio.selection.grids import Candidates
 
@@ -124,9 +125,9 @@ def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) 
     if len(data.sizes) > MANY_NODES and n_folds > 3:
         pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
     for j, k in pairs:
-        theta = contender.fit.solve(data.without(j, k), lam, rho)
-        losses[k, :, j] = mean_losses(held_out[j], theta)
-        losses[j, :, k] = mean_losses(held_out[k], theta)
+        theta = np.ascontiguousarray(contender.fit.solve(data.without(j, k), lam, rho))
+        losses[k, :, j] = mean_losses(moment_losses(held_out[j], theta))
+        losses[j, :, k] = mean_losses(moment_losses(held_out[k], theta))
     return defined_means(losses, axis=2)
 
 

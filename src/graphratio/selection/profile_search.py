@@ -21,7 +21,7 @@ from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
-from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
+from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
 from graphratio.selection.search import (
     Axis,
     Point,
@@ -33,7 +33,7 @@ from graphratio.selection.search import (
     moderate,
     search,
 )
-from graphratio.solvers.alternating import Profiles, rounds
+from graphratio.solvers.alternating import rounds
 
 # Largest number of rounds tried, and the larger one tried if the last was the best.
 MOST_ROUNDS = 3
@@ -138,15 +138,17 @@ class ProfileSelection:
         self.unit = data.edges.unit
         self._losses: dict[ProfileSettings, list[FloatArray]] = {}
 
-    def choose(self, plain: PlainSearch, *, or_plain: bool, without_graph: bool) -> Choice:
-        """Search; with `or_plain` also try ratios that share no profiles.
+    def choose(
+        self, plain: PlainSearch, *, shared: bool, or_plain: bool, without_graph: bool
+    ) -> Choice:
+        """Search; with `or_plain` also try ratios without profiles, without `shared` only those.
 
         Plain fits choose the bandwidth, in which held-out losses of profiles are flat. Profiles
         must beat the best plain fit, and with `without_graph` the graph must beat none, by a
         standard error.
         """
         rival = plain.best()
-        if or_plain and plain.few_blocks:
+        if not shared or (or_plain and plain.few_blocks):
             return self._choice(_unshared(rival), [], [], plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
@@ -164,11 +166,6 @@ class ProfileSelection:
             if not gain > error:
                 chosen = _unshared(rival)
         return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
-
-    def choose_plain(self, plain: PlainSearch) -> Choice:
-        """Fit a separate ratio at every node."""
-        chosen = _unshared(plain.best())
-        return self._choice(chosen, [], [], plain)
 
     def _choice(
         self, chosen: ProfileSettings, rows: list[Row], trials: list[Trial], plain: PlainSearch
@@ -207,25 +204,21 @@ class ProfileSelection:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
         return ProfileSettings(round(values[0]), values[1], values[2], values[3], n_rounds)
 
-    def _path(self, fold: FoldProblems, choice: ProfileSettings) -> list[Profiles]:
-        return rounds(
-            fold.problem,
-            fold.start(choice.n_profiles, smooth=choice.strength > 0),
-            choice.strength,
-            choice.ridge,
-            choice.n_rounds,
-            adaptive=self.adaptive,
-        )
-
     def _trial(self, point: Point, n_folds: int | None = None) -> Trial:
         """Held-out losses of a point in the first folds, or in all; each is computed once."""
         settings = self._settings(point, self.most_rounds)
         losses = self._losses.setdefault(settings, [])
         for fold in islice(self.data.at(settings.bandwidth), len(losses), n_folds):
-            path = self._path(fold, settings)
-            if self.n_rounds is not None:
-                path = path[-1:]
-            theta = np.stack([fit.theta for fit in path], axis=1)
+            path = rounds(
+                fold.problem,
+                fold.start(settings.n_profiles, smooth=settings.strength > 0),
+                settings.strength,
+                settings.ridge,
+                settings.n_rounds,
+                adaptive=self.adaptive,
+            )
+            used = path if self.n_rounds is None else path[-1:]
+            theta = np.stack([fit.theta for fit in used], axis=1)
             losses.append(fold.losses(theta).T)
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))

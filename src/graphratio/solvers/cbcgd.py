@@ -43,8 +43,9 @@ def solve_cbcgd(
     lam, rho = float(objective.lam[0]), float(objective.rho[0])
     blocks = objective.moments.second.dense()
     gram = np.eye(m) if objective.gram is None else objective.gram
-    adjacency = _adjacency(objective.laplacian)
     degrees = objective.laplacian.diagonal()
+    adjacency = sparse.csr_array(sparse.diags_array(degrees) - objective.laplacian)
+    adjacency.eliminate_zeros()
     curvature = curvatures(objective)
     kappa, rotation = np.linalg.eigh(gram)
     plan = [(nodes, adjacency[nodes]) for nodes in levels(adjacency)]
@@ -102,9 +103,3 @@ def levels(adjacency: sparse.csr_array) -> list[IntArray]:
             break
         level = reach
     return [np.flatnonzero(level == k) for k in range(int(level.max()) + 1)]
-
-
-def _adjacency(laplacian: sparse.csr_array) -> sparse.csr_array:
-    adjacency = sparse.csr_array(sparse.diags_array(laplacian.diagonal()) - laplacian)
-    adjacency.eliminate_zeros()
-    return adjacency

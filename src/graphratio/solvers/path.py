@@ -223,7 +223,7 @@ def solve_many(
 
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
-        return BlockMultigrid.of(objective, basis, basis.hierarchy)
+        return BlockMultigrid.of(objective, basis)
     field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field

@@ -85,13 +85,18 @@ class Hierarchy:
 
     @cached_property
     def dense_level(self) -> DenseLevel:
-        """The first level that is small enough for its eigenvectors."""
-        for depth, level in enumerate(self.levels):
+        """The first level that is small enough for its eigenvectors; it may have no nodes."""
+        depth, laplacian, mass = len(self.levels), self.laplacian, self.mass
+        for above, level in enumerate(self.levels):
             n = level.laplacian.shape[0]
             if 0 < n <= DENSE_LEVEL:
+                depth, laplacian = above, level.laplacian.toarray()
                 mass = np.eye(n) if level.mass is None else level.mass.toarray()
-                return DenseLevel.of(depth, level.laplacian.toarray(), mass)
-        return DenseLevel.of(len(self.levels), self.laplacian, self.mass)
+                break
+        if not len(laplacian):
+            return DenseLevel(depth, np.empty(0), np.empty((0, 0)))
+        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
+        return DenseLevel(depth, np.maximum(modes, 0.0), vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +106,6 @@ class DenseLevel:
     depth: int
     modes: FloatArray
     vectors: FloatArray
-
-    @classmethod
-    def of(cls, depth: int, laplacian: FloatArray, mass: FloatArray) -> DenseLevel:
-        """Diagonalise a level, which may have no nodes."""
-        if not len(laplacian):
-            return cls(depth, np.empty(0), np.empty((0, 0)))
-        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
-        return cls(depth, np.maximum(modes, 0.0), vectors)
 
 
 def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hierarchy:

@@ -53,9 +53,9 @@ class BlockMultigrid:
     last: Linear
 
     @classmethod
-    def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
+    def of(cls, objective: GraphObjective, basis: Basis) -> BlockMultigrid:
         """Set up for an objective in Nystrom form."""
-        lam, rho = objective.lam, objective.rho
+        lam, rho, hierarchy = objective.lam, objective.rho, basis.hierarchy
         blocks = objective.moments.second.dense(compact=True)
         second, inverses = [], []
         for level in hierarchy.levels:

@@ -54,7 +54,11 @@ class Multigrid:
         dtype = np.float32
         tau = ((w + rho[:, np.newaxis]) / lam[:, np.newaxis]).astype(dtype)
         small = hierarchy.dense_level
-        diagonals = [_diagonals(level, dtype) for level in hierarchy.levels[: small.depth]]
+        diagonals = []
+        for level in hierarchy.levels[: small.depth]:
+            both = (level.laplacian.diagonal(), level.mass_diagonal)
+            edges, mass = (d[:, np.newaxis] * (level.radius / DAMPING) for d in both)
+            diagonals.append((edges.astype(dtype), mass.astype(dtype)))
         last = 1.0 / (small.modes[:, np.newaxis, np.newaxis] + tau)
         return cls(
             hierarchy,
@@ -146,9 +150,3 @@ class _Cycle:
         product: FloatArray = self.tau * (x if level.mass is None else level.mass @ x)
         product += level.laplacian @ x
         return np.subtract(right, product, out=product)
-
-
-def _diagonals(level: Level, dtype: type[np.floating]) -> tuple[FloatArray, FloatArray]:
-    scale = level.radius / DAMPING
-    edges, mass = level.laplacian.diagonal() * scale, level.mass_diagonal * scale
-    return edges[:, np.newaxis].astype(dtype), mass[:, np.newaxis].astype(dtype)
