@@ -23,7 +23,7 @@ from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch, graph_penalties
-from graphratio.selection.grids import Candidates, penalty_pairs
+from graphratio.selection.grids import Candidates
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
@@ -198,9 +198,13 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
                 selection = ProfileSelection(
-                    data, axes, self.n_rounds, adaptive=bool(self.adaptive), bar=bar
+                    data=data,
+                    axes=axes,
+                    n_rounds=self.n_rounds,
+                    adaptive=bool(self.adaptive),
+                    unit=Edges.of(self.graph_).unit,
+                    bar=bar,
                 )
-                selection.unit = Edges.of(self.graph_).unit
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings)
@@ -225,10 +229,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     def _chosen(self) -> dict[str, Any]:
         shape = {"n_profiles": self.n_profiles_ if self.shared_ else 0, "n_rounds": self.n_rounds_}
         return super()._chosen | shape
-
-    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        """Candidates of a fit without shared profiles: those of GRULSIF."""
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
 
     def profile_values(self, x: Any) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
@@ -262,9 +262,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         # Nodes without observations need the graph.
         without_graph = bool((self.sizes_ > 0).all())
         plain = PlainSearch(
-            selection.data,
-            Coupling(graph if self._couples else Graph.empty(graph.nodes)),
-            Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
+            data=selection.data,
+            coupling=Coupling(graph if self._couples else Graph.empty(graph.nodes)),
+            candidates=Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
             unit=self._graph_used.mean_degree or 1.0,
             ridge=self.ridge,
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),

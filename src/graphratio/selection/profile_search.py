@@ -7,7 +7,7 @@ observations enter only the loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -115,28 +115,24 @@ def profile_axes(
     return [ranks, strength, ridges, listed(widths)]
 
 
+@dataclass(eq=False, kw_only=True)
 class ProfileSelection:
     """Search for the settings with the smallest held-out loss.
 
-    If `n_rounds` is None, it is chosen up to `MOST_ROUNDS`, or `MORE_ROUNDS` if the last is the
-    best.
+    If `n_rounds` is None, it is chosen up to `MOST_ROUNDS`, or `MORE_ROUNDS` if the last is best.
+    `unit` is the mean degree of the whole graph, of which the data may be a part.
     """
 
-    def __init__(
-        self,
-        data: HeldOutData,
-        axes: Sequence[Axis],
-        n_rounds: int | None,
-        *,
-        adaptive: bool,
-        bar: ProgressBar,
-    ) -> None:
-        self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
-        self.bar = bar
-        self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
-        # Mean degree of the whole graph, of which the data may be a part.
-        self.unit = data.edges.unit
-        self._losses: dict[ProfileSettings, list[FloatArray]] = {}
+    data: HeldOutData
+    axes: Sequence[Axis]
+    n_rounds: int | None
+    adaptive: bool
+    unit: float
+    bar: ProgressBar
+    _losses: dict[ProfileSettings, list[FloatArray]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.most_rounds = MOST_ROUNDS if self.n_rounds is None else self.n_rounds
 
     def choose(
         self, plain: PlainSearch, *, shared: bool, or_plain: bool, without_graph: bool
