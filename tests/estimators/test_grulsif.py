@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from tests.problems import GRAPHS
 
 import graphratio as gr
-from graphratio.solvers import SOLVERS
+from graphratio.solvers.path import SOLVERS
 
 
 def make_data(n_nodes=6, n=25, seed=0, shift=0.0):

@@ -9,7 +9,7 @@ from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums
 from graphratio.moments.objective import GraphObjective, kl_divergences, moment_losses
-from graphratio.solvers import solve_direct
+from graphratio.solvers.direct import solve_direct
 
 
 @pytest.mark.parametrize("name", GRAPHS)

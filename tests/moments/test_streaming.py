@@ -16,7 +16,7 @@ from graphratio.moments.node_moments import node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling, Split, select
 from graphratio.selection.grids import Candidates
-from graphratio.solvers import solve, solve_streamed
+from graphratio.solvers.path import solve, solve_streamed
 
 
 def fixed(n_nodes=40, **others):

@@ -10,16 +10,16 @@ from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments, MomentSums
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
-from graphratio.solvers import basis_of, solve_path, solve_pcg
 from graphratio.solvers.bases import (
     Corrected,
     NodeBasis,
+    basis_of,
     corrected_mean_field,
     mean_field,
 )
 from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
 from graphratio.solvers.node_basis import component_indicators, low_modes
-from graphratio.solvers.path import _System
+from graphratio.solvers.path import _System, solve_path, solve_pcg
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 

@@ -32,7 +32,7 @@ from graphratio.data.scaling import Scaling
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.solvers import Solution
+from graphratio.solvers.solution import Solution
 
 Read = TypeVar("Read")
 

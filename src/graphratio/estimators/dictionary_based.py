@@ -29,7 +29,8 @@ from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, penalty_pairs, selection_size
 from graphratio.selection.patches import choose_patches
-from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
+from graphratio.solvers.path import SOLVERS, solve, solve_streamed
+from graphratio.solvers.solution import Solution
 
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
 _BLOCK = 2048

@@ -31,7 +31,6 @@ from graphratio.selection.profile_search import (
     ProfileSettings,
     profile_axes,
 )
-from graphratio.solvers import Solution, solve
 from graphratio.solvers.alternating import (
     RESIDUAL,
     ProfileProblem,
@@ -42,7 +41,9 @@ from graphratio.solvers.alternating import (
     rounds,
 )
 from graphratio.solvers.learned_edges import Edges, with_weights
+from graphratio.solvers.path import solve
 from graphratio.solvers.rotation import principal, readable
+from graphratio.solvers.solution import Solution
 
 # Shared profiles do not need the directions below this share of the second moment, and the pooled
 # systems that give profiles grow with the square of the number of directions.

@@ -21,8 +21,8 @@ from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.held_out_data import HeldOutData
-from graphratio.solvers import solve
 from graphratio.solvers.learned_edges import Edges, adaptive_rounds
+from graphratio.solvers.path import solve
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):

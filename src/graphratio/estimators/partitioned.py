@@ -33,7 +33,7 @@ from graphratio.selection.cross_validation import (
     precision_for,
 )
 from graphratio.selection.grids import Candidates, candidates_of
-from graphratio.solvers import SOLVERS
+from graphratio.solvers.path import SOLVERS
 
 if TYPE_CHECKING:
     from graphratio.estimators.dictionary_based import NystromEstimator

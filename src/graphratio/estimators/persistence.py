@@ -20,7 +20,7 @@ from graphratio.data.scaling import Scaling
 from graphratio.estimators.archive import Format, lasting
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.solvers import Solution
+from graphratio.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator

@@ -40,8 +40,9 @@ from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection.grids import Candidates, paper_gammas
-from graphratio.solvers import basis_of, solve_nodes, solve_path
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, basis_of
+from graphratio.solvers.direct import solve_nodes
+from graphratio.solvers.path import solve_path
 
 # Relative residual of the solves.
 SOLVE_TOLERANCE = 1e-3

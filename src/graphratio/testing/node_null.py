@@ -33,8 +33,9 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import basis_of, solve_nodes, solve_path
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, basis_of
+from graphratio.solvers.direct import solve_nodes
+from graphratio.solvers.path import solve_path
 from graphratio.testing.groups import group_parts
 from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, node_labels
 from graphratio.testing.pooled import PooledFeatures
