@@ -82,8 +82,7 @@ class NodeRatioEstimator(BaseEstimator):
 
     def _store(self, arguments: dict[str, Any]) -> None:
         """Keep the arguments of `__init__` under their own names, as scikit-learn expects."""
-        for name in self._get_param_names():
-            setattr(self, name, arguments[name])
+        vars(self).update({name: arguments[name] for name in arguments if name != "self"})
 
     @abstractmethod
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
