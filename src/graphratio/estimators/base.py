@@ -82,7 +82,7 @@ class NodeRatioEstimator(BaseEstimator):
 
     def _store(self, arguments: dict[str, Any]) -> None:
         """Keep the arguments of `__init__` under their own names, as scikit-learn expects."""
-        vars(self).update({name: arguments[name] for name in arguments if name != "self"})
+        self.__dict__.update({name: arguments[name] for name in arguments if name != "self"})
 
     @abstractmethod
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
