@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -27,7 +28,7 @@ from graphratio.moments.node_moments import Moments, mixing_weights, node_moment
 from graphratio.moments.objective import GraphObjective, pearson_divergences
 from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
-from graphratio.selection.grids import Candidates, candidates_of, penalty_pairs, selection_size
+from graphratio.selection.grids import Candidates, candidates_of, selection_size
 from graphratio.selection.patches import choose_patches
 from graphratio.solvers.path import SOLVERS, solve, solve_streamed
 from graphratio.solvers.solution import Solution
@@ -83,9 +84,9 @@ class NystromEstimator(BorrowingMixin):
         given = self.graph_penalty
         return given is None or not np.all(np.asarray(given, dtype=object) == 0)
 
+    @abstractmethod
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
         """Candidates for a graph: pairs of graph penalty and ridge, shape (n_pairs,) each."""
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
 
     @property
     def _chosen(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch, graph_penalties
-from graphratio.selection.grids import Candidates
+from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
@@ -372,3 +372,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             return super()._summary()
         shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''} of change"
         return f"{super()._summary()}\n  {shared} shared by all nodes"
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)

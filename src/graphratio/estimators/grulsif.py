@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
-from graphratio._utils.typing import RandomState
+from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import persistence
@@ -20,6 +20,7 @@ from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
+from graphratio.selection.grids import penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
 from graphratio.solvers.learned_edges import Edges, adaptive_rounds
 from graphratio.solvers.path import solve
@@ -232,3 +233,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     @property
     def _is_quadratic(self) -> bool:
         return not self.adaptive
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from graphratio._utils.typing import RandomState
+from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.selection.grids import penalty_pairs
 
 
 class Pool(NystromEstimator):
@@ -94,3 +95,6 @@ class Pool(NystromEstimator):
     @property
     def _is_quadratic(self) -> bool:
         return True
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)
