@@ -18,10 +18,7 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
@@ -40,16 +37,9 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
         ("helped", style.REFERENCE_COLOUR, gain > half_width),
     ]:
         if chosen.any():
-            ax.errorbar(
-                place[chosen],
-                gain[chosen],
-                half_width[chosen],
-                fmt="o",
-                markersize=3,
-                linewidth=0.8,
-                color=colour,
-                label=f"{label} ({int(chosen.sum())})",
-            )
+            how = {"fmt": "o", "markersize": 3, "linewidth": 0.8, "color": colour}
+            name = f"{label} ({int(chosen.sum())})"
+            ax.errorbar(place[chosen], gain[chosen], half_width[chosen], label=name, **how)
     _finish_ranked(ax, "gain", gain - half_width, gain + half_width)
     ax.set_ylabel("lower held-out loss than alone")
     ax.legend(frameon=False, loc="upper left")
@@ -65,10 +55,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         Nodes with NaN are left out.
     interval : ndarray of shape (n_nodes, 2)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
@@ -83,9 +70,8 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     order = _ranked(lower)
     place = np.arange(len(order))
     ax.vlines(place, *interval[order].T, color=style.FAINT, linewidth=0.8)
-    ax.plot(
-        place, fitted[order], "o", markersize=3, color=style.FAINT, label="fitted, with interval"
-    )
+    own = {"markersize": 3, "color": style.FAINT, "label": "fitted, with interval"}
+    ax.plot(place, fitted[order], "o", **own)
     above = lower[order] > 0
     for chosen, colour, what in [
         (~above, style.REFERENCE_COLOUR, "not above 0"),
@@ -130,10 +116,7 @@ def plot_band(
     names : tuple of str
     ratio, low, high : ndarray of shape (n_points,)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
@@ -148,16 +131,10 @@ def plot_band(
     single = points.shape[1] == 1
     along = points[:, 0] if single else np.linalg.norm(points - points[0], axis=1)
     order = np.argsort(along, kind="stable")
-    ax.fill_between(
-        along[order],
-        low[order],
-        high[order],
-        color=style.REFERENCE_COLOUR,
-        alpha=0.25,
-        linewidth=0,
-        label="interval of its expectation",
-    )
-    ax.plot(along[order], ratio[order], color=style.REFERENCE_COLOUR, label="estimated ratio")
+    along, ratio, low, high = along[order], ratio[order], low[order], high[order]
+    band = {"alpha": 0.25, "linewidth": 0, "label": "interval of its expectation"}
+    ax.fill_between(along, low, high, color=style.REFERENCE_COLOUR, **band)
+    ax.plot(along, ratio, color=style.REFERENCE_COLOUR, label="estimated ratio")
     ax.axhline(1, color=style.INK, linewidth=0.8, linestyle="--")
     ax.set_xlabel(names[0] if single else "distance from the first point")
     ax.set_ylabel("ratio = target / reference")

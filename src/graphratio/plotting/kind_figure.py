@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray
 from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
-from graphratio.plotting.ratio_curves import draw_ratios
 
 # Colours of labels that are not the name of a kind.
 _PALE = {"unchanged": "#d5dde3", "not tested": "white"}
@@ -31,26 +29,22 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     """
     names, model = result.names, result.model
     column = columns.feature_column(model, feature) if names else 0
-    pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
     count = 2 if names else 1
-    _, axes = pyplot.subplots(
-        1, count, figsize=(5.8 * count, 4.6), squeeze=False, layout="constrained",
-        facecolor="white",
-    )  # fmt: skip
+    axes = style.new_axes(1, count, (5.8 * count, 4.6))[0]
     graph = result.test.graph
-    _, positions = begin_map(graph, axes[0, 0], edges=True)
-    draw_kinds(axes[0, 0], positions, result)
-    finish_map(axes[0, 0], graph, positions)
+    _, positions = begin_map(graph, axes[0], edges=True)
+    draw_kinds(axes[0], positions, result)
+    finish_map(axes[0], graph, positions)
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.08), "ncols": 3}
-    axes[0, 0].legend(fontsize=8.5, frameon=False, **below)
-    style.set_heading(axes[0, 0], f"Kinds of change: {len(names)}")
+    axes[0].legend(fontsize=8.5, frameon=False, **below)
+    style.set_heading(axes[0], f"Kinds of change: {len(names)}")
     if names:
         data = columns.in_columns(columns.raw_samples(result.samples, model))
         curves = [{"color": _colour(result, name), "label": name} for name in names]
-        draw_ratios(axes[0, 1], model, data, column, result.ratio, curves)
-        axes[0, 1].legend(loc="best", fontsize=8.5, frameon=False)
-        style.set_heading(axes[0, 1], "Mean ratio of each kind")
-    return np.asarray(axes[0])
+        columns.draw_ratios(axes[1], model, data, column, result.ratio, curves)
+        axes[1].legend(loc="best", fontsize=8.5, frameon=False)
+        style.set_heading(axes[1], "Mean ratio of each kind")
+    return np.asarray(axes)
 
 
 def draw_kinds(ax: Any, positions: FloatArray, result: Any) -> None:

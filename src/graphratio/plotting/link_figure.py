@@ -21,7 +21,7 @@ _WIDTH = 0.7
 
 
 def plot_learned_graph(
-    model: style.FittedModel,
+    model: Any,
     ax: Any = None,
     *,
     names: Mapping[Label, str] | None = None,
@@ -37,15 +37,11 @@ def plot_learned_graph(
     model : fitted estimator with `graph_learned_`
         `GRULSIF` or `GraphRatio`, fitted with `adaptive=True`.
     ax : matplotlib Axes, optional
-        Default: those of a new figure.
+        Drawn on and returned; default those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     kinds : KindsOfChange, optional
         Result of `kinds_of_change` on the same nodes, to colour the nodes.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -59,21 +55,22 @@ def plot_learned_graph(
     '6 of 204 links were cut'
     """
     style.check_fitted(model, "graph_learned_")
-    fitted: Any = model
     graph = model.graph_
-    links = Links.compare(graph, fitted.graph_learned_)
+    links = Links.compare(graph, model.graph_learned_)
     cut = links.cut()
     ax, positions = begin_map(graph, ax, edges=False)
     _draw_links(ax, positions, links)
     if kinds is None:
         draw_points(ax, positions, s=node_size(len(positions)), color="white")
     else:
-        _check_nodes(kinds, model)
+        if kinds.nodes != model.nodes_:
+            raise InputError(
+                "the kinds of change and the model have different nodes",
+                "Pass the result of kinds_of_change with this model",
+            )
         draw_kinds(ax, positions, kinds)
-    handles, labels = ax.get_legend_handles_labels()
-    if labels:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        ax.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(fontsize=8.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     finish_map(ax, graph, positions)
     count = f"{len(cut)} of {len(links.kept)} links were cut"
     style.set_heading(ax, "The links as given" if links.as_given else count)
@@ -82,27 +79,14 @@ def plot_learned_graph(
     return ax
 
 
-def _check_nodes(kinds: Any, model: style.FittedModel) -> None:
-    if kinds.nodes != model.nodes_:
-        raise InputError(
-            "the kinds of change and the model have different nodes",
-            "Pass the result of kinds_of_change with this model",
-        )
-
-
 def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
     collections = import_optional("matplotlib.collections", "plot", "plotting")
     segments = positions[np.column_stack([links.rows, links.columns])]
     gone = np.zeros(len(links.kept), dtype=bool)
     gone[links.cut()] = True
     widths = _WIDTH * np.clip(links.kept, 0.2, 3.0)
-    lines = collections.LineCollection(
-        segments[~gone], colors=style.FAINT, linewidths=widths[~gone], alpha=0.7, zorder=1
-    )
-    ax.add_collection(lines)
+    kept = {"colors": style.FAINT, "linewidths": widths[~gone], "alpha": 0.7, "zorder": 1}
+    ax.add_collection(collections.LineCollection(segments[~gone], **kept))
     if gone.any():
-        lines = collections.LineCollection(
-            segments[gone], colors=style.TARGET_COLOUR, linewidths=1.5, linestyles=":", zorder=2
-        )
-        lines.set_label("cut")
-        ax.add_collection(lines)
+        cut = {"colors": style.TARGET_COLOUR, "linewidths": 1.5, "linestyles": ":", "zorder": 2}
+        ax.add_collection(collections.LineCollection(segments[gone], label="cut", **cut))

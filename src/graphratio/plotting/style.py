@@ -1,17 +1,15 @@
-"""Shared by all figures: the model they draw, colours, axes, headings, colour bars."""
+"""Shared by all figures: colours, axes, headings, colour bars."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray, IntArray, Label
-from graphratio.data.encoding import Encoding
-from graphratio.data.graph import Graph
+from graphratio._utils.typing import FloatArray
 from graphratio.data.scaling import Scaling
 
 # Readers with any kind of colour vision can tell these apart; in print they differ in lightness.
@@ -26,24 +24,6 @@ DIVERGING = "RdBu_r"
 KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 
 
-class FittedModel(Protocol):
-    """The attributes of a fitted estimator that figures use."""
-
-    nodes_: tuple[Label, ...]
-    graph_: Graph
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    divergence_: FloatArray
-    divergence_name_: str
-    ranking_: IntArray
-    scaling_: Scaling | None
-    encoding_: Encoding | None
-    cv_results_: dict[str, Any] | None
-
-    def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
-        """Ratio = target / reference at given points."""
-
-
 def check_fitted(model: Any, attribute: str = "divergence_") -> None:
     """Refuse anything but a fitted estimator with the given attribute."""
     if not hasattr(model, "get_params") or (
@@ -56,13 +36,16 @@ def check_fitted(model: Any, attribute: str = "divergence_") -> None:
     check_is_fitted(model, attribute)
 
 
-def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the given axes; for None, those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
+def new_axes(rows: int, columns: int, size: tuple[float, float]) -> np.ndarray:
+    """Axes of a new figure of this size in inches, shape (rows, columns)."""
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
-    _, ax = pyplot.subplots(figsize=size, layout="constrained", facecolor="white")
-    return ax
+    how = {"figsize": size, "squeeze": False, "layout": "constrained", "facecolor": "white"}
+    return np.asarray(pyplot.subplots(rows, columns, **how)[1])
+
+
+def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the given axes; for None, those of a new figure."""
+    return new_axes(1, 1, size)[0, 0] if ax is None else ax
 
 
 def set_heading(ax: Any, text: str) -> None:

@@ -79,8 +79,8 @@ def map_data(graph: Graph) -> dict[str, Any]:
     """Where the nodes are drawn, and the edges between them."""
     layout = node_layout(graph)
     return {
-        "x": short(layout.x, 6),
-        "y": short(layout.y, 6),
+        "x": short(layout.positions[:, 0], 6),
+        "y": short(layout.positions[:, 1], 6),
         "kind": layout.kind,
         "aspect": layout.aspect,
         "edges": layout.edges.ravel().tolist(),
