@@ -73,7 +73,11 @@ def write_changes(
         lead=_lead(detector),
         found=_found(detector, events),
         events=[_in_words(event) for event in events],
-        rows=_rows(events),
+        rows=[
+            (time_text(event.time), str(node), time_text(onset))
+            for event in events
+            for node, onset in event.onsets.items()
+        ],
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
         features=[str(name) for name in detector.feature_names_in_[:SHOWN_FEATURES]],
@@ -120,29 +124,13 @@ def _in_words(event: ChangeEvent) -> dict[str, str]:
     }
 
 
-def _rows(events: list[ChangeEvent]) -> list[tuple[str, str, str]]:
-    """Rows of the table: time of the event, node and onset."""
-    return [
-        (time_text(event.time), str(node), time_text(onset))
-        for event in events
-        for node, onset in event.onsets.items()
-    ]
-
-
 def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
+    shuffled = f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled"
     return [
         ("window", str(detector.window), "time points on either side that are compared"),
         ("step", str(detector.step), "time points from one evaluation to the next"),
-        (
-            "false alarm",
-            number(float(detector.level)),
-            "chance of any alarm if nothing changes",
-        ),
-        (
-            "surrogates",
-            str(detector.n_surrogates),
-            f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled",
-        ),
+        ("false alarm", number(float(detector.level)), "chance of any alarm if nothing changes"),
+        ("surrogates", str(detector.n_surrogates), shuffled),
         ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
         ("graph penalty", number(detector.graph_penalty_), "larger makes neighbours more alike"),
         ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.plotting.columns import in_columns, typical_values
+from graphratio.plotting.columns import columns_of, in_columns, takes_logarithm, typical_values
 from graphratio.report.node_table import FeatureMoments
 from graphratio.report.page_file import short
 
@@ -86,13 +86,9 @@ class NodePanels:
     def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
         self.model, self.features, self.encoding = model, features, samples.encoding
         self.samples = in_columns(samples)
-        names = self.samples.feature_names
-        known = {} if self.encoding is None else self.encoding.levels
-        self.levels = [known.get(name, ()) for name in names]
+        names, self.levels = columns_of(model)
         self.detail = Detail.for_size(samples.n_nodes, len(features))
-        log = getattr(model.scaling_, "log", None)
-        logged = np.zeros(samples.n_features, bool) if log is None else log
-        self.log: BoolArray = logged if self.encoding is None else logged[self.encoding.starts[:-1]]
+        self.log = np.array([takes_logarithm(model, j) for j in range(len(names))])
         pooled = [self._pooled(i) for i in range(samples.n_nodes)]
         self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])

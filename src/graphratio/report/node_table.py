@@ -86,17 +86,18 @@ def node_summary(
     """
     aligned = in_original_units(model, samples)
     moments = FeatureMoments.of(aligned)
+    held_out = getattr(model, "divergence_held_out_", None)
     columns: dict[str, list[Any]] = {
         "node": list(model.nodes_),
         "n_reference": aligned.n_reference.tolist(),
         "n_target": aligned.n_target.tolist(),
         "divergence": _or_none(model.divergence_),
-        **_held_out(model),
+        **({} if held_out is None else {"divergence_held_out": _or_none(held_out)}),
         "near_ceiling": model._near_ceiling.tolist(),
         "effect_size": _or_none(model.effect_size_),
         "degree": model.graph_.degrees.tolist(),
         "component": model.graph_.components.tolist(),
-        "effective_sample_size": _or_none(weight_sizes(model, aligned)),
+        "effective_sample_size": _or_none(model._weights(aligned).effective_sample_size),
     }
     if kinds is not None:
         columns["kind"] = kinds_of_nodes(kinds, model).tolist()
@@ -133,19 +134,6 @@ def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSa
             "Pass the samples that the model was fitted on",
         )
     return samples.aligned(model.nodes_)
-
-
-def weight_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArray:
-    """Effective sample size of the importance weights, shape (n_nodes,).
-
-    NaN without reference observations; 0 where every weight is zero.
-    """
-    return model._weights(samples).effective_sample_size
-
-
-def _held_out(model: NodeRatioEstimator) -> dict[str, Any]:
-    held_out = getattr(model, "divergence_held_out_", None)
-    return {} if held_out is None else {"divergence_held_out": _or_none(held_out)}
 
 
 def _or_none(values: FloatArray) -> list[float | None]:

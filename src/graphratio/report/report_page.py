@@ -15,11 +15,11 @@ from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
-from graphratio.report.kinds_section import Kinds
+from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, in_original_units, weight_sizes
+from graphratio.report.node_table import FeatureMoments, in_original_units
 from graphratio.report.page_file import map_data, page_packages, short, write_page
-from graphratio.report.significance_section import Significance
+from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
@@ -90,17 +90,16 @@ def write_report(
     page_packages("the report")
     aligned = in_original_units(model, samples)
     labels = [str(node) for node in model.nodes_]
-    given, pairs = names or {}, zip(model.nodes_, labels, strict=True)
-    readable = [str(given.get(node, label)) for node, label in pairs]
+    readable = [str((names or {}).get(node, node)) for node in model.nodes_]
     sides = (str(reference_name), str(target_name))
     moments = FeatureMoments.of(aligned)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
     fitting = describe_fit(model, aligned, readable, notes)
-    chance = None if test is None else Significance.of(test, model.nodes_, readable)
+    chance = None if test is None else describe_test(test, model.nodes_, readable)
     section = graph_help(model, aligned, readable)
-    alike = Kinds.of(model, aligned, moments, readable, kinds)
+    alike = describe_kinds(model, aligned, moments, readable, kinds)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
@@ -110,10 +109,10 @@ def write_report(
         "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
         "n_columns": in_columns(aligned).n_features,
         "borrowed": contributions(model),
-        "held_out": None if section is None else section.nodes,
-        "selection": fitting.selection,
-        "chance": None if chance is None else chance.nodes,
-        "kinds": None if alike is None else alike.data,
+        "held_out": None if section is None else section["nodes"],
+        "selection": fitting["selection"],
+        "chance": None if chance is None else chance["nodes"],
+        "kinds": None if alike is None else alike["data"],
     }
     return write_page(
         path,
@@ -130,14 +129,6 @@ def write_report(
     )
 
 
-def _ranks(model: NodeRatioEstimator) -> list[int | None]:
-    """Place of every node, 0 for the most changed; None without a divergence."""
-    ranks: list[int | None] = [None] * len(model.nodes_)
-    for place, i in enumerate(model.ranking_):
-        ranks[i] = place
-    return ranks
-
-
 def _nodes(
     model: NodeRatioEstimator,
     samples: NodeSamples,
@@ -147,6 +138,7 @@ def _nodes(
     readable: list[str],
 ) -> dict[str, Any]:
     adjacency = model.graph_.adjacency
+    places = {int(i): place for place, i in enumerate(model.ranking_)}
     return {
         "label": labels,
         "name": readable if readable != labels else None,
@@ -154,9 +146,9 @@ def _nodes(
         "n_target": samples.n_target.tolist(),
         "divergence": short(model.divergence_),
         "near_ceiling": np.flatnonzero(model._near_ceiling).tolist(),
-        "rank": _ranks(model),
+        "rank": [places.get(i) for i in range(len(labels))],
         "shift": short(scale.shift, 2),
-        "effective": short(weight_sizes(model, samples), 4),
+        "effective": short(model._weights(samples).effective_sample_size),
         "component": model.graph_.components.tolist(),
         "neighbours": [
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,27 +22,6 @@ HEADLINE_OBSERVATIONS = 60
 NOTABLE = 0.2
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One of the most changed nodes."""
-
-    position: int
-    name: str
-    divergence: str
-    what: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Sentences for the top of the page."""
-
-    compared: str
-    found: str
-    scale: str
-    meaning: str
-    findings: list[Finding]
-
-
 def summarise(
     model: NodeRatioEstimator,
     samples: NodeSamples,
@@ -51,7 +29,7 @@ def summarise(
     scale: DivergenceScale,
     names: list[str],
     sides: tuple[str, str],
-) -> Summary:
+) -> dict[str, Any]:
     """Write the summary of a model and of samples in its order and in original units.
 
     `names` are those of the nodes, `sides` those of the reference and the target.
@@ -62,20 +40,23 @@ def summarise(
         f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
         f"by {CLEAR_IN_WORDS}."
     )
-    return Summary(
-        compared=_compared(samples, sides),
-        found=_found(divergence, scale, samples),
-        scale=meaning,
-        meaning=(
-            f"{meaning} It is an estimate and not a test: with few observations a node can "
-            "appear changed, or unchanged, by chance."
-        ),
-        findings=[
-            Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
+    return {
+        "compared": _compared(samples, sides),
+        "found": _found(divergence, scale, samples),
+        "scale": meaning,
+        "meaning": f"{meaning} It is an estimate and not a test: with few observations a node can "
+        "appear changed, or unchanged, by chance.",
+        "findings": [
+            {
+                "position": int(i),
+                "name": names[i],
+                "divergence": f"{divergence[i]:.3f}",
+                "what": what_changed(samples, moments, i),
+            }
             for i in model.ranking_[:N_NAMED]
             if divergence[i] > 0
         ],
-    )
+    }
 
 
 def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
