@@ -41,12 +41,14 @@ def changes(
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
-        table = read_over_time(data, time, graph)
-    notes = list(table.notes)
+        frame, features, network, notes = read_over_time(data, time, graph)
+    chosen = None
+    if time.estimator is not None:
+        chosen = new_estimator(time.estimator, random_state=time.seed)
     detector = GraphChangePointDetector(
         time.window,
         step=time.step,
-        estimator=None if time.estimator is None else new_estimator(time.estimator, time.seed),
+        estimator=chosen,
         level=time.level,
         n_surrogates=time.surrogates,
         random_state=time.seed,
@@ -54,34 +56,25 @@ def changes(
     )
     with warnings_as(notes):
         detector.fit(
-            table.frame,
-            table.graph,
+            frame,
+            network,
             node=data.node,
             time=time.time,
-            features=table.features,
+            features=features,
             missing=data.missing.value,
         )
     screen.notes(notes)
     with screen.working("Writing the results"), staged(output.output) as rough:
-        files = _write(rough, detector)
-        files["page"] = write_changes(
-            rough / "changes.html",
-            detector,
-            title=f"{data.data.stem}: since when",
-            notes=notes,
-        )
+        files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
+        detector.save(files["detector"])
+        detector.to_frame().to_csv(files["events"], index=False)
+        title = f"{data.data.stem}: since when"
+        files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
     screen.result(_summary(detector, files, notes))
-
-
-def _write(folder: Path, detector: GraphChangePointDetector) -> dict[str, Path]:
-    files = {"detector": folder / "detector.graphratio", "events": folder / "events.csv"}
-    detector.save(files["detector"])
-    detector.to_frame().to_csv(files["events"], index=False)
-    return files
 
 
 def _show(screen: Screen, detector: GraphChangePointDetector) -> None:

@@ -80,16 +80,8 @@ def demo(
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
-    content = summary_object(
-        "demo",
-        model,
-        problem,
-        summary,
-        files,
-        [*notes, *model._told(as_option), *kind_notes],
-        kinds,
-    )
-    screen.result(content)
+    notes += [*model._told(as_option), *kind_notes]
+    screen.result(summary_object("demo", model, problem, summary, files, notes, kinds))
 
 
 def _show(

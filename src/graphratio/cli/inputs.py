@@ -14,7 +14,7 @@ from graphratio._utils.errors import GraphRatioWarning, InputError, first_few, l
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
 from graphratio.cli.console import as_option
-from graphratio.cli.graph_files import build_graph, node_places
+from graphratio.cli.graph_files import build_graph
 from graphratio.cli.options import (
     DataOptions,
     GraphOptions,
@@ -58,10 +58,10 @@ def read_problem(
     places = split_names(graph.coordinates, file.columns)
     features = split_names(data.features, file.columns)
     categorical = split_names(data.categorical, file.columns)
-    side = _side_column(samples)
+    side = str(samples.time if samples.sample is None else samples.sample)
     roles = [(name, "--categorical") for name in categorical]
     roles += [(name, "--features") for name in features]
-    _check_columns(file, data, samples, places, roles)
+    _check_columns(file, data, side, samples, places, roles)
     timed = [] if samples.time is None else [samples.time]
     for name in timed:
         file.check(name, "--time")
@@ -88,11 +88,11 @@ def read_problem(
     )
     options = {}
     if samples.time is not None:
-        table = table.assign(**{_TIME: _times(chosen[samples.time], samples.time, data)})
+        axis = TimeAxis(chosen[samples.time], samples.time)
+        refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
+        table = table.assign(**{_TIME: axis.values})
         options["time"] = _TIME
-    located = node_places(labels[kept], chosen, places, graph) if places else None
-    built, graph_notes = build_graph(labels[kept].unique().tolist(), located, graph, data.delimiter)
-    notes += graph_notes
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes)
     with warnings_as(notes):
         read = NodeSamples.from_frame(
             table,
@@ -112,13 +112,6 @@ def read_problem(
     if samples.time is not None and (found := read.blocks.describe()):
         notes.append(found)
     return Problem(read, built, names[0], names[1], tuple(notes))
-
-
-def _times(column: Any, name: str, data: DataOptions) -> np.ndarray:
-    """Times of the rows, missing where the column is empty."""
-    axis = TimeAxis(column, name)
-    refuse_blanks(name, int((~axis.known).sum()), len(axis.known), data)
-    return np.asarray(axis.values)
 
 
 def checked(problem: Problem) -> list[str]:
@@ -149,19 +142,16 @@ def warnings_as(notes: list[str]) -> Iterator[None]:
     notes += [str(w.message) for w in caught if issubclass(w.category, GraphRatioWarning)]
 
 
-def _side_column(samples: SampleOptions) -> str:
-    return str(samples.sample if samples.sample is not None else samples.time)
-
-
 def _check_columns(
     file: TableFile,
     data: DataOptions,
+    side: str,
     samples: SampleOptions,
     places: list[str],
     features: list[tuple[str, str]],
 ) -> None:
     """Check that every column exists and that no feature has another role."""
-    side, option = _side_column(samples), "--sample" if samples.sample is not None else "--time"
+    option = "--sample" if samples.sample is not None else "--time"
     roles = [(data.node, "--node"), (side, option)]
     roles += [(name, "--coordinates") for name in places]
     for name, role in [*roles, *features]:
@@ -201,8 +191,9 @@ def measured_columns(
             "Name the measured columns with --features",
         )
     if found:
-        shown = ", ".join(found)
-        notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
+        notes.append(
+            f"features: {', '.join(found)} (the columns of numbers that vary within nodes)"
+        )
     return found
 
 
@@ -227,7 +218,15 @@ def _divide(
     else:
         reference, target, *spoken = by_time(column, samples)
         names = (spoken[0], spoken[1])
-        _check_times(text, reference, target, names, data, samples)
+        refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
+        for name, inside in zip(names, (reference, target), strict=True):
+            if not inside.any():
+                known = text[text != ""]
+                raise InputError(
+                    f"no row has a time {name}; column {samples.time!r} runs from "
+                    f"{known.min()} to {known.max()}",
+                    "Choose times inside",
+                )
     others = ~(reference | target)
     if others.any():
         values = text[others]
@@ -246,25 +245,6 @@ def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
             raise InputError(
                 f"column {column!r} has no value {name!r}; it has {first_few(found, limit=8)}",
                 nearest_name(name, counts.index, "Pass two of these values"),
-            )
-
-
-def _check_times(
-    text: Any,
-    reference: BoolArray,
-    target: BoolArray,
-    names: tuple[str, str],
-    data: DataOptions,
-    samples: SampleOptions,
-) -> None:
-    refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
-    for name, inside in zip(names, (reference, target), strict=True):
-        if not inside.any():
-            known = text[text != ""]
-            raise InputError(
-                f"no row has a time {name}; column {samples.time!r} runs from "
-                f"{known.min()} to {known.max()}",
-                "Choose times inside",
             )
 
 

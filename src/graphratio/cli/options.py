@@ -13,31 +13,10 @@ from graphratio._utils.errors import InputError
 from graphratio.cli.expand import option
 from graphratio.data.durations import parse_duration
 
-
-class Missing(StrEnum):
-    """What to do with rows that have missing values."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Metric(StrEnum):
-    """How to measure distances between nodes."""
-
-    haversine = "haversine"
-    euclidean = "euclidean"
-
-
-class Estimator(StrEnum):
-    """Estimators by their names on the command line."""
-
-    graphratio = "graphratio"
-    grulsif = "grulsif"
-    pool = "pool"
-    rulsif = "rulsif"
-    ulsif = "ulsif"
-    kliep = "kliep"
-
+# Rows with missing values, distances between nodes, and estimators.
+Missing = StrEnum("Missing", ["error", "drop"])
+Metric = StrEnum("Metric", ["haversine", "euclidean"])
+Estimator = StrEnum("Estimator", ["graphratio", "grulsif", "pool", "rulsif", "ulsif", "kliep"])
 
 _DATA = "The table"
 _SAMPLES = "The two samples"

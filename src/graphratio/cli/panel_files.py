@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio.cli.graph_files import build_graph, node_places
+from graphratio.cli.graph_files import build_graph
 from graphratio.cli.inputs import measured_columns, needed, refuse_blanks, split_names, with_labels
 from graphratio.cli.options import GraphOptions, TableOptions, TimeOptions
 from graphratio.cli.periods import TimeAxis
@@ -17,18 +16,13 @@ from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
 
 
-@dataclass(frozen=True)
-class TableOverTime:
-    """A pandas frame with the columns of node, time and features, and the graph."""
+def read_over_time(
+    data: TableOptions, time: TimeOptions, graph: GraphOptions
+) -> tuple[Any, list[str], Graph, list[str]]:
+    """Read the table and the edges, and match them.
 
-    frame: Any
-    features: tuple[str, ...]
-    graph: Graph
-    notes: tuple[str, ...]
-
-
-def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -> TableOverTime:
-    """Read the table and the edges, and match them."""
+    Returns a pandas frame with node, time and features, the features, the graph, and notes.
+    """
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -58,10 +52,8 @@ def read_over_time(data: TableOptions, time: TimeOptions, graph: GraphOptions) -
             **{name: as_numbers(chosen[name], name).to_numpy() for name in features},
         }
     )
-    located = node_places(labels[kept], chosen, places, graph) if places else None
-    nodes = labels[kept].unique().tolist()
-    built, graph_notes = build_graph(nodes, located, graph, data.delimiter, borrow=False)
-    return TableOverTime(frame, tuple(features), built, (*notes, *graph_notes))
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes, borrow=False)
+    return frame, features, built, notes
 
 
 def _whole(times: np.ndarray) -> np.ndarray:
