@@ -42,11 +42,6 @@ class GaussianMixture:
         return math.sqrt(np.linalg.eigvalsh(self.covariance)[0])
 
     @property
-    def tail_covariance(self) -> FloatArray:
-        """Covariance of the tails, that of the parts, shape (n_features, n_features)."""
-        return self.covariance
-
-    @property
     def box(self) -> FloatArray:
         """Corners of a box that contains the law, shape (2, n_features)."""
         reach = LAW_DEVIATIONS * np.sqrt(np.diag(self.covariance))
@@ -92,11 +87,6 @@ class UniformInterval:
     def width(self) -> float:
         """Length of the interval."""
         return self.high - self.low
-
-    @property
-    def tail_covariance(self) -> FloatArray:
-        """Zero: there are no tails."""
-        return np.zeros((1, 1))
 
     @property
     def box(self) -> FloatArray:
@@ -170,8 +160,8 @@ def _rule_over(reference: Law, target: Law) -> tuple[FloatArray, FloatArray]:
 
 def _square_integrable(reference: Law, target: Law) -> bool:
     # The tails of q^2 / p have precision 2 / var(q) - 1 / var(p), which must be positive.
-    excess = 2.0 * reference.tail_covariance - target.tail_covariance
-    return bool(np.linalg.eigvalsh(excess)[0] > 0.0)
+    p, q = (np.atleast_2d(getattr(law, "covariance", 0.0)) for law in (reference, target))
+    return bool(np.linalg.eigvalsh(2.0 * p - q)[0] > 0.0)
 
 
 def _composite_rule(low: float, high: float, panel: float) -> tuple[FloatArray, FloatArray]:

@@ -86,14 +86,10 @@ class Scenario:
     def true_divergence(self, alpha: float) -> FloatArray:
         """Exact Pearson divergence at every node: half the mean of (ratio - 1)^2.
 
-        The mean is over the mixture (1 - alpha) reference + alpha target. Gauss-Legendre
-        quadrature computes it with an error of at most 1e-6 (relative for values above 1). In
-        scenario IIa the third coordinate is independent of the other two and the same in both
-        laws, so it cancels from the ratio and the integral is over two dimensions.
-
-        Parameters
-        ----------
-        alpha : float in [0, 1)
+        The mean is over the mixture (1 - alpha) reference + alpha target, alpha in [0, 1).
+        Gauss-Legendre quadrature computes it with an error of at most 1e-6 (relative for values
+        above 1). In scenario IIa the third coordinate is independent of the other two and the
+        same in both laws, so it cancels and the integral is over two dimensions.
 
         Returns
         -------
@@ -106,17 +102,12 @@ class Scenario:
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_divergence(alpha=0.1).round(4)
         array([0.1261, 0.1261, 0.    , 0.    , 0.    , 0.    , 0.4674, 0.4674])
         """
-        alpha = _check_alpha(alpha)
-        return self._by_group(lambda behaviour: behaviour.divergence(alpha))
+        return self._divergence(_check_alpha(alpha))
 
     def true_kl_divergence(self) -> FloatArray:
-        """Exact Kullback-Leibler divergence KL(target || reference) at every node.
+        """Exact Kullback-Leibler divergence KL(target || reference), shape (n_nodes,).
 
         `KLIEP` estimates this mean over the target of the logarithm of the plain ratio.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
 
         Examples
         --------
@@ -124,14 +115,10 @@ class Scenario:
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_kl_divergence().round(4)
         array([0.1765, 0.1765, 0.    , 0.    , 0.    , 0.    , 0.5   , 0.5   ])
         """
-        return self._by_group(Behaviour.kl_divergence)
+        return self._divergence(None)
 
-    def _by_group(self, value: Callable[[Behaviour], float]) -> FloatArray:
-        """Compute a number once per group and assign it to the nodes of the group."""
-        values = np.zeros(len(self.groups))
-        for group, behaviour in self.behaviours.items():
-            values[self.groups == group] = value(behaviour)
-        return values
+    def _divergence(self, alpha: float | None) -> FloatArray:
+        return np.array([self.behaviours[str(group)].divergence(alpha) for group in self.groups])
 
     def sample_reference(
         self, node: Label, size: int, random_state: RandomState = None
@@ -184,7 +171,7 @@ class Scenario:
         n_points: int = 10_000,
         random_state: RandomState = None,
     ) -> FloatArray:
-        """Mean squared error of estimated ratios at every node, on fresh points.
+        """Mean squared error of estimated ratios on fresh points, shape (n_nodes,).
 
         The paper compares methods by it: the mean of (estimate - exact ratio)^2 over points
         from (1 - alpha) reference + alpha target.
@@ -199,10 +186,6 @@ class Scenario:
         n_points : int, default 10_000
             Fresh points per node, drawn independently for each.
         random_state : int, Generator, RandomState or None
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
 
         Examples
         --------
@@ -277,10 +260,6 @@ def make_scenario(
         The same seed gives the same graph and groups for every `n`.
     n_target : int, optional
         Observations in each target sample, if not `n`.
-
-    Returns
-    -------
-    Scenario
 
     Examples
     --------

@@ -26,10 +26,8 @@ class CycleBound:
     ----------
     cycles : int
         Cycles after which the objective is within the tolerance of its minimum.
-    strong_convexity : float
-        lambda times gamma times `gram_eigenvalue`.
-    gram_eigenvalue : float
-        Smallest eigenvalue of the Gram matrix; 1 in the Nystrom form.
+    gram_eigenvalue, strong_convexity : float
+        Smallest eigenvalue of the Gram matrix, 1 in the Nystrom form; lambda times gamma times it.
     curvature : float
         Largest eigenvalue of the Hessian of the smooth part.
     node_curvature : ndarray of shape (n_nodes,)
@@ -82,18 +80,12 @@ def cbcgd_cycle_bound(
     lambda_, gamma : float
         The paper's penalties, positive; the ridge is their product. `paper_penalties_` of a
         fitted model has both.
-    initial_gap : float
-        Objective at the starting point minus its minimum. At zero coefficients the objective is
-        zero.
-    tolerance : float
-        Requested accuracy, in units of the objective.
+    initial_gap, tolerance : float
+        Objective at the start minus its minimum (at zero coefficients the objective is zero), and
+        requested accuracy.
     gram : array of shape (m, m), optional
         Gram matrix of the dictionary, if the features are plain kernel values. Default:
         the Nystrom form, where it is the identity.
-
-    Returns
-    -------
-    CycleBound
 
     Notes
     -----
