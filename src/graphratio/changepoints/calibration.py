@@ -4,18 +4,15 @@ If nothing changes, a panel with its blocks in another order is as likely as the
 apart from the seams. Moving all nodes together keeps their correlation; blocks keep the
 correlation in time. Four steps make the thresholds accurate:
 
-- *Residuals.* Blocks of a panel with a change would carry the change into every surrogate and
-  raise the threshold. So the panel is cut at the suspected changes, those found and one more,
-  and the mean features of every piece are subtracted.
+- *Residuals.* A change would be carried into every surrogate and raise the threshold. So the panel
+  is cut at the changes found and one more suspect, and each piece loses its mean features.
 - *Pieces.* Blocks move within their piece only, since a change may alter the variance too. Every
   piece gets a random mean that varies as means of such pieces do: residuals alone would vary too
   little where two pieces meet.
-- *Own scale.* At a seam the correlation in time is lost, so windows of a surrogate vary a little
-  less than windows of the panel. Therefore every panel, the real one and each surrogate, is
-  divided by its own spread, direction by direction. The spread leaves out times within a window
-  of the largest difference; for the real panel also those within a window of the changes found.
-- *Counts.* The threshold is an order statistic of the largest values of the surrogates, with the
-  real panel counted among them.
+- *Own scale.* Seams lose correlation, so windows of a surrogate vary a little less. Therefore every
+  panel is divided by its own spread, direction by direction, without the times within a window of
+  the largest difference or of a change found.
+- *Counts.* The threshold is an order statistic of the surrogates and the real panel.
 
 Symbols
 -------
@@ -92,11 +89,8 @@ class Calibration:
     def statistic(self, delta: FloatArray) -> FloatArray:
         """Largest of the three curves in units of their levels, shape (n_scans,)."""
         scaled = delta / self.spread[:, np.newaxis, np.newaxis]
-        return np.asarray(
-            (self.scan.curves(scaled, *self.scan.local(scaled)) / self.levels[:, np.newaxis]).max(
-                axis=0
-            )
-        )
+        curves = self.scan.curves(scaled, *self.scan.local(scaled))
+        return np.asarray((curves / self.levels[:, np.newaxis]).max(axis=0))
 
     def p_value(self, statistic: float) -> float:
         """Probability that a panel without change reaches this value anywhere."""

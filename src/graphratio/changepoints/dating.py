@@ -52,17 +52,11 @@ def changed_nodes(delta: FloatArray, calibration: Calibration, level: float) -> 
     return found if found.size else np.array([int(np.argmin(p_values))])
 
 
-def date(
-    psi: FloatArray,
-    peak: int,
-    window: int,
-    calibration: Calibration,
-    level: float,
-) -> Dated:
+def date(psi: FloatArray, peak: int, window: int, calibration: Calibration, level: float) -> Dated:
     """Find the nodes and the times of the change at a peak.
 
-    The first date is the peak of the scan. The nodes that differ before and after the date are
-    chosen, and their features give a better date. This is done twice.
+    The first date is the peak of the scan. The features of the nodes that differ before and after
+    it give a better date; this is done twice.
 
     `psi` covers up to two windows before and after the peak, without earlier changes; `peak` is
     a position in it. `level` is the expected share of unchanged nodes among those chosen.

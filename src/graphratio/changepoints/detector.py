@@ -285,10 +285,9 @@ class GraphChangePointDetector(BaseEstimator):
             for number, event in enumerate(self.events_)
             for node, onset in event.onsets.items()
         ]
-        columns = ("event", "time", "node", "onset")
-        return frames.make_frame(
-            {name: [row[i] for row in rows] for i, name in enumerate(columns)}, self.backend_
-        )
+        names = ("event", "time", "node", "onset")
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        return frames.make_frame(columns, self.backend_)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the panel with its events, the scan, and a map of the onsets.
@@ -329,12 +328,9 @@ class GraphChangePointDetector(BaseEstimator):
         check_integer(self.max_directions, "max_directions", low=1)
         least = math.ceil(1 / self.level) - 1
         if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
+            given = Argument("n_surrogates", self.n_surrogates)
             raise InputError(
-                (
-                    Argument("n_surrogates", self.n_surrogates),
-                    f" is too small for the level {self.level}",
-                ),
-                f"Use at least {least}",
+                (given, f" is too small for the level {self.level}"), f"Use at least {least}"
             )
         if self.block is not None:
             check_integer(self.block, "block", low=1, high=self.window)

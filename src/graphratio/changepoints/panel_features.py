@@ -7,11 +7,9 @@ w           eigenvalues of the pooled covariance of the features, largest first,
 lam, rho    graph penalty and ridge, as in `moments.objective`
 
 All of it comes from the first two windows, without the order of time. The features are principal
-directions of the kernel space, so the pooled second moment, the same at every node (the mean
-field), is diagonal. With windows of equal length the mixture of the two is the pool of both
-(alpha = 1/2), and the right-hand side of GRULSIF, shrunk towards 1, is half the difference of the
-two mean features. A constant is not penalised, since a ratio has mean one. Therefore the second
-moment is centred.
+directions of the kernel space, so the pooled second moment (the mean field) is diagonal. Windows
+of equal length mean alpha = 1/2: the right-hand side of GRULSIF, shrunk towards 1, is half the
+difference of the mean features. A ratio has mean one, so the second moment is centred.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ Three curves are scanned, since each finds other changes:
 - the largest over nodes of delta_v' theta_v with the node by itself: one node changed;
 - the same with the graph: a neighbourhood changed;
 - the sum over nodes of the latter, twice the gain in GRULSIF's objective: many nodes changed a
-  little. If the modes of the graph are known, it is a sum over modes, each divided by its own
-  variance instead of the average one. Fluctuations that all nodes share, such as weather or the
-  market, then do not hide a change of one region.
+  little. If the modes of the graph are known, each is divided by its own variance, so that
+  fluctuations that all nodes share, such as weather, do not hide a change of one region.
 
 Each curve is divided by its mean when nothing changes.
 """

@@ -66,14 +66,13 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
 
 def weight_parameter(predictor: Any) -> str:
     """Name under which `fit` takes weights; of a pipeline, those of its last step."""
-    name = _weight_parameter(predictor)
-    if name is None:
-        raise InputError(
-            f"{type(predictor).__name__} takes no sample_weight in fit, so it cannot be reweighted",
-            "Use a predictor that does, such as Ridge, LogisticRegression, RandomForestRegressor "
-            "or HistGradientBoostingClassifier",
-        )
-    return name
+    if name := _weight_parameter(predictor):
+        return name
+    raise InputError(
+        f"{type(predictor).__name__} takes no sample_weight in fit, so it cannot be reweighted",
+        "Use a predictor that does, such as Ridge, LogisticRegression, RandomForestRegressor "
+        "or HistGradientBoostingClassifier",
+    )
 
 
 def _weight_parameter(predictor: Any) -> str | None:

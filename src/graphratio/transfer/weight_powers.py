@@ -1,23 +1,17 @@
 """Weights that use the neighbours and fit the node's own samples, raised to a power.
 
-*Blending.* A ratio shared with the neighbours is closer to the true one, but the true ratio is
-not the best weight. Weights fitted to the very observations that they weight also balance the
-chance differences between these and the target sample; for the same reason estimated propensity
-scores beat the true ones. The geometric mean of the joint weights and those of the node alone
-combines both advantages.
+*Blending.* A ratio shared with the neighbours is closer to the true one. Weights fitted to the very
+observations that they weight also balance chance differences, as estimated propensity scores do,
+which beat the true ones. The geometric mean of the joint and the node's own weights does both.
 
-*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the
-shift, which is right for a model that is correct everywhere, since uneven weights only add
-variance. s = 1 uses the estimated ratio as it is. s > 1 undoes shrinkage: the estimate was
-regularised for all nodes, most of which may not have changed. All estimates are shrunk somewhat,
-so the usual power is a little above 1.
+*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the shift:
+for a model that is correct everywhere uneven weights only add variance. s > 1 undoes shrinkage.
+All estimates are shrunk somewhat, so the usual power is a little above 1.
 
-The choice of s needs the error on the target, estimated without the ratio: judging weights by
-themselves would favour s = 1 whatever the truth. Every target observation is represented by its
-nearest reference observation, and by the held-out error of that one. This estimate is noisy, and
-in several dimensions it favours small powers, since the reference observation nearest to a remote
-target observation is less remote. So the usual power stands unless another one is better by two
-standard errors over the reweighted nodes.
+The choice of s needs the error on the target, estimated without the ratio: judged by themselves,
+weights would favour s = 1. The nearest reference observation, with its held-out error, represents
+a target observation. This is noisy and in several dimensions favours small powers, so the usual
+power stands unless another one is better by two standard errors over the reweighted nodes.
 """
 
 from __future__ import annotations
