@@ -49,11 +49,10 @@ class LocalBasis:
 
 @dataclass(frozen=True, eq=False)
 class Chebyshev:
-    """A polynomial in D^{-1} T.
+    """A polynomial in D^{-1} T; `centre` and `radius` are those of the interval of eigenvalues.
 
-    - `constant`, shape (1, n_candidates, m): w + rho; `lam` has shape (n_candidates, 1).
-    - `inverse`, shape (n_own, n_candidates, m): 1 / D.
-    - `centre`, `radius`, shape (1, n_candidates, m): of the interval of eigenvalues.
+    `constant` is w + rho and, as they, has shape (1, n_candidates, m); `lam` has shape
+    (n_candidates, 1) and `inverse`, 1 / D, shape (n_own, n_candidates, m).
     """
 
     laplacian: sparse.csr_array

@@ -57,16 +57,16 @@ class EngineSettings:
         """Coefficients to start from, checked; None for zero."""
         if self.start is None:
             return None
-        if isinstance(self.start, str | os.PathLike):
+        theta: Any = self.start
+        if isinstance(theta, str | os.PathLike):
             try:
-                theta = np.load(self.start, allow_pickle=False)
+                theta = np.load(theta, allow_pickle=False)
             except (OSError, ValueError) as error:
                 raise InputError(
                     f"{str(self.start)!r} cannot be read as a checkpoint ({error})",
                     "Pass the path that was given as checkpoint=",
                 ) from error
-        else:
-            theta = np.asarray(self.start)
+        theta = np.asarray(theta)
         if theta.shape != (n_nodes, 1, m) or not np.isfinite(theta).all():
             raise InputError(
                 f"start has the shape {theta.shape} or values that are not finite, but the "

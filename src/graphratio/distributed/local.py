@@ -52,13 +52,11 @@ class LocalEngine(EngineSettings):
     ----------
     partitions : int, or sequence of collections of labels, optional
         Default two.
-    loader : callable, optional
-        See `DaskEngine`.
-    partitioner : {"bisection", "metis"}
     observe : callable, optional
         Called with every `Message` that crosses the border of a partition.
-    **recovery :
-        `retries`, `checkpoint_every`, `checkpoint` and `start`, as in `DaskEngine`.
+    **settings :
+        `loader`, `partitioner`, `retries`, `checkpoint_every`, `checkpoint` and `start`, as in
+        `DaskEngine`.
 
     Examples
     --------
@@ -79,12 +77,10 @@ class LocalEngine(EngineSettings):
         self,
         partitions: int | Sequence[Iterable[Label]] | None = None,
         *,
-        loader: Callable[[list[Label]], Any] | None = None,
-        partitioner: str = "bisection",
         observe: Callable[[Message], None] | None = None,
-        **recovery: Any,
+        **settings: Any,
     ) -> None:
-        super().__init__(partitions, loader=loader, partitioner=partitioner, **recovery)
+        super().__init__(partitions, **settings)
         self.observe = observe
 
     def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> LocalPartitions:

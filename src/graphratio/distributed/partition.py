@@ -1,8 +1,7 @@
 """Split the nodes of a graph into partitions, and plan their exchange.
 
-The built-in method is recursive bisection: sort the nodes of a part in reverse Cuthill-McKee
-order, in which neighbours are close, and cut the order in two, until there are enough parts. It
-is fast and has no parameters. METIS finds smaller boundaries if the package pymetis is installed.
+The built-in method is recursive bisection of the reverse Cuthill-McKee order, in which neighbours
+are close. METIS finds smaller boundaries if the package pymetis is installed.
 """
 
 from __future__ import annotations
@@ -99,17 +98,11 @@ def partition_graph(
     else:
         owner, count = _given(graph, partitions)
         method = "given"
-    return _measured(graph, owner, count, method)
-
-
-def _measured(graph: Graph, owner: IntArray, count: int, method: str) -> Partitioning:
     entries = graph.adjacency.tocoo()
     crossing = owner[entries.row] != owner[entries.col]
     pairs = entries.row[crossing].astype(np.int64) * count + owner[entries.col[crossing]]
-    n_boundary = int(np.unique(pairs).size)
-    return Partitioning(
-        owner, count, method, graph.n_edges, int(np.count_nonzero(crossing)) // 2, n_boundary
-    )
+    n_cut, n_boundary = int(np.count_nonzero(crossing)) // 2, int(np.unique(pairs).size)
+    return Partitioning(owner, count, method, graph.n_edges, n_cut, n_boundary)
 
 
 def _given(graph: Graph, partitions: Any) -> tuple[IntArray, int]:
@@ -208,13 +201,12 @@ class PartitionPlan:
 def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> list[PartitionPlan]:
     """Cut the graph along a partitioning; `modes` has shape (n_nodes, k)."""
     owner = partitioning.owner
-    halos, rows = [], []
-    for p in range(partitioning.n_partitions):
-        own = partitioning.members(p)
+    rows = [partitioning.members(p) for p in range(partitioning.n_partitions)]
+    halos = []
+    for p, own in enumerate(rows):
         touched = np.unique(graph.adjacency[own].indices)
         outside = touched[owner[touched] != p]
         halos.append(outside[np.lexsort((outside, owner[outside]))])
-        rows.append(own)
     plans = []
     for p, (own, halo) in enumerate(zip(rows, halos, strict=True)):
         senders, first, counts = np.unique(owner[halo], return_index=True, return_counts=True)

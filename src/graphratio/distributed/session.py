@@ -41,8 +41,7 @@ class Session:
 
     def system(self, lam: FloatArray, rho: FloatArray) -> PartitionedSystem:
         """The linear system for pairs of penalties."""
-        graph = self.graph
-        return PartitionedSystem(lam, rho, self.modes, graph.mean_degree)
+        return PartitionedSystem(lam, rho, self.modes, self.graph.mean_degree)
 
 
 @contextmanager
