@@ -1,8 +1,8 @@
 """Files that appear as a whole or not at all, even if writing is interrupted.
 
-Content first goes into a hidden file or folder beside the target, named `.graphratio-` and a
-random word. It gets its final name when it is complete and on the disk. After a full disk, an
-error or Ctrl-C the earlier files are intact; only a killed process can leave a hidden file behind.
+Content first goes into a hidden file or folder beside the target and gets its final name when it is
+complete and on the disk. After a full disk, an error or Ctrl-C the earlier files are intact; only a
+killed process can leave a hidden file behind.
 """
 
 from __future__ import annotations

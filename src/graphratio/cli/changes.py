@@ -5,14 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from graphratio._utils.errors import InputError
 from graphratio._utils.files import staged
+from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
-from graphratio.cli.inputs import warnings_as
+from graphratio.cli.graph_files import build_graph
+from graphratio.cli.inputs import (
+    measured_columns,
+    needed,
+    refuse_blanks,
+    split_names,
+    warnings_as,
+    with_labels,
+)
 from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved
-from graphratio.cli.panel_files import read_over_time
+from graphratio.cli.periods import TimeAxis
+from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.data.graph import Graph
 
 # How many events are shown on the screen.
 _SHOWN_EVENTS = 20
@@ -41,7 +55,7 @@ def changes(
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
-        frame, features, network, notes = read_over_time(data, time, graph)
+        frame, features, network, notes = _read(data, time, graph)
     chosen = None
     if time.estimator is not None:
         chosen = new_estimator(time.estimator, random_state=time.seed)
@@ -75,6 +89,50 @@ def changes(
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
     screen.result(_summary(detector, files, notes))
+
+
+def _read(
+    data: TableOptions, time: TimeOptions, graph: GraphOptions
+) -> tuple[Any, list[str], Graph, list[str]]:
+    """Read the table and the edges, and match them.
+
+    Returns a pandas frame with node, time and features, the features, the graph, and notes.
+    """
+    notes: list[str] = []
+    file = TableFile(data.data, data.delimiter)
+    places = split_names(graph.coordinates, file.columns)
+    features = split_names(data.features, file.columns)
+    roles = [(data.node, "--node"), (time.time, "--time")]
+    roles += [(name, "--coordinates") for name in places]
+    roles += [(name, "--features") for name in features]
+    for name, role in roles:
+        file.check(name, role)
+    special = [data.node, time.time, *places]
+    if data.node == time.time or {data.node, time.time} & set(features):
+        raise InputError(
+            "--node, --time and --features name a column twice", "Name different columns"
+        )
+    raw = file.read(needed(file, special, features))
+    labels = as_text(raw[data.node])
+    if not features:
+        features = measured_columns(raw, labels, special, data, notes)
+    axis = TimeAxis(raw[time.time], time.time)
+    refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
+    kept = axis.known & with_labels(labels, axis.known, data, notes)
+    chosen = raw[kept]
+    times = axis.values[kept]
+    if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
+        # Whole numbers stay integers, as they were written.
+        times = times.astype(np.int64)
+    frame = import_optional("pandas", "cli", "reading tables").DataFrame(
+        {
+            data.node: labels[kept].to_numpy(),
+            time.time: times,
+            **{name: as_numbers(chosen[name], name).to_numpy() for name in features},
+        }
+    )
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes, borrow=False)
+    return frame, features, built, notes
 
 
 def _show(screen: Screen, detector: GraphChangePointDetector) -> None:

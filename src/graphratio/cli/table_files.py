@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,13 @@ class TableFile:
         self.parquet = beginning.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
         if not self.parquet:
             _refuse_foreign(path, beginning)
+        if delimiter in ("tab", "\\t"):
+            delimiter = "\t"
         if delimiter is not None and len(delimiter) != 1:
-            named = {"tab": "\t", "\\t": "\t"}
-            if delimiter not in named:
-                raise InputError(
-                    f"the delimiter {delimiter!r} is not one character",
-                    "Pass, for instance, --delimiter ';' or --delimiter tab",
-                )
-            delimiter = named[delimiter]
+            raise InputError(
+                f"the delimiter {delimiter!r} is not one character",
+                "Pass, for instance, --delimiter ';' or --delimiter tab",
+            )
         self.delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
         self.columns = self._parquet_columns() if self.parquet else self._csv_columns()
 
@@ -239,12 +239,10 @@ def is_numeric(column: Any) -> bool:
 
 def _parsed(column: Any) -> Any:
     pandas = import_optional("pandas", "cli", "reading tables")
-    if str(column.dtype).startswith(("datetime", "timedelta")):
-        return pandas.Series(float("nan"), index=column.index)
-    try:
-        return pandas.to_numeric(column, errors="coerce").astype(float)
-    except TypeError:  # lists and other composite values
-        return pandas.Series(float("nan"), index=column.index)
+    if not str(column.dtype).startswith(("datetime", "timedelta")):
+        with suppress(TypeError):  # lists and other composite values
+            return pandas.to_numeric(column, errors="coerce").astype(float)
+    return pandas.Series(float("nan"), index=column.index)
 
 
 def _blank(column: Any) -> Any:

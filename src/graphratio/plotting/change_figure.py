@@ -30,8 +30,6 @@ def plot_changes(detector: Any, axes: Any = None) -> Any:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> panel = np.random.default_rng(0).normal(size=(120, 4))
     >>> panel[60:, 2:] += 3.0

@@ -52,8 +52,6 @@ def plot_graph(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
@@ -94,18 +92,9 @@ def plot_significance(
 ) -> Any:
     """Draw the outcome of a test on the graph.
 
-    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and those
-    with the smallest p-values are named. Nodes that lack a sample are hollow.
-
-    Parameters
-    ----------
-    result : TwoSampleResult
-    ax : matplotlib Axes, optional
-        Drawn on and returned; default those of a new figure.
-    names : mapping of label to str, optional
-    edges : bool, default True
-    n_labels : int, default 8
-        How many of the rejected nodes to name; fewer where there is no room.
+    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and the
+    `n_labels` with the smallest p-values are named where there is room. Nodes that lack a sample
+    are hollow. The other arguments are those of `plot_graph`.
     """
     check_integer(n_labels, "n_labels", low=0)
     ax, positions = begin_map(result.graph, ax, edges=edges)

@@ -22,8 +22,6 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> ax = plot_gains(np.array([0.3, -0.1]), np.array([0.1, 0.2]))
     >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
     ['helped (1)', 'unclear (1)']
@@ -59,8 +57,6 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> lower, fitted = np.array([0.0, 0.2]), np.array([0.1, 0.4])
     >>> ax = plot_bounds(lower, fitted, np.column_stack([fitted - 0.1, fitted + 0.1]))
     >>> ax.lines[0].get_label()
@@ -120,8 +116,6 @@ def plot_band(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> x = np.linspace(0.0, 1.0, 5)[:, None]
     >>> ax = plot_band(x, ("speed",), 1 + x[:, 0], x[:, 0], 2 + x[:, 0])
     >>> ax.get_xlabel()

@@ -17,15 +17,8 @@ _PALE = {"unchanged": "#d5dde3", "not tested": "white"}
 def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     """Draw the nodes by kind of change, and the mean ratio of each kind along a feature.
 
-    Parameters
-    ----------
-    result : KindsOfChange
-    feature : str or int, optional
-        Feature to draw along, with the others at their medians; default the first.
-
-    Returns
-    -------
-    ndarray of matplotlib Axes, shape (2,); shape (1,), only the map, if there are no kinds
+    The other features are at their medians; `feature` is the first by default. Returns two
+    matplotlib Axes, or only that of the map if there are no kinds.
     """
     names, model = result.names, result.model
     column = columns.feature_column(model, feature) if names else 0

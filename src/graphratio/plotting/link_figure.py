@@ -45,8 +45,6 @@ def plot_learned_graph(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)

@@ -30,11 +30,10 @@ def plot_node(
 ) -> Any:
     """Draw the two samples of a node, and above them the estimated ratio along a feature.
 
-    The ratio = target / reference covers the range of the node's data. A dashed line marks 1, no
-    change. The ratio is dotted over the outer 1% of the data, where it rests on very few
-    observations and may leave the figure. Thin lines are the ratios of the node's neighbours in
-    the graph. Other features are held at the node's medians, categories at the most frequent
-    level.
+    The ratio = target / reference covers the range of the node's data; it is dotted over the outer
+    1% of them, where it rests on very few observations and may leave the figure. A dashed line
+    marks 1, no change. Thin lines are the ratios of the node's neighbours in the graph. Other
+    features are held at the node's medians, categories at the most frequent level.
 
     Parameters
     ----------
@@ -45,20 +44,13 @@ def plot_node(
     feature : str or int, optional
         Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
-        The histograms take the lower part; the upper part becomes axes for the ratio. Default:
-        those of a new figure.
+        The histograms take the lower part, and these axes are returned. The upper part becomes
+        axes for the ratio, the last of the figure. Default: those of a new figure.
     reference_name, target_name : str
         Names of the samples in the legend.
 
-    Returns
-    -------
-    matplotlib Axes
-        Those of the histograms; the axes of the ratio are the last of the figure.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)

@@ -26,9 +26,8 @@ def plot_profiles(
 ) -> np.ndarray:
     """Draw the profiles of a model, each with a map of where it occurs.
 
-    The left column shows the ratio of a node that has only this profile, with the mean
-    coordinate of the nodes that use it: over the plane of two features, and otherwise along one
-    feature. The right column shows the coordinate of every node; 0 is no change.
+    The left column shows the ratio of a node that has only this profile, with the mean coordinate
+    of the nodes that use it, the right column the coordinate of every node; 0 is no change.
 
     Parameters
     ----------
@@ -47,8 +46,6 @@ def plot_profiles(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)

@@ -31,8 +31,6 @@ def plot_selection(model: Any, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)

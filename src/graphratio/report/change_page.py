@@ -70,7 +70,10 @@ def write_changes(
         ("theme.js", "changes.js"),
         _data(detector, events),
         title=title,
-        lead=_lead(detector),
+        lead=f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
+        f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
+        f"Each time point splits two windows: the {detector.window} times before it were compared "
+        f"with the {detector.window} from it on.",
         found=_found(detector, events),
         events=[_in_words(event) for event in events],
         rows=[
@@ -95,15 +98,6 @@ def time_text(label: Label) -> str:
     """
     text = label.isoformat() if hasattr(label, "isoformat") else str(label)
     return str(text).removesuffix("T00:00:00")
-
-
-def _lead(detector: GraphChangePointDetector) -> str:
-    first, last = detector.label(0), detector.label(detector.n_times_ - 1)
-    return (
-        f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
-        f"{time_text(first)} to {time_text(last)}. Each time point splits two windows: the "
-        f"{detector.window} times before it were compared with the {detector.window} from it on."
-    )
 
 
 def _found(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> str:

@@ -68,6 +68,10 @@ def describe_kinds(
         kinds = kinds_of_nodes(found, model)
         kind = np.array([numbers.get(str(name), 0) for name in kinds], dtype=np.intp)
     ends = np.column_stack([links.rows, links.columns])[links.cut()].tolist()
+    were = "was" if len(ends) == 1 else "were"
+    cut = f"{len(ends):,} of {count(len(links.kept), 'link')} {were} cut."
+    if not ends:
+        cut = f"None of {count(len(links.kept), 'link')} was cut: neighbours change alike."
     n_unchanged = int((kind == 0).sum())
     unchanged = f"{count(n_unchanged, 'node')} of {len(kind):,} show no change beyond chance."
     return {
@@ -79,7 +83,7 @@ def describe_kinds(
             if label != NOT_TESTED
         ],
         "unchanged": unchanged if n_unchanged else "Every tested node changed.",
-        "cut": "" if links.as_given else _cut(len(ends), len(links.kept)),
+        "cut": "" if links.as_given else cut,
         "links": [
             {"ends": (u, v), "names": (names[u], names[v]), "kept": f"{100 * kept:.2g} %"}
             for (u, v), kept in zip(ends, links.kept[links.cut()], strict=True)
@@ -129,13 +133,6 @@ def _kind_line(
     )
     first = int(order[0])
     return {"name": label, "position": first, "node": names[first], "text": text}
-
-
-def _cut(n_cut: int, n_links: int) -> str:
-    if n_cut == 0:
-        return f"None of {count(n_links, 'link')} was cut: neighbours change alike."
-    were = "was" if n_cut == 1 else "were"
-    return f"{n_cut:,} of {count(n_links, 'link')} {were} cut."
 
 
 def _curves(
