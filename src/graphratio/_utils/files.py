@@ -49,8 +49,7 @@ def appearing(path: str | Path) -> Iterator[Path]:
 def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
     """Give an empty folder to fill, whose files move into `folder` when the block ends well.
 
-    `folder` is created if necessary, and a new one is removed again if the block fails. Earlier
-    files named in `replaces` are removed.
+    A new `folder` is removed again if the block fails. Earlier files in `replaces` are removed.
     """
     new = not folder.exists()
     rough = _hidden(folder)

@@ -75,8 +75,7 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
 def in_parallel(work: Callable[[int], None], count: int) -> None:
     """Call work(0), ..., work(count - 1), several at a time.
 
-    Each piece must be large enough for NumPy to release other threads, and must write to its own
-    memory, so that the result does not depend on the number of threads.
+    Each must write to its own memory, so that the result does not depend on the number of threads.
     """
     workers = min(n_threads(), count)
     if workers <= 1:

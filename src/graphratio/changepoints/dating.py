@@ -43,10 +43,7 @@ class Dated:
 
 
 def changed_nodes(delta: FloatArray, calibration: Calibration, level: float) -> IntArray:
-    """Nodes that changed between two windows, by the rule of Benjamini and Hochberg.
-
-    At least one, the one with the smallest p-value, since an alarm was raised.
-    """
+    """Nodes that changed, by Benjamini and Hochberg; at least one, since an alarm was raised."""
     p_values = calibration.node_p_values(delta)
     found = np.flatnonzero(false_discovery_control(p_values) <= level)
     return found if found.size else np.array([int(np.argmin(p_values))])
@@ -88,10 +85,7 @@ def _estimate(delta: FloatArray, calibration: Calibration) -> FloatArray:
 
 
 def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:
-    """Twice the log-likelihood of a change of mean at every time, shape (n_times, n_series).
-
-    Entry s is for a change whose first step is s; -inf where none can be.
-    """
+    """Twice the log-likelihood of a change of mean with first step s, (n_times, n_series)."""
     n = len(y)
     sums = np.concatenate([np.zeros((1, y.shape[1])), np.cumsum(y - y.mean(axis=0), axis=0)])
     before = np.arange(n)[:, np.newaxis]

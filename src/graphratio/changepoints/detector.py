@@ -34,30 +34,28 @@ FEWEST_WINDOWS = 4
 class GraphChangePointDetector(BaseEstimator):
     """Change-points of time series on a graph: when, at which nodes, and in which order.
 
-    Two windows of equal length slide over the panel, a reference window and right after it a
-    target window. At every time the ratio of the two is estimated at all nodes together, as in
-    GRULSIF, and its size is compared with a threshold. A panel of the same length in which
-    nothing changes exceeds the threshold with probability `level`. The threshold comes
-    from surrogate panels: blocks of time, of all nodes together, in random order.
+    Two windows of equal length, reference and target, slide over the panel. At every time the
+    ratio of the two is estimated at all nodes together, as in GRULSIF, and its size is compared
+    with a threshold. A panel of the same length in which nothing changes exceeds the threshold
+    with probability `level`. The threshold comes from surrogate panels: blocks of time, of all
+    nodes together, in random order.
 
-    The detector finds any change of the distributions, not only of the mean. Remove trends and
-    seasons from the panel first: they are changes too.
+    Any change of the distributions is found, not only of the mean. Remove trends and seasons
+    first: they are changes too.
 
     Parameters
     ----------
     window : int
-        Length of each window, in steps. Long windows find small changes. Two changes at the
-        same nodes should be at least a window apart, and changes less than a window from the
-        ends of the panel are not found.
+        Steps of each window. Long windows find small changes. Two changes at the same nodes
+        should be at least a window apart; those within a window of the ends are not found.
     step : int, default 1
         Evaluate every `step` time points.
     estimator : estimator, optional
-        Any estimator of the library gives kernel, dictionary, bandwidth and penalties. Those
-        that are None come from rules that use the first two windows and ignore the order of
-        time: the bandwidth is the median distance, the ridge 1 % and the pull along the edges
-        10 % of the variance of the features. With estimators that do not couple nodes there is
-        no pull; RULSIF, ULSIF and KLIEP give only kernel and bandwidth. Nothing else is used:
-        alpha is 1/2, so that the mixture is the pool of the two windows.
+        Any estimator of the library gives kernel, dictionary, bandwidth and penalties; RULSIF,
+        ULSIF and KLIEP only kernel and bandwidth. Those that are None come from the first two
+        windows, whatever the order of time: the bandwidth is the median distance, the ridge 1 %
+        and the pull along the edges, if the estimator couples nodes, 10 % of the variance of the
+        features. Nothing else is used: alpha is 1/2, so the mixture is the pool of both windows.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
@@ -204,8 +202,7 @@ class GraphChangePointDetector(BaseEstimator):
     def update(self, x_t: Any, time: Label | None = None) -> ChangeEvent | None:
         """Take in the observations of one more time.
 
-        The threshold is that of `fit`: a stretch as long as the panel of `fit` has a false
-        alarm with probability `level`.
+        A stretch as long as the panel of `fit` has a false alarm with probability `level`.
 
         Parameters
         ----------
@@ -216,9 +213,8 @@ class GraphChangePointDetector(BaseEstimator):
         Returns
         -------
         event : ChangeEvent or None
-            The change, at the moment an alarm is raised, with its time and nodes as known then.
-            `events_` refines them with later observations, until a window after the peak of the
-            scan.
+            The change, when an alarm is raised, with its time and nodes as known then. `events_`
+            refines them until a window after the peak of the scan.
         """
         check_is_fitted(self, "graph_")
         values = read_step(x_t, self.nodes_, self.n_features_in_)

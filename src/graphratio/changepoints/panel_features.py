@@ -39,14 +39,11 @@ PANEL_ATOMS = 60
 
 @dataclass(frozen=True, eq=False)
 class PanelFeatures:
-    """Features of a panel and the penalties that belong to them, as in GRULSIF.
+    """Features of a panel in m principal directions, with their penalties, as in GRULSIF.
 
-    - `shift`, `scale`, shape (n_nodes, n_features): applied to observations first, node by node.
-    - `features`: with m principal directions.
-    - `centre`, shape (m,): mean features in the first two windows; they are subtracted.
-    - `second`, shape (m,): the eigenvalues w.
-    - `coupling`, shape (m,): factor of the Laplacian in every direction, the graph penalty, times
-      w if the estimator measures differences over the data.
+    Observations are first shifted and scaled, shape (n_nodes, n_features), and features lose their
+    mean in the first two windows, `centre`. `coupling`, shape (m,), is the factor of the Laplacian:
+    the graph penalty, times w if the estimator measures differences over the data.
     """
 
     shift: FloatArray

@@ -22,13 +22,10 @@ _CHUNK = 256
 class Smoother:
     """Applies the inverse of the system along the nodes, one direction at a time.
 
-    - `diagonal`, shape (m,): w_j + rho; `coupling`, shape (m,) or a number: the factor
-      of the Laplacian.
-    - `own`, shape (m, n_nodes): diagonals of the inverses, the weight of a node in its own
-      estimate.
-    - `modes`, shape (n_nodes, n_modes): eigenvectors of the Laplacian, smoothest first; None for
-      large graphs or no coupling.
-    - `shifted`, shape (m, n_modes) or None: the diagonal of the system in these modes.
+    `diagonal` is w_j + rho, and `coupling` the factor of the Laplacian. `own`, shape (m, n_nodes),
+    are the diagonals of the inverses. `modes`, shape (n_nodes, n_modes), are eigenvectors of the
+    Laplacian and `shifted`, shape (m, n_modes), the system in them; None for large graphs or no
+    coupling.
     """
 
     def __init__(self, graph: Graph, diagonal: FloatArray, coupling: FloatArray | float) -> None:

@@ -34,10 +34,7 @@ _TIME = "time\0"
 
 @dataclass(frozen=True)
 class Problem:
-    """Two samples at every node of a graph, in its order and in original units.
-
-    `notes` say what was left out, capped or assumed.
-    """
+    """Samples and graph in the same order, in original units, and notes on what was left out."""
 
     samples: NodeSamples
     graph: Graph

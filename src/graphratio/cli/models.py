@@ -24,10 +24,7 @@ _ESTIMATORS: dict[str, type[NodeRatioEstimator]] = {
 def fit_problem(
     problem: Problem, options: FitOptions, screen: Screen
 ) -> tuple[NodeRatioEstimator, list[str]]:
-    """Fit the chosen estimator; return it with notes on the transform and the warnings.
-
-    The model predicts at points in original units.
-    """
+    """Fit the chosen estimator, which predicts in original units; notes on it and its warnings."""
     _refuse_incomplete(problem, options)
     samples, note = prepared(problem.samples, options)
     notes = [note]

@@ -195,11 +195,7 @@ def _refuse_foreign(path: Path, beginning: bytes) -> None:
 
 
 def as_text(column: Any) -> Any:
-    """Values of a pandas column as text; missing ones become the empty string.
-
-    Whole numbers have no decimal point and midnights are dates, as one would type them, in
-    columns of any type.
-    """
+    """Values of a column as one would type them: whole numbers, dates; missing ones are empty."""
     try:
         words = {value: written(value) for value in column.dropna().unique()}
     except TypeError as error:

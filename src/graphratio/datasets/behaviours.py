@@ -25,8 +25,7 @@ from graphratio.datasets.random_graphs import COMPLEMENT, EGO
 class Behaviour:
     """The two laws at the nodes of one group; the same object where nothing changes.
 
-    They differ in the coordinates `touched`. The others are independent of these and the same
-    under both laws, so they cancel from the ratio.
+    They differ in the coordinates `touched`; the others are independent and cancel from the ratio.
     """
 
     reference: Law

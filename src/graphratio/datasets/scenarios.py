@@ -70,7 +70,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> shifted = make_scenario("Ia", n_nodes=8, random_state=0)
         >>> shifted.true_ratio([-40.0, 0.5, 40.0], node=7, alpha=0.1).round(6)
         array([ 0.,  1., 10.])
@@ -98,7 +97,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_divergence(alpha=0.1).round(4)
         array([0.1261, 0.1261, 0.    , 0.    , 0.    , 0.    , 0.4674, 0.4674])
         """
@@ -111,7 +109,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_kl_divergence().round(4)
         array([0.1765, 0.1765, 0.    , 0.    , 0.    , 0.    , 0.5   , 0.5   ])
         """
@@ -127,7 +124,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ib", n_nodes=8, random_state=0)
         >>> scenario.sample_reference(node=0, size=3, random_state=1).shape
         (3, 2)
@@ -140,7 +136,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ib", n_nodes=8, random_state=0)
         >>> scenario.sample_target(node=0, size=3, random_state=1).shape
         (3, 2)
@@ -155,7 +150,6 @@ class Scenario:
 
         Examples
         --------
-        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("IIa", n_nodes=8, random_state=0)
         >>> scenario.sample_mixture(node=0, size=3, alpha=0.1, random_state=1).shape
         (3, 3)
@@ -190,7 +184,6 @@ class Scenario:
         Examples
         --------
         >>> import numpy as np
-        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ia", n_nodes=8, random_state=0)
         >>> error = scenario.mean_squared_error(
         ...     lambda x, node: np.ones(len(x)), alpha=0.1, random_state=0

@@ -38,9 +38,7 @@ def load_sea_temperature() -> NetworkData:
     sample of a block has 72 observations, 12 cells in 6 months. The reference is October 2007 to
     March 2008, the target October 2009 to March 2010. The feature `temperature` is in degrees
     Celsius. Blocks are joined to their neighbours in the north, south, east and west, also
-    across the Greenwich meridian.
-
-    The extra `examples` installs the data, the package iris-sample-data.
+    across the Greenwich meridian. The extra `examples` installs the data, iris-sample-data.
 
     Examples
     --------

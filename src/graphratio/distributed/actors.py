@@ -45,11 +45,7 @@ Send = Callable[[], Awaitable[Answer]]
 
 
 class PartitionHost:
-    """The actor: a partition, and errors turned into values.
-
-    Errors of the partition travel as values, so any exception at the driver comes from the
-    connection.
-    """
+    """The actor: a partition, and its errors as values; exceptions come from the connection."""
 
     def __init__(self) -> None:
         self.partition: Partition | None = None
@@ -244,9 +240,8 @@ class DaskPartitions(Engine):
     async def _loss(self, p: int) -> OSError:
         """Return as soon as the worker of a partition is known to be lost.
 
-        Dask notices at once when a worker's connection breaks, and the future of the actor says
-        so. A frozen worker keeps its connection. Dask drops it after a time that the scheduler
-        sets for everybody, five minutes by default; pings find out within our own time-out.
+        The future of the actor says so at once when a connection breaks. A frozen worker keeps its
+        connection, and Dask drops it only after minutes; pings find out within our own time-out.
         Workers answer them from another thread than the one that computes, so slow is not lost.
         """
         missed = 0

@@ -31,8 +31,7 @@ def coherence_dictionary(
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
-    The node stage uses the bandwidths `sigma` of the nodes of every partition, the graph stage
-    uses `bandwidth`.
+    `sigma` are the bandwidths of the nodes of every partition, `bandwidth` that of the graph stage.
     """
 
     def both_stages() -> FloatArray:

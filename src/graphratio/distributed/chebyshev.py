@@ -120,11 +120,7 @@ class Chebyshev:
 
 
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
-    """Approximate inverse of the own part of the Hessian of a partition.
-
-    "mean field" replaces every A_v by their mean, "blocks" takes the diagonal blocks, "mixed" is
-    half the sum of both.
-    """
+    """Inverse of own nodes: the "mean field", the diagonal "blocks", or the "mixed" half sum."""
     if name == "mean field":
         return mean_field(objective, basis)
     blocks = node_inverses(objective, basis.dtype)

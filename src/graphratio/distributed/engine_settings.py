@@ -19,10 +19,7 @@ from graphratio.distributed.worker import Source
 
 
 class EngineSettings:
-    """Where and how a fit runs: base class of the engines that users create.
-
-    `DaskEngine` describes the parameters.
-    """
+    """Where and how a fit runs: base class of the engines; `DaskEngine` has the parameters."""
 
     def __init__(
         self,

@@ -15,10 +15,7 @@ from graphratio.distributed.worker import Partition, Source
 
 
 class LocalPartitions(Engine):
-    """Partitions as objects of this process.
-
-    Everything that crosses a border is pickled, so partitions share no memory.
-    """
+    """Partitions of this process; what crosses a border is pickled, so they share no memory."""
 
     def __init__(
         self,

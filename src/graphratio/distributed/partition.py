@@ -171,13 +171,11 @@ def _metis(graph: Graph, count: int) -> IntArray:
 class PartitionPlan:
     """The part of the graph that a partition knows: its own rows and their neighbours.
 
-    - `nodes`, shape (n_own,): positions in the graph, increasing; `n_nodes` is the whole graph's.
-    - `inner`, shape (n_own, n_own): the Laplacian at own nodes; the diagonal has the full degrees.
-    - `outer`, shape (n_own, n_halo): weights of the edges to nodes of other partitions.
-    - `sends`: own rows that another partition needs, by partition.
-    - `receives`: where rows from another partition go in the halo.
-    - `halo`, shape (n_halo,): positions of the neighbours outside, by owner and position.
-    - `modes`, `halo_modes`, shapes (n_own, k), (n_halo, k): low modes of the graph at these nodes.
+    `nodes` are increasing positions in the graph. `inner` is the Laplacian at them, with full
+    degrees; `outer`, shape (n_own, n_halo), has the weights of the edges to the `halo`, the
+    neighbours outside by owner and position. `sends` are own rows that another partition needs,
+    `receives` the places of its rows in the halo; `modes` and `halo_modes` the low modes of the
+    graph at these nodes.
     """
 
     index: int

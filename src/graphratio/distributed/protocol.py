@@ -34,10 +34,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to a method call, with rows for other partitions in the `outbox`.
-
-    `value` is a number, an array or a tuple of them; any object if no sum is needed.
-    """
+    """The answer to a call, with rows for other partitions in the `outbox`."""
 
     value: Any = None
     outbox: Mail = field(default_factory=dict)

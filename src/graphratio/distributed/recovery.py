@@ -49,9 +49,9 @@ class Fleet:
             self._recover(WorkerLost(everyone, loss.reason))
 
     def setup(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
-        """Run a call that a rebuilt partition needs too; it replaces earlier calls of its name.
+        """Run a call that a rebuilt partition needs too.
 
-        Set-up calls build on each other, so calls after the replaced one are dropped too.
+        It replaces an earlier call of its name and those after it, which build on it.
         """
         names = [name for name, _, _ in self._setup]
         if method in names:
@@ -68,8 +68,8 @@ class Fleet:
     def attempt(self, work: Callable[[], Result]) -> Result:
         """Run work, and restart it after every loss.
 
-        Only finishing the outermost work counts as progress. If nested attempts counted, a later
-        failure could repeat them for ever.
+        Only the outermost work counts as progress: a later failure could repeat nested ones for
+        ever.
         """
         self._depth += 1
         try:

@@ -111,9 +111,8 @@ class ConjugateRows:
     ) -> FloatArray:
         """Next direction, here and at the neighbours; returns P'Q.
 
-        - `coarse`, shape (k, n_candidates, m): share of the coarse space in Z, in low modes.
-        - `ratio`, shape (n_candidates,): share of the previous direction that is kept.
-        - `keep`: candidates that continue; `coarse` and `ratio` belong to them.
+        `coarse`, shape (k, n_candidates, m), is the coarse space's share in Z, `ratio` the share of
+        the previous direction that is kept. Only the candidates in `keep` continue.
         """
         dtype = self.r.dtype
         halo_z = np.empty_like(self.halo_p)

@@ -25,10 +25,7 @@ from graphratio.distributed.worker import Source
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Partitions with their data, and their description at the driver.
-
-    `modes` are the lowest eigenvalues of the Laplacian, and `sizes` has shape (n_nodes, 2).
-    """
+    """Partitions with their data; `modes` are eigenvalues, `sizes` has shape (n_nodes, 2)."""
 
     fleet: Fleet
     graph: Graph
@@ -48,10 +45,7 @@ class Session:
 def open_session(
     settings: EngineSettings, samples: NodeSamples | None, graph: Graph
 ) -> Iterator[Session]:
-    """Start an engine for a fit and close it in the end.
-
-    `samples` are aligned to the graph, or None if the settings have a loader.
-    """
+    """Start an engine for a fit and close it; `samples` are None if the settings have a loader."""
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
     plans = make_plans(graph, partitioning, vectors)

@@ -34,10 +34,7 @@ Source = NodeSamples | Callable[[list[Label]], Any]
 
 
 class Partition:
-    """One partition of a fit.
-
-    `source` is NodeSamples, or a function of the labels of the nodes that returns them.
-    """
+    """One partition; `source` is NodeSamples, or a function of labels that returns them."""
 
     def __init__(self, plan: PartitionPlan, source: Source) -> None:
         self.plan = plan
@@ -85,9 +82,8 @@ class Partition:
     ) -> tuple[FloatArray, IntArray, bool]:
         """Drop candidates that are done or that new atoms cover; return the first of the rest.
 
-        Candidates of nodes up to the position `after` are done. The reply has `limit` candidates
-        and the rest of the last node, the positions of their nodes, and whether there are more.
-        `atoms` has shape (n_new_atoms, n_features).
+        Candidates of nodes up to `after` are done. Returns `limit` candidates and the rest of the
+        last node, the positions of their nodes, and whether there are more.
         """
         left = self.order > after
         if len(atoms) and left.any():
@@ -110,8 +106,8 @@ class Partition:
     ) -> None:
         """Fold of every own observation, the same as in a single process.
 
-        The generator is the stream of keys of all `total` observations in the order of the graph;
-        those of each own node begin at `starts`. `starts` and `offset` have shape (n_own,).
+        The generator gives the keys of all `total` observations in the order of the graph; those of
+        each own node begin at `starts`.
         """
         if self.samples.has_blocks and self.samples.blocks.exist:
             raise InputError(

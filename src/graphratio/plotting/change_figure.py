@@ -61,13 +61,12 @@ def standardised(values: FloatArray) -> FloatArray:
 
 def first_onsets(detector: Any) -> FloatArray:
     """Step of the first change of every node, NaN where there was none, shape (n_nodes,)."""
-    steps = None if detector.times_ is None else {time: i for i, time in enumerate(detector.times_)}
+    steps = {detector.label(step): step for step in range(detector.n_times_)}
     first = np.full(len(detector.nodes_), np.nan)
     for event in detector.events_:
         for node, onset in event.onsets.items():
-            step = onset if steps is None else steps[onset]
             position = detector.graph_.position(node)
-            first[position] = np.fmin(first[position], float(step))
+            first[position] = np.fmin(first[position], steps[onset])
     return first
 
 
@@ -91,8 +90,7 @@ def _draw_scan(ax: Any, detector: Any) -> None:
     ax.set_ylim(bottom=0)
     style.set_heading(ax, "Scan, in units of the threshold")
     ax.set_xlabel("step" if detector.times_ is None else "time")
-    if detector.times_ is not None:
-        times = detector.times_
+    if times := detector.times_:
         ax.xaxis.set_major_formatter(
             lambda value, _: str(times[int(value)]) if 0 <= value < len(times) else ""
         )

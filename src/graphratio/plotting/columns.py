@@ -81,10 +81,7 @@ def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
 def axis_of(
     values: FloatArray, levels: tuple[str, ...], count: int, logarithmic: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Horizontal positions of a curve along a column, and the value of the column at each.
-
-    Every level has two positions, its ends, so that the curve is flat over it.
-    """
+    """Positions of a curve along a column, and its values there; a level has two, its ends."""
     if not levels:
         grid = evenly(values, count, logarithmic)
         return grid, grid

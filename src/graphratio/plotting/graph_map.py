@@ -35,9 +35,8 @@ def plot_graph(
 ) -> Any:
     """Draw the graph, every node coloured by its divergence.
 
-    The colour scale starts at 0, no change, and ends at 0.1 or above. Nodes are drawn at their
-    coordinates if the graph has two of them, and otherwise according to its edges. Nodes with an
-    undefined divergence are hollow.
+    The colour scale runs from 0, no change, to 0.1 or above. Nodes are drawn at their coordinates
+    or, without them, according to the edges; those with an undefined divergence are hollow.
 
     Parameters
     ----------
@@ -173,10 +172,7 @@ def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
 
 
 def _as_map(ax: Any, positions: FloatArray) -> None:
-    """Label the axes in degrees, and scale longitudes as at the middle latitude.
-
-    A belt that would shrink to a line at this scale fills the height of the axes.
-    """
+    """Label the axes in degrees, and scale longitudes as at the middle latitude."""
     middle = np.radians((positions[:, 1].min() + positions[:, 1].max()) / 2)
     shrinkage = max(float(np.cos(middle)), 0.1)
     width, height = np.ptp(positions, axis=0)

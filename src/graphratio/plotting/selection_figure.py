@@ -19,9 +19,9 @@ _AXES = ("graph_penalty", "ridge", "gamma", "bandwidth", "n_profiles", "n_rounds
 def plot_selection(model: Any, ax: Any = None) -> Any:
     """Draw the scores of the cross-validation, with the choice marked.
 
-    Every cell is a pair of candidates. Its colour shows how much its held-out loss exceeds the
-    best one; the other hyperparameters are held at their chosen values. If only one varies, its
-    scores are a line. If every node chose for itself, a cell counts the nodes that chose it.
+    The colour of a pair of candidates shows how much its held-out loss exceeds the best one, at the
+    chosen values of the other hyperparameters. If only one varies, its scores are a line. If every
+    node chose for itself, a cell counts the nodes that chose it.
 
     Parameters
     ----------

@@ -41,22 +41,17 @@ def write_changes(
     Parameters
     ----------
     path : str or Path
-        The file to write; an existing one is replaced.
+        The file to write, also returned; an existing one is replaced.
     detector : fitted GraphChangePointDetector
     title : str
     notes : iterable of str
         Sentences about the preparation of the data.
-
-    Returns
-    -------
-    path : Path
 
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.report import write_changes
     >>> panel = np.random.default_rng(0).normal(size=(100, 3))
     >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -89,10 +89,7 @@ def _readable(values: FloatArray) -> list[float | None]:
 
 
 def contributions(model: Any) -> dict[str, Any] | None:
-    """Share of each node in its own estimate, and its largest contributors.
-
-    None for estimators that look at every node by itself.
-    """
+    """Share of each node in its own estimate, and its largest contributors; None if uncoupled."""
     if not model._couples or not model._coupling.n_edges:
         return None
     sizes, worth = model._reach

@@ -34,9 +34,8 @@ DRAWN_REACH = 4.0
 class Detail:
     """How much of every node to keep, so that the file stays small.
 
-    - `grid`, `bins`: points of a ratio curve, and the largest number of bins of a histogram.
-    - `neighbours`: most curves of neighbours.
-    - `points`: observations per sample in the scatter plot; 0 for no scatter plot.
+    Points of a ratio curve, most bins of a histogram, most curves of neighbours, and observations
+    per sample in the scatter plot (0 for none).
     """
 
     grid: int
@@ -60,10 +59,7 @@ class Detail:
 
 
 def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
-    """Positions of the columns that panels show: all, or those whose means moved most.
-
-    A column is a feature, or a category with all its indicators.
-    """
+    """Positions of the columns that panels show: all, or those whose means moved most."""
     starts: IntArray = np.arange(samples.n_features)
     if samples.encoding is not None:
         starts = samples.encoding.starts[:-1]
@@ -76,11 +72,9 @@ def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
 
 
 class NodePanels:
-    """Panel data of all nodes of a model.
+    """Panel data of all nodes of a model, from samples in its order and in original units.
 
-    The samples are given in the model's order and in original units; `features` are the columns
-    to show. Inside, a category is one column with the number of its level, and `levels` has the
-    names of the levels of each column, none for numbers.
+    `features` are the columns to show; a category is one column with the number of its level.
     """
 
     def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
@@ -89,17 +83,14 @@ class NodePanels:
         names, self.levels = columns_of(model)
         self.detail = Detail.for_size(samples.n_nodes, len(features))
         self.log = np.array([takes_logarithm(model, j) for j in range(len(names))])
-        pooled = [self._pooled(i) for i in range(samples.n_nodes)]
+        # Both samples of a node, or those of all nodes if it has none.
+        ends, every = pairwise(samples.offsets[::2]), self.samples.values
+        pooled = [every[begin:end] if end > begin else every for begin, end in ends]
         self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])
         for j, levels in enumerate(self.levels):
             if levels:
                 self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
-
-    def _pooled(self, node: int) -> FloatArray:
-        """Both samples of a node, or those of all nodes if it has none."""
-        begin, end = self.samples.offsets[2 * node], self.samples.offsets[2 * node + 2]
-        return self.samples.values[begin:end] if end > begin else self.samples.values
 
     def _axis(self, values: FloatArray) -> FloatArray:
         """Values as they are spaced on the screen, with logarithms where the model takes them."""
@@ -130,9 +121,8 @@ class NodePanels:
         """For each feature: counts of the reference, of the target, and how many are beyond."""
         largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
         bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
-        start, middle, end = self.samples.offsets[2 * node : 2 * node + 3]
-        values = self.samples.values
-        parts = [self._axis(values[start:middle]), self._axis(values[middle:end])]
+        ends = pairwise(self.samples.offsets[2 * node : 2 * node + 3])
+        parts = [self._axis(self.samples.values[begin:end]) for begin, end in ends]
         result = []
         for j in self.features:
             low, high = self.ranges[node, :, j]
@@ -205,10 +195,7 @@ class NodePanels:
 
 
 def _range(values: FloatArray) -> FloatArray:
-    """Smallest and largest value drawn of each feature, shape (2, n_features).
-
-    The data range, except that a few far observations do not squeeze the others.
-    """
+    """Range drawn of each feature, shape (2, n_features), not squeezed by far observations."""
     low, first, third, high = np.quantile(values, [0, 0.25, 0.75, 1], axis=0)
     reach = DRAWN_REACH * (third - first)
     low = np.where(reach > 0, np.maximum(low, first - reach), low)

@@ -59,18 +59,15 @@ def node_summary(
     -------
     columns : dict of str to list of length n_nodes
         node, n_reference, n_target, divergence, divergence_held_out if it was computed,
-        near_ceiling, effect_size, degree, component, effective_sample_size, kind if kinds
-        are given, and for each feature f the columns f_mean_change and f_spread_change:
-        target minus reference, of the mean and of the standard deviation. None where a sample is
-        missing.
-        The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
-        reference observations: they carry as much information as this many equally weighted ones.
+        near_ceiling, effect_size, degree, component, effective_sample_size ((sum w)^2 / sum w^2
+        of the importance weights w), kind if kinds are given, and for each feature f the columns
+        f_mean_change and f_spread_change: target minus reference, of the mean and of the standard
+        deviation. None where a sample is missing.
 
     Examples
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.report import node_summary
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(
     ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},

@@ -30,10 +30,7 @@ def summarise(
     names: list[str],
     sides: tuple[str, str],
 ) -> dict[str, Any]:
-    """Write the summary of a model and of samples in its order and in original units.
-
-    `names` are those of the nodes, `sides` those of the reference and the target.
-    """
+    """Summary of a model and of samples in its order and original units, with names for people."""
     divergence = model.divergence_
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "

@@ -32,7 +32,6 @@ class Capacity:
     Examples
     --------
     >>> import numpy as np
-    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> found.n_eigenvalues, round(found.decay, 6)
     (array([19]), 1.5)
@@ -85,7 +84,6 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
     Examples
     --------
     >>> import numpy as np
-    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> round(found.decay, 6), round(found.capacity, 6)
     (1.5, 2.0)

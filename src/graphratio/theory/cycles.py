@@ -39,7 +39,7 @@ class CycleBound:
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> bound = gr.theory.cbcgd_cycle_bound(
+    >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,
     ... )
@@ -97,7 +97,6 @@ def cbcgd_cycle_bound(
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.theory import cbcgd_cycle_bound
     >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,

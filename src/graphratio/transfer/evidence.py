@@ -29,11 +29,7 @@ def shift_p_values(
     n_folds: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """P-value of "reference and target are the same" at every node, NaN where not tested.
-
-    The samples are aligned to the graph. Hyperparameters that the fitted model chose for all
-    nodes are kept, others are chosen in each fold.
-    """
+    """P-value of no shift at every node, NaN where not tested; samples as in the graph."""
     large = samples.sizes >= SMALLEST
     tested = large.all(axis=1)
     p_values = np.full(samples.n_nodes, np.nan)

@@ -22,8 +22,7 @@ def read_labels(
 ) -> list[np.ndarray]:
     """Labels by node, in the order of `nodes`, each checked against its reference sample.
 
-    `y` is a mapping, or a sequence in the order of the samples, which are as the user gave them.
-    `numeric` is True for regression: labels must then be finite numbers.
+    `y` is a mapping, or a sequence in the order of the samples as given; `numeric` for regression.
     """
     given = samples if samples.labelled else samples.aligned(nodes)
     if isinstance(y, Mapping):

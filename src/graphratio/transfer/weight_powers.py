@@ -47,10 +47,7 @@ def blended(
     share: float,
     rng: np.random.Generator,
 ) -> ImportanceWeights:
-    """Blend the weights of the chosen nodes with those of RULSIF, if they have both samples.
-
-    `share` is the exponent of the node's own weights; the joint ones get 1 - share.
-    """
+    """Blend weights of chosen nodes with those of RULSIF, whose exponent is `share`."""
     nodes = [samples.nodes[i] for i in np.flatnonzero(chosen & samples.complete)]
     if share == 0 or not nodes:
         return weights
@@ -74,10 +71,7 @@ def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
 
 
 def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
-    """The power nearest to the usual one, or the best of those that are clearly better.
-
-    `errors` has shape (n_nodes, n_candidates).
-    """
+    """The usual power, or a clearly better one, from errors (n_nodes, n_candidates)."""
     usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))
     if len(errors) > 1:
         gain = errors[:, [usual]] - errors
@@ -105,8 +99,7 @@ def target_errors(
     """Cross-validated target error of one node for every candidate, shape (n_candidates,).
 
     `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
-    `data` are reference observations, their labels, and target observations; `fold` are the folds
-    of the reference.
+    `data` are reference observations, labels, and target observations; `fold` is of the reference.
     """
     x, y, target = data
     total = np.zeros(len(candidates))
