@@ -59,7 +59,7 @@ class ChangeEvent:
 
 @dataclass(frozen=True)
 class Found:
-    """A change in steps and positions of nodes; `alarm` is the last step seen when it was raised."""
+    """A change in steps and positions of nodes; `alarm` is the last step seen by then."""
 
     step: int
     interval: tuple[int, int]

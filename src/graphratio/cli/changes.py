@@ -33,10 +33,7 @@ _SHOWN_EVENTS = 20
 
 
 def changes(
-    data: TableOptions,
-    time: TimeOptions,
-    graph: GraphOptions,
-    output: OutputOptions,
+    data: TableOptions, time: TimeOptions, graph: GraphOptions, output: OutputOptions
 ) -> None:
     r"""Find out since when, where and in which order something changed.
 

@@ -15,13 +15,7 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
 from graphratio.cli.console import as_option
 from graphratio.cli.graph_files import build_graph
-from graphratio.cli.options import (
-    DataOptions,
-    GraphOptions,
-    Missing,
-    SampleOptions,
-    TableOptions,
-)
+from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
 from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
 from graphratio.data.graph import Graph
@@ -44,10 +38,7 @@ class Problem:
 
 
 def read_problem(
-    data: DataOptions,
-    samples: SampleOptions,
-    graph: GraphOptions,
-    seed: int,
+    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
 ) -> Problem:
     """Read the table and the edges, and match them."""
     notes: list[str] = []
@@ -77,11 +68,7 @@ def read_problem(
         words = as_text(chosen[name])
         columns[name] = words.where(words != "", None)
     table = import_optional("pandas", "cli", "reading tables").DataFrame(
-        {
-            data.node: labels[kept],
-            side: np.where(in_target[kept], names[1], names[0]),
-            **columns,
-        }
+        {data.node: labels[kept], side: np.where(in_target[kept], names[1], names[0]), **columns}
     )
     options = {}
     if samples.time is not None:

@@ -89,6 +89,7 @@ class DaskEngine(EngineSettings):
             checkpoint_every=checkpoint_every,
             checkpoint=checkpoint,
             start=start,
+            observe=observe,
         )
         if not isinstance(client, str | self._distributed.Client):
             raise InputError(
@@ -99,7 +100,6 @@ class DaskEngine(EngineSettings):
         self.timeout = check_real(timeout, "timeout", low=0)
         self.load_timeout = check_real(load_timeout, "load_timeout", low=0)
         self.workers = None if workers is None else list(workers)
-        self.observe = observe
         if loader is not None:
             cloudpickle = import_optional("cloudpickle", "dask", "DaskEngine")
             try:

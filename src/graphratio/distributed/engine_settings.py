@@ -14,7 +14,7 @@ from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.distributed.partition import METHODS, PartitionPlan
-from graphratio.distributed.protocol import Engine
+from graphratio.distributed.protocol import Engine, Message
 from graphratio.distributed.worker import Source
 
 
@@ -23,7 +23,7 @@ class EngineSettings:
 
     def __init__(
         self,
-        partitions: int | Sequence[Iterable[Label]] | None,
+        partitions: int | Sequence[Iterable[Label]] | None = None,
         *,
         loader: Callable[[list[Label]], Any] | None = None,
         partitioner: str = "bisection",
@@ -31,6 +31,7 @@ class EngineSettings:
         checkpoint_every: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         start: FloatArray | str | os.PathLike[str] | None = None,
+        observe: Callable[[Message], None] | None = None,
     ) -> None:
         if loader is not None and not callable(loader):
             raise InputError(
@@ -48,7 +49,7 @@ class EngineSettings:
                 f"there is no directory {str(self.checkpoint.parent)!r} for the checkpoint",
                 "Create it, or name a file elsewhere",
             )
-        self.start = start
+        self.start, self.observe = start, observe
 
     def start_for(self, n_nodes: int, m: int) -> FloatArray | None:
         """Coefficients to start from, checked; None for zero."""

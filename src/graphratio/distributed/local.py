@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphratio._utils.threads import single_thread
-from graphratio._utils.typing import Label
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Call, Engine, Message, Reply
@@ -49,11 +48,8 @@ class LocalEngine(EngineSettings):
     ----------
     partitions : int, or sequence of collections of labels, optional
         Default two.
-    observe : callable, optional
-        Called with every `Message` that crosses the border of a partition.
-    **settings :
-        `loader`, `partitioner`, `retries`, `checkpoint_every`, `checkpoint` and `start`, as in
-        `DaskEngine`.
+    loader, partitioner, retries, checkpoint_every, checkpoint, start, observe :
+        As in `DaskEngine`.
 
     Examples
     --------
@@ -69,16 +65,6 @@ class LocalEngine(EngineSettings):
     >>> bool(np.allclose(parted.coef_, whole.coef_, atol=1e-5))
     True
     """
-
-    def __init__(
-        self,
-        partitions: int | Sequence[Iterable[Label]] | None = None,
-        *,
-        observe: Callable[[Message], None] | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(partitions, **settings)
-        self.observe = observe
 
     def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> LocalPartitions:
         """Start with empty partitions."""

@@ -55,7 +55,10 @@ def raw_samples(samples: NodeSamples, model: Any) -> NodeSamples:
             f"but the model was fitted with {model.n_features_in_}",
             "Pass the same features in the same order as in fit",
         )
-    values = style.unscaled(samples.values, samples.scaling)
+    values, scaling = samples.values, samples.scaling
+    if scaling is not None:
+        values = values * scaling.scale + scaling.mean
+        values = values if scaling.log is None else np.where(scaling.log, np.exp(values), values)
     return replace(samples.aligned(model.nodes_), values=values, scaling=None)
 
 

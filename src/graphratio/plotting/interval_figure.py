@@ -11,14 +11,13 @@ from graphratio.plotting import style
 
 
 def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
-    """Draw the gains of all nodes from smallest to largest, with intervals.
+    """Draw the gains of all nodes from smallest to largest, with intervals; returns the Axes.
 
     Parameters
     ----------
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
-        Drawn on and returned.
 
     Examples
     --------
@@ -91,7 +90,12 @@ def _finish_ranked(ax: Any, what: str, low: FloatArray, high: FloatArray) -> Non
     ax.set_xlabel(f"nodes, from smallest to largest {what}")
     ax.axhline(0, color=style.INK, linewidth=0.8)
     if len(low):
-        style.most_of(ax, low, high)
+        # Scale to most of the intervals, so that a few wide ones do not hide the rest.
+        ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
+        room = 0.5 * (ends[1] - ends[0])
+        shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
+        margin = 0.05 * (shown[1] - shown[0])
+        ax.set_ylim(shown[0] - margin, shown[1] + margin)
     style.without_frame(ax, "top", "right")
 
 

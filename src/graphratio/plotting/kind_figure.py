@@ -65,11 +65,7 @@ def _colour(result: Any, label: str) -> str:
 
 
 def plot_learned_graph(
-    model: Any,
-    ax: Any = None,
-    *,
-    names: Mapping[Label, str] | None = None,
-    kinds: Any = None,
+    model: Any, ax: Any = None, *, names: Mapping[Label, str] | None = None, kinds: Any = None
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 

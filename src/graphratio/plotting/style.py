@@ -9,8 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray
-from graphratio.data.scaling import Scaling
 
 # Readers with any kind of colour vision can tell these apart; in print they differ in lightness.
 REFERENCE_COLOUR = "#0072b2"
@@ -62,24 +60,7 @@ def colour_bar(mappable: Any, ax: Any, label: str, width: float | None = None, *
     return bar
 
 
-def unscaled(values: FloatArray, scaling: Scaling | None) -> FloatArray:
-    """Undo the transform of standardised values, shape (n, n_features)."""
-    if scaling is None:
-        return values
-    undone = values * scaling.scale + scaling.mean
-    return undone if scaling.log is None else np.where(scaling.log, np.exp(undone), undone)
-
-
 def without_frame(ax: Any, *sides: str) -> None:
     """Hide sides of the frame."""
     for side in sides:
         ax.spines[side].set_visible(False)
-
-
-def most_of(ax: Any, low: FloatArray, high: FloatArray) -> None:
-    """Scale the axis to most of the intervals, so that a few wide ones do not hide the rest."""
-    ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
-    room = 0.5 * (ends[1] - ends[0])
-    shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
-    margin = 0.05 * (shown[1] - shown[0])
-    ax.set_ylim(shown[0] - margin, shown[1] + margin)

@@ -52,19 +52,17 @@ def write_report(
     model : fitted estimator
     samples : NodeSamples
         The samples that the model was fitted on, in original units, with nodes in any order.
-    title : str
-    reference_name, target_name : str
-        What the two samples are called in the report.
+    title, reference_name, target_name : str
+        Title of the page, and what the two samples are called in it.
     names : mapping of label to str, optional
         Readable names of nodes; the others go by their label.
     notes : iterable of str
         Sentences about the preparation of the data, for the section on the fit.
     test : TwoSampleResult, optional
-        Result of `two_sample_test` on the same nodes: the report then says which of them
-        changed by more than chance, in which regions, and what this assumes.
+        Of the same nodes: the report then says which of them changed by more than chance, in
+        which regions, and what this assumes.
     kinds : KindsOfChange, optional
-        Result of `kinds_of_change` with this model: the report then shows which nodes changed
-        alike.
+        Of this model: the report then shows which nodes changed alike.
 
     Examples
     --------

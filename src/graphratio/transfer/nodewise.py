@@ -66,15 +66,13 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     level : float in (0, 1], default 0.1
         Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
     own_share : float in [0, 1], default 0.5
-        Exponent of the weights of the node alone, if all nodes share features. 0 uses the
-        weights of `estimator` as they are.
+        Exponent of the weights of the node alone, if all nodes share features; 0 ignores them.
     sharpness : float >= 0, sequence of float, or None
         The power: a number is used as it is, a sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds, of the default estimator, and of predictors whose
-        `random_state` is None.
+        Seed of folds, default estimator, and predictors whose `random_state` is None.
 
     Attributes
     ----------
@@ -182,7 +180,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
-        """Predictions for target observations.
+        """Predictions for target observations, shape (n_points,), or a dict of them by label.
 
         Parameters
         ----------
@@ -190,10 +188,6 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             Without `node` the observations of every node: a dict by label, a list in the order
             of `nodes_`, or NodeSamples; only the target samples of these are used.
         node : label, optional
-
-        Returns
-        -------
-        ndarray of shape (n_points,), or a dict of them by label
         """
         return self._apply("predict", x, node)
 
@@ -339,8 +333,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                 )
             return dict(zip(self.nodes_, x, strict=True))
         raise InputError(
-            "it is not clear which node's model is meant",
-            "Pass node=, or a dict of arrays by node",
+            "it is not clear which node's model is meant", "Pass node=, or a dict of arrays by node"
         )
 
 
