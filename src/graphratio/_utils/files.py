@@ -35,7 +35,9 @@ def appearing(path: str | Path) -> Iterator[Path]:
         _create(rough)
         with _naming(path):
             yield rough
-            _to_disk(rough)
+            # The content must reach the disk before the name does.
+            with rough.open("rb+") as stream:
+                os.fsync(stream.fileno())
             if target.exists():
                 shutil.copymode(target, rough)
             os.replace(rough, target)
@@ -109,12 +111,6 @@ def _create(path: Path) -> None:
         raise InputError(
             f"cannot write to {str(path.parent)!r} ({error.strerror})", "Choose another place"
         ) from error
-
-
-def _to_disk(path: Path) -> None:
-    """Flush the content, which must reach the disk before the name does."""
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
 
 
 @contextmanager

@@ -63,7 +63,9 @@ def date(psi: FloatArray, peak: int, window: int, calibration: Calibration, leve
     for _ in range(ROUNDS):
         delta = _difference(psi, change, window)
         nodes = changed_nodes(delta, calibration, level)
-        y = np.einsum("jv,jtv->tv", _estimate(delta, calibration)[:, nodes], psi[:, :, nodes])
+        scaled, smoother = delta / calibration.spread[:, np.newaxis], calibration.scan.smoother
+        theta = [smoother.apply(j, part[np.newaxis])[0] for j, part in enumerate(scaled)]
+        y = np.einsum("jv,jtv->tv", np.stack(theta)[:, nodes], psi[:, :, nodes])
         whole = _profile(y.sum(axis=1, keepdims=True), calibration.inflation, allowed)[:, 0]
         change = int(np.argmax(whole))
     plausible = np.flatnonzero(whole >= whole[change] - INTERVAL_DROP)
@@ -76,12 +78,6 @@ def _difference(psi: FloatArray, change: int, window: int) -> FloatArray:
     before, after = psi[:, :change], psi[:, change:]
     factor = math.sqrt(2 / window / (1 / before.shape[1] + 1 / after.shape[1]))
     return np.asarray(factor * (after.mean(axis=1) - before.mean(axis=1)))
-
-
-def _estimate(delta: FloatArray, calibration: Calibration) -> FloatArray:
-    scaled = delta / calibration.spread[:, np.newaxis]
-    smoother = calibration.scan.smoother
-    return np.stack([smoother.apply(j, part[np.newaxis])[0] for j, part in enumerate(scaled)])
 
 
 def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:

@@ -26,10 +26,9 @@ class ChangeEvent:
         When each of them changed, in the order of onset.
     step : int
         Position of `time` in the panel.
-    statistic : float
-        Largest value of the scan, in units of the threshold.
-    p_value : float
-        Chance that a panel of the same length without change has such a value anywhere.
+    statistic, p_value : float
+        Largest value of the scan, in units of the threshold, and the chance that a panel of the
+        same length without change has such a value anywhere.
     alarm : label
         The time at which the alarm was raised, the last one seen by then.
 

@@ -69,7 +69,7 @@ class ChangeStream:
     def push(self, psi: FloatArray) -> Found | None:
         """Take in one step, (m, n_nodes); return a change when an alarm is raised."""
         delta = self.windows.push(psi)
-        t = self.windows.scan_time
+        t = self.windows.n_seen - self.window
         if delta is None or (t - self.window) % self.step:
             return None
         value = float(self._curve(delta[:, np.newaxis])[0])

@@ -46,11 +46,6 @@ class MovingWindows:
         self.reference = np.zeros(shape)
         self.target = np.zeros(shape)
 
-    @property
-    def scan_time(self) -> int:
-        """Scan time of the last two whole windows."""
-        return self.n_seen - self.window
-
     def push(self, psi: FloatArray) -> FloatArray | None:
         """Take in one step, (m, n_nodes); return the difference once two windows are full."""
         w, now = self.window, self.n_seen

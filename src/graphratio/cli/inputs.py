@@ -197,7 +197,17 @@ def _divide(
     text = as_text(column)
     if samples.sample is not None:
         names = (str(samples.reference), str(samples.target))
-        _check_values(text, samples.sample, names)
+        if names[0] == names[1]:
+            raise InputError(f"--reference and --target are both {names[0]!r}", "Name two samples")
+        counts = text[text != ""].value_counts()
+        for name in names:
+            if name not in counts.index:
+                found = [f"{value!r} ({n} rows)" for value, n in counts.items()]
+                raise InputError(
+                    f"column {samples.sample!r} has no value {name!r}; it has "
+                    f"{first_few(found, limit=8)}",
+                    nearest_name(name, counts.index, "Pass two of these values"),
+                )
         reference, target = (np.asarray(text == name) for name in names)
     else:
         reference, target, *spoken = by_time(column, samples)
@@ -217,19 +227,6 @@ def _divide(
         what = listing(values.unique().tolist(), limit=3) if samples.sample else "other times"
         notes.append(f"{int(others.sum())} of {len(text)} rows are in neither sample: {what}")
     return reference, target, names
-
-
-def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
-    if names[0] == names[1]:
-        raise InputError(f"--reference and --target are both {names[0]!r}", "Name two samples")
-    counts = text[text != ""].value_counts()
-    for name in names:
-        if name not in counts.index:
-            found = [f"{value!r} ({n} rows)" for value, n in counts.items()]
-            raise InputError(
-                f"column {column!r} has no value {name!r}; it has {first_few(found, limit=8)}",
-                nearest_name(name, counts.index, "Pass two of these values"),
-            )
 
 
 def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:

@@ -84,10 +84,8 @@ class TableFile:
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
                 header = next(csv.reader(stream, delimiter=self.delimiter), None)
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(error) from error
-        except csv.Error as error:
-            raise self._not_a_table(error) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise self._refusal(error) from error
         if not header or not any(name.strip() for name in header):
             raise InputError(f"the first line of {self.path} is empty", "Put column names there")
         return [name.strip() for name in header]
@@ -95,6 +93,7 @@ class TableFile:
     def _read_csv(self, columns: Sequence[str]) -> Any:
         pandas = import_optional("pandas", "cli", "reading CSV files")
         positions = [self.columns.index(name) for name in columns]
+        errors = (pandas.errors.ParserError, pandas.errors.ParserWarning)
         try:
             with warnings.catch_warnings():
                 # Rows longer than the header would lose fields with no more than a warning.
@@ -109,10 +108,8 @@ class TableFile:
                     dtype=str,
                     keep_default_na=False,
                 )
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(error) from error
-        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise self._not_a_table(error) from error
+        except (UnicodeDecodeError, *errors) as error:
+            raise self._refusal(error) from error
         chosen = frame[positions].apply(lambda column: column.fillna("").str.strip())
         chosen.columns = list(columns)
         return chosen
@@ -122,7 +119,7 @@ class TableFile:
         try:
             return [str(name) for name in parquet.read_schema(self.path).names]
         except Exception as error:
-            raise self._not_parquet(error) from error
+            raise self._refusal(error) from error
 
     def _read_parquet(self, columns: Sequence[str]) -> Any:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
@@ -134,7 +131,7 @@ class TableFile:
             raise
         except Exception as error:
             # pyarrow raises its own errors, OSError and others for damaged files.
-            raise self._not_parquet(error) from error
+            raise self._refusal(error) from error
         for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
             # Times outside these years cannot be written out.
             times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
@@ -146,24 +143,23 @@ class TableFile:
                 )
         return frame
 
-    def _not_utf8(self, error: UnicodeDecodeError) -> InputError:
-        byte = error.object[error.start : error.start + 1].hex()
+    def _refusal(self, error: Exception) -> InputError:
+        """Say what is wrong with a file that a parser refused."""
+        reason = " ".join(str(error).split())
+        if isinstance(error, UnicodeDecodeError):
+            byte = error.object[error.start : error.start + 1].hex()
+            return InputError(
+                f"{self.path} is not UTF-8 text (byte 0x{byte})",
+                "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
+            )
+        if self.parquet:
+            return InputError(
+                f"{self.path} is not a Parquet file, or it is damaged ({reason[:120]})",
+                "Write it again, or pass CSV",
+            )
         return InputError(
-            f"{self.path} is not UTF-8 text (byte 0x{byte})",
-            "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
-        )
-
-    def _not_a_table(self, error: Exception) -> InputError:
-        return InputError(
-            f"{self.path} cannot be read as a table: {' '.join(str(error).split())}",
+            f"{self.path} cannot be read as a table: {reason}",
             "Give every row as many fields as the header, and close every quote",
-        )
-
-    def _not_parquet(self, error: Exception) -> InputError:
-        reason = " ".join(str(error).split())[:120]
-        return InputError(
-            f"{self.path} is not a Parquet file, or it is damaged ({reason})",
-            "Write it again, or pass CSV",
         )
 
 

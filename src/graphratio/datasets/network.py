@@ -27,9 +27,7 @@ class NetworkData:
         A readable name of every node.
     left_out : tuple of labels
         Nodes that belong to the data but could not be placed on the map.
-    reference_name, target_name : str
-    description : str
-        One or two sentences.
+    reference_name, target_name, description : str
 
     Examples
     --------

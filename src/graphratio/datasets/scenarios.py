@@ -57,16 +57,8 @@ class Scenario:
     def true_ratio(self, x: Any, node: Label, alpha: float) -> FloatArray:
         """Exact relative ratio = target / ((1 - alpha) reference + alpha target) at a node.
 
-        Parameters
-        ----------
-        x : array of shape (n_points, n_features)
-        node : label
-        alpha : float in [0, 1)
-
-        Returns
-        -------
-        ndarray of shape (n_points,)
-            In [0, 1 / alpha]; exact also in the tails, where both densities underflow.
+        At points x of shape (n_points, n_features), with alpha in [0, 1). Returns an array of shape
+        (n_points,) in [0, 1 / alpha]; exact also in the tails, where both densities underflow.
 
         Examples
         --------
@@ -88,12 +80,8 @@ class Scenario:
         The mean is over the mixture (1 - alpha) reference + alpha target, alpha in [0, 1).
         Gauss-Legendre quadrature computes it with an error of at most 1e-6 (relative for values
         above 1). In scenario IIa the third coordinate is independent of the other two and the
-        same in both laws, so it cancels and the integral is over two dimensions.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Infinite at alpha = 0 where the change removes a correlation (Ib in C3, IIa).
+        same in both laws, so it cancels and the integral is over two dimensions. Returns shape
+        (n_nodes,), infinite at alpha = 0 where the change removes a correlation (Ib in C3, IIa).
 
         Examples
         --------

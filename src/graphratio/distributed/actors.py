@@ -116,16 +116,7 @@ class DaskPartitions(Engine):
         for p in partitions:
             self.hosts.pop(p, None)
             self.address.pop(p, None)
-        self._place(partitions)
-        creations = {p: partial(self._create, self.address[p]) for p in partitions}
-        self.hosts.update(self._collect(creations, slow=False))
-        builds = {
-            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
-        }
-        self._collect(builds, slow=True)
-
-    def _place(self, partitions: Sequence[int]) -> None:
-        """Choose for every partition the worker that has the fewest."""
+        # Every partition goes to the worker that has the fewest.
         workers = self._room(partitions)
         load = dict.fromkeys(workers, 0)
         for address in self.address.values():
@@ -133,6 +124,12 @@ class DaskPartitions(Engine):
         for p in partitions:
             self.address[p] = min(workers, key=lambda worker: load[worker])
             load[self.address[p]] += 1
+        creations = {p: partial(self._create, self.address[p]) for p in partitions}
+        self.hosts.update(self._collect(creations, slow=False))
+        builds = {
+            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
+        }
+        self._collect(builds, slow=True)
 
     def _room(self, partitions: Sequence[int]) -> list[str]:
         """Workers to use; waits for one if there is none."""

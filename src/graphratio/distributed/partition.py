@@ -31,13 +31,10 @@ class Partitioning:
     ----------
     owner : ndarray of shape (n_nodes,)
         Number of the partition of every node, in the order of the graph.
-    n_partitions : int
-    method : str
-        How it was found: "bisection", "metis" or "given".
-    n_edges, n_cut : int
-        Edges of the graph, and those that join different partitions.
-    n_boundary : int
-        Rows that travel in an exchange: pairs of a node and another partition next to it.
+    n_partitions, method : int, {"bisection", "metis", "given"}
+    n_edges, n_cut, n_boundary : int
+        Edges of the graph, those that join different partitions, and rows that travel in an
+        exchange: pairs of a node and another partition next to it.
     """
 
     owner: IntArray

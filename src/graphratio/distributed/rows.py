@@ -82,6 +82,7 @@ class ConjugateRows:
 
     inbox: Mail
     outbox: Mail
+    z: FloatArray
 
     def __init__(self, system: SystemRows, preconditioner: str) -> None:
         self.plan, self.all = system.plan, system
@@ -118,8 +119,12 @@ class ConjugateRows:
         halo_z = np.empty_like(self.halo_p)
         self.plan.into_halo(halo_z, self.inbox)
         if keep is not None:
-            self._restrict(keep)
-            halo_z = pick(halo_z, keep)
+            self.solution[:, self.active] = self.x
+            self.active = self.active[keep]
+            self.system = self.system.restrict(keep)
+            self.inverse = self.inverse.restrict(keep)
+            self.x, self.r, self.z = (pick(a, keep) for a in (self.x, self.r, self.z))
+            self.p, self.halo_p, halo_z = (pick(a, keep) for a in (self.p, self.halo_p, halo_z))
         coarse, ratio = coarse.astype(dtype), ratio[:, np.newaxis].astype(dtype)
         self.p *= ratio
         self.p += self.z
@@ -152,14 +157,6 @@ class ConjugateRows:
         low = times(self.system.modes.T, self.r).astype(np.float64)
         self._tell_neighbours(self.z)
         return _dots(self.r, self.r), _dots(self.r, self.z), low
-
-    def _restrict(self, keep: BoolArray) -> None:
-        self.solution[:, self.active] = self.x
-        self.active = self.active[keep]
-        self.system = self.system.restrict(keep)
-        self.inverse = self.inverse.restrict(keep)
-        self.x, self.r, self.z = (pick(a, keep) for a in (self.x, self.r, self.z))
-        self.p, self.halo_p = pick(self.p, keep), pick(self.halo_p, keep)
 
     def _tell_neighbours(self, x: FloatArray) -> None:
         self.outbox = {receiver: x[rows] for receiver, rows in self.plan.sends.items()}

@@ -108,7 +108,16 @@ def draw(graph: Graph) -> FloatArray:
         columns = math.ceil(math.sqrt(1.6 * single.size))
         order = np.arange(single.size)
         pieces.append((single, np.column_stack([order % columns, -(order // columns)]) * 1.0))
-    _set_side_by_side(pieces, xy)
+    # Rows as wide as the widest piece or the root of the total area.
+    boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
+    width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
+    left = top = height = 0.0
+    for (own, piece), box in zip(pieces, boxes, strict=True):
+        if left > 0 and left + box[0] > width:
+            left, top, height = 0.0, top - height, 0.0
+        corner = np.array([piece[:, 0].min(), piece[:, 1].max()])
+        xy[own] = piece - corner + [left, top]
+        left, height = left + box[0], max(height, box[1])
     return xy
 
 
@@ -175,16 +184,3 @@ def _oriented(centred: FloatArray, directions: FloatArray) -> FloatArray:
     largest = np.argmax(np.abs(np.round(xy, 6)), axis=0)
     signs = np.sign(xy[largest, [0, 1]])
     return np.asarray(xy * np.where(signs == 0, 1.0, signs))
-
-
-def _set_side_by_side(pieces: list[tuple[IntArray, FloatArray]], xy: FloatArray) -> None:
-    """Pack the pieces into rows as wide as the widest piece or the root of the total area."""
-    boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
-    width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
-    left = top = height = 0.0
-    for (members, piece), box in zip(pieces, boxes, strict=True):
-        if left > 0 and left + box[0] > width:
-            left, top, height = 0.0, top - height, 0.0
-        corner = np.array([piece[:, 0].min(), piece[:, 1].max()])
-        xy[members] = piece - corner + [left, top]
-        left, height = left + box[0], max(height, box[1])

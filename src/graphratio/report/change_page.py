@@ -59,6 +59,7 @@ def write_changes(
     'changes.html'
     """
     events = detector.events_
+    where = {node for event in events for node in event.nodes}
     return write_page(
         path,
         "changes.html.j2",
@@ -69,7 +70,9 @@ def write_changes(
         f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
         f"Each time point splits two windows: the {detector.window} times before it were compared "
         f"with the {detector.window} from it on.",
-        found=_found(detector, events),
+        found=f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
+        if events
+        else f"No change found (p = {number(detector.p_value_, 2)}).",
         events=[_in_words(event) for event in events],
         rows=[
             (time_text(event.time), str(node), time_text(onset))
@@ -93,13 +96,6 @@ def time_text(label: Label) -> str:
     """
     text = label.isoformat() if hasattr(label, "isoformat") else str(label)
     return str(text).removesuffix("T00:00:00")
-
-
-def _found(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> str:
-    if not events:
-        return f"No change found (p = {number(detector.p_value_, 2)})."
-    where = {node for event in events for node in event.nodes}
-    return f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
 
 
 def _in_words(event: ChangeEvent) -> dict[str, str]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.page_file import short
@@ -46,13 +45,6 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
     again = model._again(fixed=False)
     again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
     found = compare_graphs(model._align(samples), model.graph_, again, n_repeats=1, random_state=0)
-    used = model.graph_penalty_ > 0 or not edges
-    return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges, used)
-
-
-def _in_words(
-    found: GraphComparison, names: dict[Any, str], edges: bool, used: bool
-) -> dict[str, Any]:
     words = {
         ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
@@ -65,15 +57,17 @@ def _in_words(
         gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
     # A model that left the graph out was neither helped nor hurt by it.
+    used = model.graph_penalty_ > 0 or not edges
     parts = (found.helped(), found.hurt()) if used else ([], [])
-    helped, hurt = ([names[v] for v in part] for part in parts)
+    called = dict(zip(model.nodes_, names, strict=True))
+    helped, hurt = (enumeration([called[v] for v in part], MOST_NAMED) for part in parts)
     by_node = {words[name]: found.node_losses(name) for name in words if name in found.losses}
     return {
         "heading": "Did the graph help?" if edges else "Would a graph help?",
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
-        "helped": enumeration(helped, MOST_NAMED),
-        "hurt": enumeration(hurt, MOST_NAMED),
+        "helped": helped,
+        "hurt": hurt,
         "nodes": {
             "fits": list(by_node),
             "loss": [_readable(loss) for loss, _ in by_node.values()],

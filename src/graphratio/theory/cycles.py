@@ -28,10 +28,9 @@ class CycleBound:
         Cycles after which the objective is within the tolerance of its minimum.
     gram_eigenvalue, strong_convexity : float
         Smallest eigenvalue of the Gram matrix, 1 in the Nystrom form; lambda times gamma times it.
-    curvature : float
-        Largest eigenvalue of the Hessian of the smooth part.
-    node_curvature : ndarray of shape (n_nodes,)
-        The same for the block of each node, which is the node's learning rate.
+    curvature, node_curvature : float, ndarray of shape (n_nodes,)
+        Largest eigenvalue of the Hessian of the smooth part, and of the block of each node, which
+        is the node's learning rate.
     log_gap : float
         Logarithm of the initial gap over the tolerance, at least 0.
 
@@ -66,9 +65,9 @@ def cbcgd_cycle_bound(
 ) -> CycleBound:
     """Bound the cycles that CBCGD needs, as in Theorem 2 of the paper.
 
-    CBCGD is the paper's cyclic block coordinate gradient descent with its learning rates. The
-    bound is loose by orders of magnitude. It proves linear convergence and shows the influence of
-    the penalties, the graph and the sizes, but does not predict the cycles of a fit.
+    CBCGD is the paper's cyclic block coordinate gradient descent. The bound proves linear
+    convergence and shows the influence of penalties, graph and sizes; it is loose by orders of
+    magnitude and does not predict the cycles of a fit.
 
     Parameters
     ----------

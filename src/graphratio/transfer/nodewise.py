@@ -80,18 +80,15 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         Nodes without reference observations share one model, fitted to those of all nodes.
         Where the reference has a single class, the model is a constant.
     weights_ : ImportanceWeights
-        The weights that were used; ones at nodes that were not reweighted.
+        Those that were used; ones at nodes that were not reweighted.
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
-        Nodes with fewer than 5 reference or target observations follow the majority of their
-        neighbours, by edge weight.
+        Nodes with fewer than 5 observations in a sample follow the majority of their neighbours.
     p_values_ : ndarray of shape (n_nodes,)
         Of the evidence, before the correction; NaN where there were too few observations.
     sharpness_, estimator_, n_features_in_ :
         The power, the fitted estimator, and the number of features.
-    nodes_ : tuple of labels
-        In the order of the graph.
-    classes_ : ndarray, classifiers only
-        Over all nodes.
+    nodes_, classes_ :
+        Labels in the order of the graph; classes of all nodes, for classifiers only.
 
     Examples
     --------
