@@ -14,7 +14,7 @@ import pytest
 import graphratio as gr
 from graphratio.report import node_summary, write_report
 from graphratio.report.kinds_section import describe_kinds
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.node_table import Subject
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,8 @@ def fitted() -> Any:
 
 
 def section(scenario: Any, model: Any, found: Any = None) -> dict[str, Any] | None:
-    names = [f"station {node}" for node in model.nodes_]
-    moments = FeatureMoments.of(scenario.samples)
-    return describe_kinds(model, scenario.samples, moments, names, found)
+    names = {node: f"station {node}" for node in model.nodes_}
+    return describe_kinds(Subject.of(model, scenario.samples, names), found)
 
 
 def test_kinds_in_words_and_numbers(fitted: Any) -> None:
@@ -123,7 +122,7 @@ def test_no_kinds_and_nodes_without_a_sample(tmp_path: Path, changed: bool) -> N
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
     found = gr.kinds_of_change(samples, None, model, random_state=0)
     assert found.n_kinds == 0
-    kinds = describe_kinds(model, samples, FeatureMoments.of(samples), list(model.nodes_), found)
+    kinds = describe_kinds(Subject.of(model, samples), found)
     assert kinds is not None
     assert [line["name"] for line in kinds["kinds"]] == ["changed"] * changed
     assert kinds["data"]["labels"] == ["changed"] * changed + ["not tested"]

@@ -13,19 +13,12 @@ from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
 from graphratio.cli.graph_files import build_graph
-from graphratio.cli.inputs import (
-    measured_columns,
-    needed,
-    refuse_blanks,
-    split_names,
-    warnings_as,
-    with_labels,
-)
+from graphratio.cli.inputs import read_rows, refuse_blanks, split_names, warnings_as, with_labels
 from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved
 from graphratio.cli.periods import TimeAxis
-from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.cli.table_files import TableFile, as_numbers
 from graphratio.data.graph import Graph
 
 # How many events are shown on the screen.
@@ -109,10 +102,7 @@ def _read(
         raise InputError(
             "--node, --time and --features name a column twice", "Name different columns"
         )
-    raw = file.read(needed(file, special, features))
-    labels = as_text(raw[data.node])
-    if not features:
-        features = measured_columns(raw, labels, special, data, notes)
+    raw, labels, features = read_rows(file, data, special, features, notes)
     axis = TimeAxis(raw[time.time], time.time)
     refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
     kept = axis.known & with_labels(labels, axis.known, data, notes)

@@ -85,13 +85,8 @@ _CONTROLS = {
 
 # Arguments of the library that are options here.
 _OPTIONS = {
-    "block": "--block",
-    "log": "--log",
-    "time": "--time",
-    "missing": "--missing",
-    "n_permutations": "--permutations",
-    "n_surrogates": "--surrogates",
-    "null": "--null",
+    name: f"--{name.removeprefix('n_')}"
+    for name in ("block", "log", "time", "missing", "n_permutations", "n_surrogates", "null")
 }
 
 

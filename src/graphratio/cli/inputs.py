@@ -54,11 +54,10 @@ def read_problem(
     for name in timed:
         file.check(name, "--time")
     special = list(dict.fromkeys([data.node, side, *places, *timed]))
-    raw = file.read(needed(file, [*special, *categorical], features))
-    labels = as_text(raw[data.node])
-    if not features:
-        others = [*special, *categorical]
-        features = measured_columns(raw, labels, others, data, notes, optional=bool(categorical))
+    special += categorical
+    raw, labels, features = read_rows(
+        file, data, special, features, notes, optional=bool(categorical)
+    )
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
     kept &= with_labels(labels, kept, data, notes)
@@ -151,22 +150,21 @@ def _check_columns(
             )
 
 
-def needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
-    """Columns to read: all of them if the features are not given."""
-    names = features or [name for name in file.columns if file.columns.count(name) == 1 and name]
-    return list(dict.fromkeys([*special, *names]))
-
-
-def measured_columns(
-    raw: Any,
-    labels: Any,
-    special: list[str],
+def read_rows(
+    file: TableFile,
     data: TableOptions,
+    special: list[str],
+    features: list[str],
     notes: list[str],
     *,
     optional: bool = False,
-) -> list[str]:
-    """Columns of numbers that vary within at least one node."""
+) -> tuple[Any, Any, list[str]]:
+    """Rows, their labels, and the features: by default the numbers that vary within a node."""
+    once = [name for name in file.columns if file.columns.count(name) == 1 and name]
+    raw = file.read(list(dict.fromkeys([*special, *(features or once)])))
+    labels = as_text(raw[data.node])
+    if features:
+        return raw, labels, features
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
     if not found and not optional:
@@ -175,10 +173,9 @@ def measured_columns(
             "Name the measured columns with --features",
         )
     if found:
-        notes.append(
-            f"features: {', '.join(found)} (the columns of numbers that vary within nodes)"
-        )
-    return found
+        shown = ", ".join(found)
+        notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
+    return raw, labels, found
 
 
 def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) -> None:

@@ -25,7 +25,16 @@ def fit_problem(
     problem: Problem, options: FitOptions, screen: Screen
 ) -> tuple[NodeRatioEstimator, list[str]]:
     """Fit the chosen estimator, which predicts in original units; notes on it and its warnings."""
-    _refuse_incomplete(problem, options)
+    # Nodes with one sample only need neighbours to borrow from.
+    incomplete = np.flatnonzero(~problem.samples.complete)
+    borrows = options.estimator in (Estimator.graphratio, Estimator.grulsif)
+    if incomplete.size and not (borrows and problem.graph.n_edges):
+        raise InputError(
+            f"{incomplete.size} nodes have observations in one of the two samples only: "
+            f"{listing([problem.samples.nodes[i] for i in incomplete])}",
+            "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
+            "--estimator graphratio",
+        )
     samples, note = prepared(problem.samples, options)
     notes = [note]
     model = new_estimator(
@@ -62,21 +71,6 @@ def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples
         "(--no-standardize leaves them)"
     )
     return scaled, f"{log}; {scale}" if log else scale
-
-
-def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
-    """Refuse nodes with one sample only if they have no neighbours to borrow from."""
-    incomplete = np.flatnonzero(~problem.samples.complete)
-    if incomplete.size and (
-        options.estimator not in (Estimator.graphratio, Estimator.grulsif)
-        or not problem.graph.n_edges
-    ):
-        raise InputError(
-            f"{incomplete.size} nodes have observations in one of the two samples only: "
-            f"{listing([problem.samples.nodes[i] for i in incomplete])}",
-            "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
-            "--estimator graphratio",
-        )
 
 
 def new_estimator(name: Estimator, **wanted: Any) -> NodeRatioEstimator:

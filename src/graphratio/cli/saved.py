@@ -198,9 +198,9 @@ def info(model: Model, json: Json = False) -> None:
         screen.say(f"{name.replace('_', ' ')}: {_in_words(value)}")
     columns: dict[str, list[Any]] = {
         "node": [str(fitted.nodes_[i]) for i in top],
-        "n_reference": [int(fitted.sizes_[i, 0]) for i in top],
-        "n_target": [int(fitted.sizes_[i, 1]) for i in top],
-        "divergence": [float(fitted.divergence_[i]) for i in top],
+        "n_reference": fitted.sizes_[top, 0].tolist(),
+        "n_target": fitted.sizes_[top, 1].tolist(),
+        "divergence": fitted.divergence_[top].tolist(),
     }
     screen.table(
         "Most changed nodes (divergence 0 means no change)",

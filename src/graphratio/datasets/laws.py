@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -74,11 +75,7 @@ class UniformInterval:
 
     low: float
     high: float
-
-    @property
-    def n_features(self) -> int:
-        """Dimension of a point."""
-        return 1
+    n_features: ClassVar[int] = 1
 
     @property
     def width(self) -> float:

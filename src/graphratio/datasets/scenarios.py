@@ -263,11 +263,10 @@ def make_scenario(
     changed = [group for group, laws in behaviours.items() if laws.changes]
     reference = {group: laws.reference for group, laws in behaviours.items()}
     target = {group: laws.target for group, laws in behaviours.items()}
+    values = _draw(reference, groups, n, reference_rng), _draw(target, groups, n_target, target_rng)
     return Scenario(
         name=name,
-        samples=NodeSamples.from_arrays(
-            _draw(reference, groups, n, reference_rng), _draw(target, groups, n_target, target_rng)
-        ),
+        samples=NodeSamples.from_arrays(*values),
         graph=Graph.from_adjacency(adjacency),
         groups=read_only(groups),
         changed=read_only(np.isin(groups, changed)),

@@ -1,9 +1,8 @@
 """Calls to the partitions of a fit, ordered sums of their answers, and mail between them.
 
-An engine holds the partitions of one fit. A *step* calls one method on every partition. It adds
-the values that come back in the order of the partitions, whatever the order in which they
-arrive, so that the sum is the same to the last bit wherever the partitions are. A partition
-leaves rows for another one in its outbox; they are in the other's inbox at the next step.
+A *step* calls one method on every partition and adds the values in the order of the partitions, so
+that the sum is the same to the last bit wherever they are. A partition leaves rows for another one
+in its outbox; they are in the other's inbox at the next step.
 """
 
 from __future__ import annotations

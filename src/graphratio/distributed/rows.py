@@ -1,9 +1,8 @@
 """A partition's rows of the linear system, and its rows of conjugate gradients.
 
-Symbols as in `moments.objective`. X, R, Z, P, Q are the
-iterates of conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
-preconditioned residual, direction, and the system times the direction.
-V           low modes of the graph at own nodes, shape (n_own, k)
+Symbols as in `moments.objective`. X, R, Z, P, Q are the iterates at own nodes, shape (n_own,
+n_candidates, m): solution, residual, preconditioned residual, direction, and the system times the
+direction; V are the low modes of the graph at own nodes, shape (n_own, k).
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ class SystemRows:
     def apply(self, x: FloatArray, halo: FloatArray) -> FloatArray:
         """Multiply; `halo` has the rows of the neighbours outside.
 
-        The graph penalty depends only on differences. A common value is subtracted first, since
-        a strong penalty would otherwise amplify the rounding error of its cancellation.
+        A common value is subtracted first: a strong penalty would amplify its rounding error.
         """
         common = x.mean(axis=0, keepdims=True)
         graph = times(self.inner, x - common) - times(self.outer, halo - common)

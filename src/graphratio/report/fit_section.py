@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.report.node_table import Subject
 from graphratio.report.selection_charts import selection_charts
 from graphratio.report.words import count, enumeration, number, sentence
 
 FEW_AT_A_NODE = 20
 
 
-def describe_fit(
-    model: NodeRatioEstimator, samples: NodeSamples, names: list[str], notes: Iterable[str]
-) -> dict[str, Any]:
-    """Describe the fit of a model to samples in its order; `notes` are about their preparation.
+def describe_fit(subject: Subject, notes: Iterable[str]) -> dict[str, Any]:
+    """Describe the fit; `notes` are about the preparation of the samples.
 
     `settings` are names, values and meanings; `checks` are what deserves a look in the data.
     """
+    model, samples = subject.model, subject.samples
     # Warnings count small samples, and transformed features have the same scale.
     known = ("few",) if model.scaling_ is None else ("few", "scales")
     return {
         "settings": _settings(model),
         "selection": selection_charts(model),
-        "warnings": _warnings(model, samples, names),
+        "warnings": _warnings(subject),
         "data_notes": [sentence(note) for note in notes],
         "checks": [sentence(text) for text in samples.check().sentences(without=known)],
     }
@@ -106,7 +105,8 @@ def _spread_of(value: Any) -> str:
     return low if low == high else f"{middle} ({low} to {high})"
 
 
-def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str]) -> list[str]:
+def _warnings(subject: Subject) -> list[str]:
+    model, samples = subject.model, subject.samples
     solution: Any = getattr(model, "solution_", None)
     found = []
     if solution is not None and not solution.converged:
@@ -119,7 +119,7 @@ def _warnings(model: NodeRatioEstimator, samples: NodeSamples, names: list[str])
     few = np.flatnonzero((smallest < FEW_AT_A_NODE) & samples.complete)
     if few.size:
         few = few[np.argsort(smallest[few], kind="stable")]
-        listed = enumeration([f"{names[i]} ({smallest[i]})" for i in few])
+        listed = enumeration([f"{subject.names[i]} ({smallest[i]})" for i in few])
         found.append(
             f"{count(int(few.size), 'node')} with fewer than {FEW_AT_A_NODE} observations in "
             f"one of the samples; read their results with care: {listed}."

@@ -8,8 +8,6 @@ import numpy as np
 
 from graphratio._utils.typing import IntArray
 from graphratio.data.links import Links
-from graphratio.data.samples import NodeSamples
-from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import (
     SHOWN_QUANTILES,
     axis_of,
@@ -19,7 +17,7 @@ from graphratio.plotting.columns import (
     typical_values,
 )
 from graphratio.report.node_panels import shown_features
-from graphratio.report.node_table import FeatureMoments, kinds_of_nodes
+from graphratio.report.node_table import Subject, kinds_of_nodes
 from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number, sentence
@@ -37,19 +35,13 @@ _NAMED_LINKS = 12
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-def describe_kinds(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    names: list[str],
-    found: KindsOfChange | None = None,
-) -> dict[str, Any] | None:
+def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict[str, Any] | None:
     """Describe kinds of change and the learned graph of a model; None without both.
 
-    The samples are in the model's order and in original units. `found` is empty if no kinds were
-    looked for, `cut` if the model learned no weights. `links` are the weakest of the cut ones.
-    `data` is for the scripts: kind of every node, curves, ends of the cut links.
+    `found` is empty if no kinds were looked for, `cut` if the model learned no weights. `links` are
+    the weakest of the cut ones. `data` is for the scripts: kinds, curves, ends of the cut links.
     """
+    model, names = subject.model, subject.names
     links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
     if found is None and links.as_given:
         return None
@@ -78,7 +70,7 @@ def describe_kinds(
         "found": headline,
         "meaning": meaning,
         "kinds": [
-            _kind_line(label, np.flatnonzero(kind == k), model, samples, moments, names)
+            _kind_line(label, np.flatnonzero(kind == k), subject)
             for k, label in enumerate(labels, start=1)
             if label != NOT_TESTED
         ],
@@ -91,10 +83,10 @@ def describe_kinds(
         "more_links": max(0, len(ends) - _NAMED_LINKS),
         "data": {
             "labels": labels,
-            "several": samples.n_features > 1,
+            "several": subject.samples.n_features > 1,
             "kind": kind.tolist(),
             "cut": [end for pair in ends for end in pair],
-            "curves": _curves(model, samples, moments, kind, found.n_kinds if found else 0),
+            "curves": _curves(subject, kind, found.n_kinds if found else 0),
         },
     }
 
@@ -113,43 +105,31 @@ def _found(found: KindsOfChange) -> str:
     return sentence(" ".join(found.own_notes))
 
 
-def _kind_line(
-    label: str,
-    members: IntArray,
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    names: list[str],
-) -> dict[str, Any]:
+def _kind_line(label: str, members: IntArray, subject: Subject) -> dict[str, Any]:
     """A kind of change in words, and the node to open for it."""
-    divergence = model.divergence_
+    divergence, names = subject.model.divergence_, subject.names
     # The most changed first; those without an estimate of their own last.
     order = members[np.argsort(-np.nan_to_num(divergence[members], nan=-np.inf), kind="stable")]
     known = divergence[members][~np.isnan(divergence[members])]
     size = f"divergence {number(float(known.mean()), 2)} on average; " if known.size else ""
     text = (
         f"{count(len(members), 'node')}: {enumeration([names[i] for i in order], limit=_NAMED)}; "
-        f"{size}{what_changed(samples, moments, members)}"
+        f"{size}{what_changed(subject, members)}"
     )
     first = int(order[0])
     return {"name": label, "position": first, "node": names[first], "text": text}
 
 
-def _curves(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    kind: IntArray,
-    n_kinds: int,
-) -> list[dict[str, Any]]:
+def _curves(subject: Subject, kind: IntArray, n_kinds: int) -> list[dict[str, Any]]:
     """Mean ratio of the nodes of each kind along features, the others at the kind's medians."""
     if not n_kinds:
         return []
     curves = []
+    model, samples = subject.model, subject.samples
     at_node = kind[samples.node_index]
     names, levels = columns_of(model)
     values = in_columns(samples).values
-    for j in shown_features(samples, moments)[:_CHARTS].tolist():
+    for j in shown_features(subject)[:_CHARTS].tolist():
         usual = np.quantile(values[:, j], SHOWN_QUANTILES)
         grid, along = axis_of(usual, levels[j], _POINTS, logarithmic=False)
         ratios = []

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.data.samples import NodeSamples
-from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import columns_of, in_columns, takes_logarithm, typical_values
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
 
 # Most numbers of each kind in a file, at about 2.7 bytes each.
@@ -58,30 +56,29 @@ class Detail:
         )
 
 
-def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
+def shown_features(subject: Subject) -> IntArray:
     """Positions of the columns that panels show: all, or those whose means moved most."""
+    samples = subject.samples
     starts: IntArray = np.arange(samples.n_features)
     if samples.encoding is not None:
         starts = samples.encoding.starts[:-1]
     if len(starts) <= MOST_FEATURES:
         return np.arange(len(starts))
     spread = samples.values.std(axis=0)
-    change = np.abs(moments.mean[:, 1] - moments.mean[:, 0])[samples.complete]
+    change = np.abs(subject.mean[:, 1] - subject.mean[:, 0])[samples.complete]
     moved = np.maximum.reduceat(change.mean(axis=0) / np.where(spread > 0, spread, 1.0), starts)
     return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
 
 
 class NodePanels:
-    """Panel data of all nodes of a model, from samples in its order and in original units.
+    """Panel data of all nodes; a category is one column with the number of its level."""
 
-    `features` are the columns to show; a category is one column with the number of its level.
-    """
-
-    def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
-        self.model, self.features, self.encoding = model, features, samples.encoding
+    def __init__(self, subject: Subject) -> None:
+        model, samples = subject.model, subject.samples
+        self.model, self.features, self.encoding = model, shown_features(subject), samples.encoding
         self.samples = in_columns(samples)
         names, self.levels = columns_of(model)
-        self.detail = Detail.for_size(samples.n_nodes, len(features))
+        self.detail = Detail.for_size(samples.n_nodes, len(self.features))
         self.log = np.array([takes_logarithm(model, j) for j in range(len(names))])
         # Both samples of a node, or those of all nodes if it has none.
         ends, every = pairwise(samples.offsets[::2]), self.samples.values

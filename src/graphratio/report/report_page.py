@@ -16,8 +16,8 @@ from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
 from graphratio.report.kinds_section import describe_kinds
-from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, in_original_units
+from graphratio.report.node_panels import NodePanels
+from graphratio.report.node_table import Subject
 from graphratio.report.page_file import map_data, page_packages, short, write_page
 from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
@@ -81,25 +81,23 @@ def write_report(
     'report.html'
     """
     page_packages("the report")
-    aligned = in_original_units(model, samples)
-    labels = [str(node) for node in model.nodes_]
-    readable = [str((names or {}).get(node, node)) for node in model.nodes_]
+    subject = Subject.of(model, samples, names)
+    aligned = subject.samples
     sides = (str(reference_name), str(target_name))
-    moments = FeatureMoments.of(aligned)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
-    fitting = describe_fit(model, aligned, readable, notes)
-    chance = None if test is None else describe_test(test, model.nodes_, readable)
-    section = graph_help(model, aligned, readable)
-    alike = describe_kinds(model, aligned, moments, readable, kinds)
+    fitting = describe_fit(subject, notes)
+    chance = None if test is None else describe_test(test, model.nodes_, subject.names)
+    section = graph_help(model, aligned, subject.names)
+    alike = describe_kinds(subject, kinds)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
-        "nodes": _nodes(model, aligned, moments, scale, labels, readable),
+        "nodes": _nodes(subject, scale),
         "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
         "map": map_data(model.graph_),
-        "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
+        "panels": NodePanels(subject).to_json(),
         "n_columns": in_columns(aligned).n_features,
         "borrowed": contributions(model),
         "held_out": None if section is None else section["nodes"],
@@ -114,7 +112,7 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(model, aligned, moments, scale, readable, sides),
+        summary=summarise(subject, scale, sides),
         fitting=fitting,
         chance=chance,
         graph_help=section,
@@ -122,19 +120,14 @@ def write_report(
     )
 
 
-def _nodes(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    scale: DivergenceScale,
-    labels: list[str],
-    readable: list[str],
-) -> dict[str, Any]:
+def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
+    model, samples = subject.model, subject.samples
+    labels = [str(node) for node in model.nodes_]
     adjacency = model.graph_.adjacency
     places = {int(i): place for place, i in enumerate(model.ranking_)}
     return {
         "label": labels,
-        "name": readable if readable != labels else None,
+        "name": subject.names if subject.names != labels else None,
         "n_reference": samples.n_reference.tolist(),
         "n_target": samples.n_target.tolist(),
         "divergence": short(model.divergence_),
@@ -147,8 +140,8 @@ def _nodes(
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()
             for i in range(len(labels))
         ],
-        "mean": short(moments.mean, 5),
-        "spread": short(moments.spread, 4),
+        "mean": short(subject.mean, 5),
+        "spread": short(subject.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),
     }

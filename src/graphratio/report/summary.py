@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.node_table import Subject
 from graphratio.report.words import count, enumeration, number
 
 # How many of the most changed nodes are named.
@@ -22,15 +21,9 @@ HEADLINE_OBSERVATIONS = 60
 NOTABLE = 0.2
 
 
-def summarise(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    scale: DivergenceScale,
-    names: list[str],
-    sides: tuple[str, str],
-) -> dict[str, Any]:
-    """Summary of a model and of samples in its order and original units, with names for people."""
+def summarise(subject: Subject, scale: DivergenceScale, sides: tuple[str, str]) -> dict[str, Any]:
+    """Summary of a page; `sides` are the names of the reference and the target."""
+    model, samples = subject.model, subject.samples
     divergence = model.divergence_
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "
@@ -46,9 +39,9 @@ def summarise(
         "findings": [
             {
                 "position": int(i),
-                "name": names[i],
+                "name": subject.names[i],
                 "divergence": f"{divergence[i]:.3f}",
-                "what": what_changed(samples, moments, i),
+                "what": what_changed(subject, i),
             }
             for i in model.ranking_[:N_NAMED]
             if divergence[i] > 0
@@ -95,11 +88,12 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples)
     return text
 
 
-def what_changed(samples: NodeSamples, moments: FeatureMoments, nodes: Any) -> str:
+def what_changed(subject: Subject, nodes: Any) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
+    samples = subject.samples
     several = (-1, 2, samples.n_features)
-    mean = np.nanmean(moments.mean[nodes].reshape(several), axis=0)
-    spread = np.nanmean(moments.spread[nodes].reshape(several), axis=0)
+    mean = np.nanmean(subject.mean[nodes].reshape(several), axis=0)
+    spread = np.nanmean(subject.spread[nodes].reshape(several), axis=0)
     typical = np.sqrt((spread**2).mean(axis=0))
     usable = np.where(typical > 0, typical, np.inf)
     in_mean = np.abs(mean[1] - mean[0]) / usable
