@@ -55,7 +55,7 @@ class GraphRatioError(Exception):
         self.words = (problem, remedy)
         self.problem, self.remedy = self.spelled(str)
         told = [part for part in (self.problem, self.remedy) if part]
-        super().__init__(" ".join(f"{s}" if s.endswith(("?", "!")) else f"{s}." for s in told))
+        super().__init__(" ".join(s if s.endswith(("?", "!")) else f"{s}." for s in told))
 
     def spelled(self, spelling: Spelling) -> tuple[str, str | None]:
         """Problem and remedy, with arguments as an interface spells them."""

@@ -64,7 +64,7 @@ class GraphChangePointDetector(BaseEstimator):
         Steps per block of the surrogates. Default: 1 if no autocorrelation is visible, else 8
         times the longest lag at which it is, at most a window.
     standardize : bool, default True
-        Scale every feature of every node by its mean and spread in the first two windows.
+        Standardise every feature of every node by the first two windows.
     max_directions : int, default 12
         Largest number of principal directions of the kernel features.
     random_state : int, numpy Generator, RandomState or None
@@ -141,8 +141,10 @@ class GraphChangePointDetector(BaseEstimator):
             A data frame is long: one row per node and time, in any order.
         graph : Graph, optional
             An array has the nodes in its order; a frame is matched by label. Default: no edges.
-        node, time, features : str; the last also a sequence
-            Columns of a frame; features are by default all other numeric ones.
+        node, time : str
+            Columns of a frame.
+        features : str or sequence of str, optional
+            Measured columns of a frame; default all other numeric ones.
         missing : {"error", "drop"}
             "drop" leaves out every time at which some node lacks a value, and warns.
         """

@@ -31,7 +31,8 @@ class Partitioning:
     ----------
     owner : ndarray of shape (n_nodes,)
         Number of the partition of every node, in the order of the graph.
-    n_partitions, method : int, {"bisection", "metis", "given"}
+    n_partitions : int
+    method : {"bisection", "metis", "given"}
     n_edges, n_cut, n_boundary : int
         Edges of the graph, those that join different partitions, and rows that travel in an
         exchange: pairs of a node and another partition next to it.

@@ -45,8 +45,9 @@ def plot_graph(
         Drawn on and returned; default those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
-    edges, n_labels : bool, int
-        Whether to draw edges; how many of the most changed nodes to name where there is room.
+    edges : bool, default True
+    n_labels : int, default 8
+        How many of the most changed nodes to name; fewer where there is no room.
 
     Examples
     --------

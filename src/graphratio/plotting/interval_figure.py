@@ -11,13 +11,14 @@ from graphratio.plotting import style
 
 
 def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
-    """Draw the gains of all nodes from smallest to largest, with intervals; returns the Axes.
+    """Draw the gains of all nodes from smallest to largest, with intervals.
 
     Parameters
     ----------
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
+        Drawn on and returned.
 
     Examples
     --------

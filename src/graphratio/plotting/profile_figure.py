@@ -28,6 +28,7 @@ def plot_profiles(
 
     The left column shows the ratio of a node that has only this profile, with the mean coordinate
     of the nodes that use it, the right column the coordinate of every node; 0 is no change.
+    Returns an array of matplotlib Axes, shape (n_drawn, 2).
 
     Parameters
     ----------
@@ -39,10 +40,6 @@ def plot_profiles(
         two features, and otherwise the first.
     most : int, default 3
         Largest number of profiles to draw, the most used first.
-
-    Returns
-    -------
-    ndarray of matplotlib Axes, shape (n_drawn, 2)
 
     Examples
     --------

@@ -78,8 +78,10 @@ def convergence_bound(
         Lambda of the paper, with Lambda^2 at least half the squared graph norm of the ratios:
         half of (the sum over edges of W_uv |r_u - r_v|^2 plus gamma times the sum over
         nodes of |r_v|^2), in the norm of the kernel space.
-    bound, graph_factor : float
-        Estimates range in [-bound, bound]; of the graph, see the function `graph_factor`.
+    bound : float
+        Estimates range in [-bound, bound].
+    graph_factor : float
+        Of the graph, see the function `graph_factor`.
     alpha : float in (0, 1)
         The plain ratio, alpha = 0, is unbounded and not covered.
     constant : float, default 2
