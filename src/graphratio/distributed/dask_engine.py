@@ -22,7 +22,8 @@ class DaskEngine(EngineSettings):
     """Run a fit on the workers of a Dask cluster, one partition of the graph on each.
 
     Observations travel only as candidates of the dictionary; an iteration exchanges the
-    coefficients of boundary nodes and a few sums. That is about volume, not privacy.
+    coefficients of boundary nodes and a few sums. That is a statement about volume, not a
+    guarantee of privacy.
 
     Parameters
     ----------
