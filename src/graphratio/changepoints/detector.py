@@ -54,8 +54,9 @@ class GraphChangePointDetector(BaseEstimator):
         Any estimator of the library gives kernel, dictionary, bandwidth and penalties; RULSIF,
         ULSIF and KLIEP only kernel and bandwidth. Those that are None come from the first two
         windows, whatever the order of time: the bandwidth is the median distance, the ridge 1 %
-        and the pull along the edges, if the estimator couples nodes, 10 % of the variance of the
-        features. Nothing else is used: alpha is 1/2, so the mixture is the pool of both windows.
+        and the pull along the edges 10 % of the variance of the features, without pull if the
+        estimator does not couple nodes. Nothing else is used: alpha is 1/2, so that the mixture is
+        the pool of the two windows.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.

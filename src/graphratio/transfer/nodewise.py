@@ -82,7 +82,8 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     weights_ : ImportanceWeights
         Those that were used; ones at nodes that were not reweighted.
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
-        Nodes with fewer than 5 observations in a sample follow the majority of their neighbours.
+        Nodes with fewer than 5 reference or target observations follow the majority of their
+        neighbours, by edge weight.
     p_values_ : ndarray of shape (n_nodes,)
         Of the evidence, before the correction; NaN where there were too few observations.
     sharpness_, estimator_, n_features_in_ :
