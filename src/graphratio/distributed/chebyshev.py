@@ -49,11 +49,10 @@ class LocalBasis:
 
 @dataclass(frozen=True, eq=False)
 class Chebyshev:
-    """A polynomial in D^{-1} T.
+    """A polynomial in D^{-1} T; `centre` and `radius` are those of the interval of eigenvalues.
 
-    - `constant`, shape (1, n_candidates, m): w + rho; `lam` has shape (n_candidates, 1).
-    - `inverse`, shape (n_own, n_candidates, m): 1 / D.
-    - `centre`, `radius`, shape (1, n_candidates, m): of the interval of eigenvalues.
+    `constant` is w + rho and, as they, has shape (1, n_candidates, m); `lam` has shape
+    (n_candidates, 1) and `inverse`, 1 / D, shape (n_own, n_candidates, m).
     """
 
     laplacian: sparse.csr_array
@@ -121,11 +120,7 @@ class Chebyshev:
 
 
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
-    """Approximate inverse of the own part of the Hessian of a partition.
-
-    "mean field" replaces every A_v by their mean, "blocks" takes the diagonal blocks, "mixed" is
-    half the sum of both.
-    """
+    """Inverse of own nodes: the "mean field", the diagonal "blocks", or the "mixed" half sum."""
     if name == "mean field":
         return mean_field(objective, basis)
     blocks = node_inverses(objective, basis.dtype)
