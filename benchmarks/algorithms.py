@@ -18,8 +18,9 @@ from graphratio.datasets import make_scenario
 from graphratio.exceptions import ConvergenceWarning
 from graphratio.moments.node_moments import node_moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers import basis_of, solve_cbcgd, solve_pcg
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, basis_of
+from graphratio.solvers.cbcgd import solve_cbcgd
+from graphratio.solvers.path import solve_pcg
 from measure import Piece, compare
 
 GOAL = 0.01

@@ -23,7 +23,7 @@ from graphratio.changepoints.windows import (
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import solve
+from graphratio.solvers.path import solve
 
 PATH = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
 

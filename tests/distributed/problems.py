@@ -9,7 +9,7 @@ from graphratio.distributed import LocalEngine, WorkerLost
 from graphratio.distributed.local import LocalPartitions
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.directions import Leading
+from graphratio.moments.second_moments import Leading
 
 FIXED = dict(bandwidth=1.2, graph_penalty=0.6, ridge=0.03, random_state=0)
 

@@ -7,7 +7,6 @@ import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.estimators import borrowing
 from graphratio.estimators.borrowing import Borrowing
-from graphratio.moments.directions import Directions
 
 
 def uneven(n_nodes=24, seed=0, n_target=None):
@@ -136,7 +135,7 @@ def test_near_the_coupled_operator(name):
 def test_random_projections_agree_with_the_inverse(monkeypatch):
     rng = np.random.default_rng(0)
     graph = gr.Graph.from_coordinates(rng.uniform(size=(300, 2)), k=5)
-    directions = Directions(np.array([0.7, 0.3]), rng.uniform(0.1, 1, (300, 2)))
+    directions = (np.array([0.7, 0.3]), rng.uniform(0.1, 1, (300, 2)))
     sizes = rng.integers(20, 60, (300, 2))
     exact, near = Borrowing(directions, graph, 0.3, 3e-4, sizes).all_nodes()
     monkeypatch.setattr(borrowing, "LARGEST_INVERSE", 10)

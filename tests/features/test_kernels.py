@@ -7,7 +7,13 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
 from graphratio.data.samples import NodeSamples
-from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.kernels import (
+    KERNELS,
+    bandwidth_grid,
+    fill_unknown,
+    get_kernel,
+    median_bandwidths,
+)
 
 points = arrays(np.float64, (5, 2), elements=st.floats(-1e3, 1e3))
 
@@ -78,3 +84,8 @@ def test_median_heuristic_where_it_is_degenerate():
 
 def test_bandwidth_grid_drops_repeats():
     assert bandwidth_grid(np.array([2.0, 2.0])).tolist() == [2.0]
+
+
+def test_unknown_bandwidths_are_filled():
+    assert fill_unknown(np.array([1.0, np.nan, 3.0])).tolist() == [1.0, 2.0, 3.0]
+    assert fill_unknown(np.array([np.nan])).tolist() == [1.0]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import graphratio as gr
-from graphratio.moments.folds import FoldKind, assign_folds, divide
+from graphratio.moments.folds import assign_folds, divide
 from graphratio.transfer import NodewiseTransfer
 
 
@@ -30,7 +30,7 @@ def test_without_blocks_folds_are_random_as_ever(options):
     """Times of independent data change nothing, to the last bit."""
     found = folds_of(drawn(**options))
     expected = assign_folds(drawn(times=None), 5, np.random.default_rng(0))
-    assert (found.kind, found.n_folds) == (FoldKind.random, 5)
+    assert (found.n_blocks, found.n_folds) == (None, 5)
     np.testing.assert_array_equal(found.folds, expected)
 
 
@@ -39,7 +39,7 @@ def test_blocks_are_not_split(times):
     samples = drawn(times=times, block=3)
     for seed in range(20):
         found = folds_of(samples, seed=seed)
-        assert (found.kind, found.n_folds) == (FoldKind.blocks, 5)
+        assert (found.n_blocks, found.in_pieces, found.n_folds) == (5, False, 5)
         number = samples.blocks.number
         for block in np.unique(number):
             for node in range(3):
@@ -81,7 +81,7 @@ def test_folds_are_stretches_of_time_that_vary_with_the_seed():
 def test_there_are_no_more_folds_than_blocks(times, block, expected):
     """20 and 15 observations: the sample with fewer blocks counts."""
     found = folds_of(drawn(times=times, block=block))
-    assert (found.n_folds, found.kind) == (expected, FoldKind.blocks)
+    assert (found.n_folds, found.in_pieces) == (expected, False)
     assert sorted(set(found.folds)) == list(range(expected))
 
 
@@ -90,7 +90,7 @@ def test_there_are_no_more_folds_than_blocks(times, block, expected):
 def test_a_single_block_is_cut_into_successive_pieces(times, least):
     samples = drawn(times=times, block=12)
     found = folds_of(samples, least=least)
-    assert (found.n_folds, found.kind) == (least, FoldKind.pieces)
+    assert (found.n_folds, found.in_pieces) == (least, True)
     when = np.arange(samples.n_observations) if times is None else samples.time
     for segment in range(6):
         own = samples.segments == segment

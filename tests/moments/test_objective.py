@@ -8,8 +8,8 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.node_moments import MomentSums
-from graphratio.moments.objective import GraphObjective, moment_losses
-from graphratio.solvers import solve_direct
+from graphratio.moments.objective import GraphObjective, kl_divergences, moment_losses
+from graphratio.solvers.direct import solve_direct
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -62,3 +62,8 @@ def test_plain_dictionary_form_equals_nystrom_form(strategy, kernel_name):
 
     x = rng.normal(size=(50, 2))
     assert_allclose(features(x) @ nystrom.T, kernel(x, atoms, bandwidth) @ plain.T, atol=1e-9)
+
+
+def test_the_kl_divergence_is_the_mean_logarithm_over_the_target():
+    assert kl_divergences(np.array([0.5, np.e, 1.0]), np.array([[1, 2]])).tolist() == [0.5]
+    assert np.isnan(kl_divergences(np.array([0.5]), np.array([[1, 0]]))).all()

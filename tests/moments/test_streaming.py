@@ -11,13 +11,12 @@ from graphratio.exceptions import InputError
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import assign_folds
-from graphratio.moments.memory import FitPlan, parse_memory, plan_fit
+from graphratio.moments.memory import FitPlan, StreamedData, parse_memory, plan_fit
 from graphratio.moments.node_moments import node_moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.moments.streaming import StreamedData
 from graphratio.selection.cross_validation import Coupling, Split, select
 from graphratio.selection.grids import Candidates
-from graphratio.solvers import solve, solve_streamed
+from graphratio.solvers.path import solve, solve_streamed
 
 
 def fixed(n_nodes=40, **others):
@@ -46,7 +45,7 @@ def streamed(samples, sizes, n_atoms=8, prior=1.0):
 @pytest.mark.parametrize("factored", [False, True])
 @pytest.mark.parametrize("single", [False, True])
 def test_moments_in_blocks_are_the_moments(factored, single, monkeypatch):
-    monkeypatch.setattr("graphratio.moments.streaming.STREAM_ROWS", 50)
+    monkeypatch.setattr("graphratio.moments.memory.STREAM_ROWS", 50)
     samples, _, sizes = ragged_problem()
     data = streamed(samples, sizes)
     plain = node_moments(data.features(samples.values), sizes, 0.2, 1.0)
@@ -84,7 +83,7 @@ def test_many_observations_rotate_the_features_and_change_no_estimate(monkeypatc
 
 
 def test_second_pass_gives_exact_products_and_fitted_values(monkeypatch):
-    monkeypatch.setattr("graphratio.moments.streaming.STREAM_ROWS", 50)
+    monkeypatch.setattr("graphratio.moments.memory.STREAM_ROWS", 50)
     samples, _, sizes = ragged_problem()
     data = streamed(samples, sizes)
     theta = np.random.default_rng(1).normal(size=(40, 8))

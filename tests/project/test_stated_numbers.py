@@ -17,10 +17,10 @@ from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_interval
 from graphratio.features import dictionary
-from graphratio.moments import directions, memory, objective, second_moments
+from graphratio.moments import memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
-from graphratio.solvers import bases, path
+from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
     groups,
     multiplicity,
@@ -143,10 +143,10 @@ STATED = [
     ("docs/uncertainty.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
     ("docs/graphs.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
     ("docs/uncertainty.md", "until they carry # % of the variance, # at the most",
-     100 * directions.CARRIED, directions.MOST_DIRECTIONS),
+     100 * second_moments.CARRIED, second_moments.MOST_DIRECTIONS),
     ("docs/uncertainty.md", r"a random part of the observations \(#\)", second_moments.ROUGH_ROWS),
-    ("docs/uncertainty.md", r"\(i, j up to #\), with a ridge of # of", directions.MOST_DIRECTIONS,
-     directions.RIDGE),
+    ("docs/uncertainty.md", r"\(i, j up to #\), with a ridge of # of",
+     second_moments.MOST_DIRECTIONS, second_moments.RIDGE),
     ("docs/uncertainty.md", "formed for up to # nodes. .* from # random projections",
      borrowing.LARGEST_INVERSE, borrowing.PROJECTIONS),
     ("docs/graphs.md", r"that use a graph \(5 to # nodes that typically have # observations",
@@ -188,7 +188,7 @@ STATED = [
      grids.SELECTION_NODES, patches.N_PATCHES),
     ("docs/scaling.md", "when they exceed # GiB", memory.KEEP_DOUBLE / 2**30),
     ("docs/scaling.md", "not diagonalised beyond # nodes", bases.LARGEST_SPECTRUM),
-    ("docs/scaling.md", "more than # neighbours per node", bases.CROWDED),
+    ("docs/scaling.md", "more than # neighbours per node", node_basis.CROWDED),
     ("docs/scaling.md", "vectors # N m", 8 * memory.DOUBLE_VECTORS + 4 * memory.SINGLE_VECTORS),
     ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
     ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),

@@ -42,9 +42,9 @@ def test_section_and_panel_data(tmp_path, scenario, model):
 def test_offer_without_edges(scenario):
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, ridge=0.4).fit(scenario.samples)
     section = graph_help(model, scenario.samples, [str(v) for v in model.nodes_])
-    assert section.heading == "Would a graph help?"
-    assert "Neighbours clearly" not in section.verdict
-    assert [name for name, _, _ in section.rows if "learned" in name]
+    assert section["heading"] == "Would a graph help?"
+    assert "Neighbours clearly" not in section["verdict"]
+    assert [name for name, _, _ in section["rows"] if "learned" in name]
     assert contributions(model) is None
 
 

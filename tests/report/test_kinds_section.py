@@ -13,8 +13,8 @@ import pytest
 
 import graphratio as gr
 from graphratio.report import node_summary, write_report
-from graphratio.report.kinds_section import Kinds
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.kinds_section import describe_kinds
+from graphratio.report.node_table import Subject
 
 
 @pytest.fixture(scope="module")
@@ -25,32 +25,31 @@ def fitted() -> Any:
     return scenario, model, found
 
 
-def section(scenario: Any, model: Any, found: Any = None) -> Kinds | None:
-    names = [f"station {node}" for node in model.nodes_]
-    moments = FeatureMoments.of(scenario.samples)
-    return Kinds.of(model, scenario.samples, moments, names, found)
+def section(scenario: Any, model: Any, found: Any = None) -> dict[str, Any] | None:
+    names = {node: f"station {node}" for node in model.nodes_}
+    return describe_kinds(Subject.of(model, scenario.samples, names), found)
 
 
 def test_kinds_in_words_and_numbers(fitted: Any) -> None:
     _, _, found = fitted
     kinds = section(*fitted)
     assert kinds is not None
-    assert kinds.found.startswith("The network shows two kinds of change.")
-    assert "at a false discovery rate of 5%" in kinds.meaning
-    assert [line.name for line in kinds.kinds] == ["kind 1", "kind 2"]
-    assert "15 nodes: station" in kinds.kinds[0].text
-    assert kinds.unchanged == "30 nodes of 60 show no change beyond chance."
-    shown = np.array(kinds.data["kind"])
+    assert kinds["found"].startswith("The network shows two kinds of change.")
+    assert "at a false discovery rate of 5%" in kinds["meaning"]
+    assert [line["name"] for line in kinds["kinds"]] == ["kind 1", "kind 2"]
+    assert "15 nodes: station" in kinds["kinds"][0]["text"]
+    assert kinds["unchanged"] == "30 nodes of 60 show no change beyond chance."
+    shown = np.array(kinds["data"]["kind"])
     assert ((shown > 0) == found.test.rejected).all()
-    for line, k in zip(kinds.kinds, (1, 2), strict=True):
-        assert shown[line.position] == k
+    for line, k in zip(kinds["kinds"], (1, 2), strict=True):
+        assert shown[line["position"]] == k
 
 
 def test_curves_are_mean_ratios_of_the_kind(fitted: Any) -> None:
     _, model, found = fitted
     kinds = section(*fitted)
     assert kinds is not None
-    curve = kinds.data["curves"][0]
+    curve = kinds["data"]["curves"][0]
     members = found.kinds == "kind 2"
     rows = members[found.samples.node_index]
     centre = np.median(found.samples.values[rows], axis=0)
@@ -64,11 +63,11 @@ def test_cut_links_are_those_of_the_model(fitted: Any) -> None:
     scenario, model, _ = fitted
     kinds = section(scenario, model)
     assert kinds is not None
-    assert (kinds.found, kinds.kinds) == ("", [])
+    assert (kinds["found"], kinds["kinds"]) == ("", [])
     cut = model.cut_links()
-    assert kinds.cut == f"{len(cut)} of {scenario.graph.n_edges} links were cut."
-    assert [tuple(model.nodes_[i] for i in line.ends) for line in kinds.links] == cut
-    assert kinds.data["cut"] == [model.nodes_.index(node) for pair in cut for node in pair]
+    assert kinds["cut"] == f"{len(cut)} of {scenario.graph.n_edges} links were cut."
+    assert [tuple(model.nodes_[i] for i in line["ends"]) for line in kinds["links"]] == cut
+    assert kinds["data"]["cut"] == [model.nodes_.index(node) for pair in cut for node in pair]
 
 
 def test_models_without_kinds_have_no_section(tmp_path: Path, fitted: Any) -> None:
@@ -86,8 +85,8 @@ def test_adaptive_grulsif_has_links_but_no_kinds(fitted: Any) -> None:
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.6, ridge=0.06, adaptive=True)
     kinds = section(scenario, model.fit(scenario.samples, scenario.graph))
     assert kinds is not None
-    assert (kinds.found, kinds.kinds) == ("", [])
-    assert "links" in kinds.cut
+    assert (kinds["found"], kinds["kinds"]) == ("", [])
+    assert "links" in kinds["cut"]
 
 
 def test_page_holds_the_section(tmp_path: Path, fitted: Any) -> None:
@@ -123,13 +122,13 @@ def test_no_kinds_and_nodes_without_a_sample(tmp_path: Path, changed: bool) -> N
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
     found = gr.kinds_of_change(samples, None, model, random_state=0)
     assert found.n_kinds == 0
-    kinds = Kinds.of(model, samples, FeatureMoments.of(samples), list(model.nodes_), found)
+    kinds = describe_kinds(Subject.of(model, samples), found)
     assert kinds is not None
-    assert [line.name for line in kinds.kinds] == ["changed"] * changed
-    assert kinds.data["labels"] == ["changed"] * changed + ["not tested"]
-    assert kinds.data["curves"] == []
+    assert [line["name"] for line in kinds["kinds"]] == ["changed"] * changed
+    assert kinds["data"]["labels"] == ["changed"] * changed + ["not tested"]
+    assert kinds["data"]["curves"] == []
     said = "Only one node changed, so there are" if changed else "No node changed by more than"
-    assert kinds.found.startswith(said)
+    assert kinds["found"].startswith(said)
     assert write_report(tmp_path / "report.html", model, samples, kinds=found).exists()
 
 

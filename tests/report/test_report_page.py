@@ -237,7 +237,7 @@ class TestLayout:
     def test_the_globe_is_cut_in_the_gap(self) -> None:
         islands = {"a": (0.0, 178.0), "b": (1.0, -179.0), "c": (2.0, -175.0)}
         layout = node_layout(gr.Graph.from_coordinates(islands, k=1, metric="haversine"))
-        assert np.ptp(layout.x) == pytest.approx(7)
+        assert np.ptp(layout.positions[:, 0]) == pytest.approx(7)
 
     def test_edges_around_the_back_are_left_out(self) -> None:
         ring = {i: (0.0, float(lon)) for i, lon in enumerate(range(-180, 180, 30))}
@@ -250,7 +250,7 @@ class TestLayout:
         rng = np.random.default_rng(0)
         points = rng.normal(size=(20, 3)) * [5, 0.1, 2]
         layout = node_layout(gr.Graph.from_coordinates(points, k=2))
-        assert np.abs(np.corrcoef(layout.x, points[:, 0])[0, 1]) > 0.99
+        assert np.abs(np.corrcoef(layout.positions[:, 0], points[:, 0])[0, 1]) > 0.99
 
 
 def test_detail_shrinks_with_size() -> None:

@@ -40,9 +40,9 @@ def searched(samples, graph, strengths, ridges, **free):
     data = HeldOutData(model._split(aligned, graph, rng), Edges.of(graph))
     lam, rho = np.meshgrid(np.array(strengths) / graph.mean_degree, ridges, indexing="ij")
     return PlainSearch(
-        data,
-        Coupling(graph),
-        Candidates(widths, lam.ravel(), rho.ravel()),
+        data=data,
+        coupling=Coupling(graph),
+        candidates=Candidates(widths, lam.ravel(), rho.ravel()),
         ridge=None,
         free=(False, free.get("strength", True), free.get("ridge", True)),
         without_graph=free.get("without_graph", True),

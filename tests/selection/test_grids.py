@@ -8,7 +8,13 @@ import graphratio as gr
 from graphratio._utils.arrays import grid_partner
 from graphratio.exceptions import InputError
 from graphratio.selection import grids
-from graphratio.selection.grids import Candidates, paper_gammas, penalty_pairs
+from graphratio.selection.grids import (
+    Candidates,
+    candidates_of,
+    paper_gammas,
+    penalty_pairs,
+    selection_size,
+)
 
 LAMBDAS = [1e-3, 1e-2, 0.1, 1, 10]
 GAMMAS = np.array([1e-5, 1e-3, 0.1, 1])
@@ -178,3 +184,10 @@ def test_a_graph_penalty_is_judged_in_units_of_the_mean_degree(scale):
     for extreme in (1e17, 1e-17):
         with pytest.raises(InputError, match="times the mean degree"):
             penalty_pairs(graph, extreme / graph.mean_degree)
+
+
+def test_how_many_nodes_a_selection_uses():
+    assert selection_size(None, 500) == 500
+    assert selection_size(None, 100_000) == 2000
+    assert selection_size("all", 100_000) == 100_000
+    assert candidates_of([2.0, 1.0], "bandwidth", np.ones(1)).tolist() == [1.0, 2.0]

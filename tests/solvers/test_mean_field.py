@@ -10,15 +10,16 @@ from tests.solvers.test_multigrid import grid_graph, plane_moments, ragged_graph
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments, MomentSums
 from graphratio.moments.second_moments import DenseSecond, FactoredSecond
-from graphratio.solvers import basis_of, solve_path, solve_pcg
-from graphratio.solvers.bases import NodeBasis
-from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
-from graphratio.solvers.path import _System
-from graphratio.solvers.preconditioners.mean_field import (
+from graphratio.solvers.bases import (
     Corrected,
+    NodeBasis,
+    basis_of,
     corrected_mean_field,
     mean_field,
 )
+from graphratio.solvers.conjugate_gradients import Progress, StackIterates, iterate
+from graphratio.solvers.node_basis import component_indicators, low_modes
+from graphratio.solvers.path import _System, solve_path, solve_pcg
 
 BASES = {"modes": basis_of, "nodes": NodeBasis.of}
 
@@ -106,7 +107,7 @@ def test_many_candidates_at_once_equal_one_by_one():
 
 @pytest.mark.parametrize("chunk", [3, 2048])
 def test_every_form_of_the_moments_gives_the_same_correction(chunk, monkeypatch):
-    monkeypatch.setattr("graphratio.solvers.preconditioners.mean_field.SUMMED_AT_ONCE", chunk)
+    monkeypatch.setattr("graphratio.solvers.bases.SUMMED_AT_ONCE", chunk)
     graph, m, rng = Graph.from_adjacency(rings(4, 5)), 3, np.random.default_rng(0)
     psi, weights = rng.normal(size=(20, 6, m)), rng.random((20, 6))
     # In two rectangles, out of order, and with a node that has no rows at all.
@@ -191,3 +192,10 @@ class CountingInverse:
     def restrict(self, candidates):
         self.inner = self.inner.restrict(candidates)
         return self
+
+
+def test_the_lowest_modes_of_a_ring():
+    ring = Graph.from_edges([(i, (i + 1) % 30) for i in range(30)])
+    modes, vectors = low_modes(ring, 3, component_indicators(ring, 1))
+    assert_allclose(modes[:2], [0.0, 2 - 2 * np.cos(2 * np.pi / 30)], atol=1e-6)
+    assert_allclose(vectors.T @ vectors, np.eye(len(modes)), atol=1e-10)

@@ -8,19 +8,17 @@ from graphratio.exceptions import ConvergenceWarning, InputError
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import (
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.cbcgd import curvatures, levels, solve_cbcgd
+from graphratio.solvers.direct import solve_direct, system_matrix
+from graphratio.solvers.path import (
+    PRECONDITIONERS,
     SOLVERS,
-    basis_of,
     solve,
-    solve_cbcgd,
-    solve_direct,
     solve_many,
     solve_path,
     solve_pcg,
 )
-from graphratio.solvers.cbcgd import curvatures, levels
-from graphratio.solvers.direct import system_matrix
-from graphratio.solvers.path import PRECONDITIONERS
 
 # For every penalty: one where the data dominate, one where the graph does.
 PENALTIES = [(0.06, 0.06), (6.0, 0.6)]

@@ -54,7 +54,8 @@ class GraphRatioError(Exception):
     def __init__(self, problem: Words, remedy: Words | None = None) -> None:
         self.words = (problem, remedy)
         self.problem, self.remedy = self.spelled(str)
-        super().__init__(" ".join(_sentence(part) for part in (self.problem, self.remedy) if part))
+        told = [part for part in (self.problem, self.remedy) if part]
+        super().__init__(" ".join(s if s.endswith(("?", "!")) else f"{s}." for s in told))
 
     def spelled(self, spelling: Spelling) -> tuple[str, str | None]:
         """Problem and remedy, with arguments as an interface spells them."""
@@ -109,10 +110,6 @@ class DataWarning(GraphRatioWarning):
 
 class OverlapWarning(DataWarning):
     """Reference and target overlap so little that few observations carry most of the weight."""
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(("?", "!")) else f"{text}."
 
 
 def _short(text: str, limit: int = 80) -> str:

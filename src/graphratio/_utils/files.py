@@ -1,8 +1,8 @@
 """Files that appear as a whole or not at all, even if writing is interrupted.
 
-Content first goes into a hidden file or folder beside the target, named `.graphratio-` and a
-random word. It gets its final name when it is complete and on the disk. After a full disk, an
-error or Ctrl-C the earlier files are intact; only a killed process can leave a hidden file behind.
+Content first goes into a hidden file or folder beside the target and gets its final name when it is
+complete and on the disk. After a full disk, an error or Ctrl-C the earlier files are intact; only a
+killed process can leave a hidden file behind.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def appearing(path: str | Path) -> Iterator[Path]:
         _create(rough)
         with _naming(path):
             yield rough
-            _to_disk(rough)
+            # The content must reach the disk before the name does.
+            with rough.open("rb+") as stream:
+                os.fsync(stream.fileno())
             if target.exists():
                 shutil.copymode(target, rough)
             os.replace(rough, target)
@@ -49,8 +51,7 @@ def appearing(path: str | Path) -> Iterator[Path]:
 def staged(folder: Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
     """Give an empty folder to fill, whose files move into `folder` when the block ends well.
 
-    `folder` is created if necessary, and a new one is removed again if the block fails. Earlier
-    files named in `replaces` are removed.
+    A new `folder` is removed again if the block fails. Earlier files in `replaces` are removed.
     """
     new = not folder.exists()
     rough = _hidden(folder)
@@ -110,12 +111,6 @@ def _create(path: Path) -> None:
         raise InputError(
             f"cannot write to {str(path.parent)!r} ({error.strerror})", "Choose another place"
         ) from error
-
-
-def _to_disk(path: Path) -> None:
-    """Flush the content, which must reach the disk before the name does."""
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
 
 
 @contextmanager

@@ -75,16 +75,11 @@ def _hyperparameters(model: Any) -> str:
 
 def _most_changed(model: Any) -> str:
     head = ("most changed nodes", "reference", "target", f"{model.divergence_name_} divergence")
-    body = [
-        (
-            str(model.nodes_[i]),
-            f"{model.sizes_[i, 0]:,}",
-            f"{model.sizes_[i, 1]:,}",
-            f"{model.divergence_[i]:.3g}",
-        )
-        for i in model.ranking_[:_SHOWN]
-    ]
-    return rows_table(head, body)
+    top = model.ranking_[:_SHOWN]
+    sizes = [[f"{size:,}" for size in both] for both in model.sizes_[top]]
+    names, values = [str(model.nodes_[i]) for i in top], model.divergence_[top]
+    rows = zip(names, sizes, values, strict=True)
+    return rows_table(head, [(name, *both, f"{value:.3g}") for name, both, value in rows])
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:

@@ -63,10 +63,7 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Turn a seed or generator into a NumPy Generator.
-
-    A legacy `RandomState` is advanced by one draw, which then seeds the Generator.
-    """
+    """Turn a seed or generator into a NumPy Generator; a RandomState is advanced by one draw."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

@@ -21,11 +21,7 @@ def duration(seconds: float) -> str:
 
 
 class ProgressBar:
-    """Show how much of a known amount of work is done, by default on standard error.
-
-    On a terminal the line is redrawn and, after some seconds, predicts the remaining time. In
-    other places only the start and the end are written.
-    """
+    """Show how much work is done: redrawn with the remaining time on a terminal, else twice."""
 
     def __init__(
         self, total: int, label: str, *, enabled: bool, stream: TextIO | None = None

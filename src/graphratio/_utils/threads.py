@@ -1,10 +1,8 @@
 """Threads of the linear algebra library: one for small products, all for large ones.
 
-A selection computes thousands of products that take less time than waking a second thread.
-With all threads it is several times slower, and much slower beside other work.
-
-The number of threads is a setting of the whole process. Computations that overlap therefore
-share one limit: the first one sets it, and the last one restores the earlier setting.
+A selection computes thousands of products that take less time than waking a second thread, so all
+threads make it several times slower. The setting belongs to the whole process: computations that
+overlap share one limit, which the first one sets and the last one undoes.
 """
 
 from __future__ import annotations
@@ -77,8 +75,7 @@ def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManage
 def in_parallel(work: Callable[[int], None], count: int) -> None:
     """Call work(0), ..., work(count - 1), several at a time.
 
-    Each piece must be large enough for NumPy to release other threads, and must write to its own
-    memory, so that the result does not depend on the number of threads.
+    Each must write to its own memory, so that the result does not depend on the number of threads.
     """
     workers = min(n_threads(), count)
     if workers <= 1:

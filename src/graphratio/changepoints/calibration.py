@@ -4,18 +4,15 @@ If nothing changes, a panel with its blocks in another order is as likely as the
 apart from the seams. Moving all nodes together keeps their correlation; blocks keep the
 correlation in time. Four steps make the thresholds accurate:
 
-- *Residuals.* Blocks of a panel with a change would carry the change into every surrogate and
-  raise the threshold. So the panel is cut at the suspected changes, those found and one more,
-  and the mean features of every piece are subtracted.
+- *Residuals.* A change would be carried into every surrogate and raise the threshold. So the panel
+  is cut at the changes found and one more suspect, and each piece loses its mean features.
 - *Pieces.* Blocks move within their piece only, since a change may alter the variance too. Every
   piece gets a random mean that varies as means of such pieces do: residuals alone would vary too
   little where two pieces meet.
-- *Own scale.* At a seam the correlation in time is lost, so windows of a surrogate vary a little
-  less than windows of the panel. Therefore every panel, the real one and each surrogate, is
-  divided by its own spread, direction by direction. The spread leaves out times within a window
-  of the largest difference; for the real panel also those within a window of the changes found.
-- *Counts.* The threshold is an order statistic of the largest values of the surrogates, with the
-  real panel counted among them.
+- *Own scale.* Seams lose correlation, so windows of a surrogate vary a little less. Therefore every
+  panel is divided by its own spread, direction by direction, without the times within a window of
+  the largest difference or of a change found.
+- *Counts.* The threshold is an order statistic of the surrogates and the real panel.
 
 Symbols
 -------
@@ -46,10 +43,7 @@ TABLE_POINTS = 400
 
 @dataclass(frozen=True, eq=False)
 class TailTable:
-    """Tail probabilities of a statistic of single nodes when nothing changes.
-
-    `values` decrease; `shares` are the shares of null values at or above each.
-    """
+    """Shares of null values of single nodes at or above decreasing values."""
 
     values: FloatArray
     shares: FloatArray
@@ -69,14 +63,11 @@ class TailTable:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A scan with its thresholds.
+    """A scan with its thresholds: an alarm is raised where a curve exceeds its level.
 
-    - `spread`, shape (m,): that of the real panel; differences are divided by it.
-    - `levels`, shape (3,): an alarm is raised where a curve exceeds its level.
-    - `largest`: the largest value of every surrogate in units of the levels, sorted.
-    - `block`: steps per block.
-    - `inflation`: long-run variance over variance of the features; 1 without autocorrelation.
-    - `marginal`, shape (m, n_nodes): variance of the features.
+    Differences are divided by `spread`, shape (m,). `largest` are the sorted largest values of the
+    surrogates in units of the `levels`, shape (3,). `inflation` is the long-run variance over the
+    variance of the features, and `marginal` that variance, shape (m, n_nodes).
     """
 
     scan: GraphScan
@@ -92,11 +83,8 @@ class Calibration:
     def statistic(self, delta: FloatArray) -> FloatArray:
         """Largest of the three curves in units of their levels, shape (n_scans,)."""
         scaled = delta / self.spread[:, np.newaxis, np.newaxis]
-        return np.asarray(
-            (self.scan.curves(scaled, *self.scan.local(scaled)) / self.levels[:, np.newaxis]).max(
-                axis=0
-            )
-        )
+        curves = self.scan.curves(scaled, *self.scan.local(scaled))
+        return np.asarray((curves / self.levels[:, np.newaxis]).max(axis=0))
 
     def p_value(self, statistic: float) -> float:
         """Probability that a panel without change reaches this value anywhere."""
@@ -125,9 +113,8 @@ def residuals(psi: FloatArray, ends: list[int]) -> FloatArray:
 def block_length(psi: FloatArray, weights: FloatArray, longest: int) -> int:
     """Steps per block: 1 without autocorrelation, else 8 times the longest visible lag.
 
-    The autocorrelation of a node is averaged over directions with the given weights. It is
-    visible up to the first lag at which no node exceeds the largest value that independent nodes
-    reach by chance. `psi` holds residual features; no block is longer than `longest`.
+    Autocorrelation, averaged over directions with weights, is visible while some node exceeds the
+    largest value that independent nodes reach by chance. No block is longer than `longest`.
     """
     _, n_times, n_nodes = psi.shape
     noise = math.sqrt(2 * math.log(2 * n_nodes * longest) / n_times)
@@ -151,10 +138,7 @@ def shuffled_blocks(n_times: int, block: int, rng: np.random.Generator) -> IntAr
 
 
 class Surrogates:
-    """Draws panels without change from residual features, piece by piece.
-
-    `ends` are the times at which pieces begin and end, from 0 to n_times.
-    """
+    """Draws panels without change from residual features, within pieces between the `ends`."""
 
     def __init__(self, psi: FloatArray, ends: list[int], block: int) -> None:
         self.psi, self.block = psi, block
@@ -181,10 +165,7 @@ class Surrogates:
 
 
 class Calibrator:
-    """Scans surrogates of a panel that is cut at its suspected changes.
-
-    `block` is the number of steps per block; None means the rule of `block_length`.
-    """
+    """Scans surrogates of a panel cut at its suspected changes; `block` is None for the rule."""
 
     def __init__(
         self,

@@ -43,26 +43,17 @@ class Dated:
 
 
 def changed_nodes(delta: FloatArray, calibration: Calibration, level: float) -> IntArray:
-    """Nodes that changed between two windows, by the rule of Benjamini and Hochberg.
-
-    At least one, the one with the smallest p-value, since an alarm was raised.
-    """
+    """Nodes that changed, by Benjamini and Hochberg; at least one, since an alarm was raised."""
     p_values = calibration.node_p_values(delta)
     found = np.flatnonzero(false_discovery_control(p_values) <= level)
     return found if found.size else np.array([int(np.argmin(p_values))])
 
 
-def date(
-    psi: FloatArray,
-    peak: int,
-    window: int,
-    calibration: Calibration,
-    level: float,
-) -> Dated:
+def date(psi: FloatArray, peak: int, window: int, calibration: Calibration, level: float) -> Dated:
     """Find the nodes and the times of the change at a peak.
 
-    The first date is the peak of the scan. The nodes that differ before and after the date are
-    chosen, and their features give a better date. This is done twice.
+    The first date is the peak of the scan. The features of the nodes that differ before and after
+    it give a better date; this is done twice.
 
     `psi` covers up to two windows before and after the peak, without earlier changes; `peak` is
     a position in it. `level` is the expected share of unchanged nodes among those chosen.
@@ -72,7 +63,9 @@ def date(
     for _ in range(ROUNDS):
         delta = _difference(psi, change, window)
         nodes = changed_nodes(delta, calibration, level)
-        y = np.einsum("jv,jtv->tv", _estimate(delta, calibration)[:, nodes], psi[:, :, nodes])
+        scaled, smoother = delta / calibration.spread[:, np.newaxis], calibration.scan.smoother
+        theta = [smoother.apply(j, part[np.newaxis])[0] for j, part in enumerate(scaled)]
+        y = np.einsum("jv,jtv->tv", np.stack(theta)[:, nodes], psi[:, :, nodes])
         whole = _profile(y.sum(axis=1, keepdims=True), calibration.inflation, allowed)[:, 0]
         change = int(np.argmax(whole))
     plausible = np.flatnonzero(whole >= whole[change] - INTERVAL_DROP)
@@ -87,17 +80,8 @@ def _difference(psi: FloatArray, change: int, window: int) -> FloatArray:
     return np.asarray(factor * (after.mean(axis=1) - before.mean(axis=1)))
 
 
-def _estimate(delta: FloatArray, calibration: Calibration) -> FloatArray:
-    scaled = delta / calibration.spread[:, np.newaxis]
-    smoother = calibration.scan.smoother
-    return np.stack([smoother.apply(j, part[np.newaxis])[0] for j, part in enumerate(scaled)])
-
-
 def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:
-    """Twice the log-likelihood of a change of mean at every time, shape (n_times, n_series).
-
-    Entry s is for a change whose first step is s; -inf where none can be.
-    """
+    """Twice the log-likelihood of a change of mean with first step s, (n_times, n_series)."""
     n = len(y)
     sums = np.concatenate([np.zeros((1, y.shape[1])), np.cumsum(y - y.mean(axis=0), axis=0)])
     before = np.arange(n)[:, np.newaxis]

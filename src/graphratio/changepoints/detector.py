@@ -34,30 +34,29 @@ FEWEST_WINDOWS = 4
 class GraphChangePointDetector(BaseEstimator):
     """Change-points of time series on a graph: when, at which nodes, and in which order.
 
-    Two windows of equal length slide over the panel, a reference window and right after it a
-    target window. At every time the ratio of the two is estimated at all nodes together, as in
-    GRULSIF, and its size is compared with a threshold. A panel of the same length in which
-    nothing changes exceeds the threshold with probability `level`. The threshold comes
-    from surrogate panels: blocks of time, of all nodes together, in random order.
+    Two windows of equal length, reference and target, slide over the panel. At every time the
+    ratio of the two is estimated at all nodes together, as in GRULSIF, and its size is compared
+    with a threshold. A panel of the same length in which nothing changes exceeds the threshold
+    with probability `level`. The threshold comes from surrogate panels: blocks of time, of all
+    nodes together, in random order.
 
-    The detector finds any change of the distributions, not only of the mean. Remove trends and
-    seasons from the panel first: they are changes too.
+    Any change of the distributions is found, not only of the mean. Remove trends and seasons
+    first: they are changes too.
 
     Parameters
     ----------
     window : int
-        Length of each window, in steps. Long windows find small changes. Two changes at the
-        same nodes should be at least a window apart, and changes less than a window from the
-        ends of the panel are not found.
+        Steps of each window. Long windows find small changes. Two changes at the same nodes
+        should be at least a window apart; those within a window of the ends are not found.
     step : int, default 1
         Evaluate every `step` time points.
     estimator : estimator, optional
-        Any estimator of the library gives kernel, dictionary, bandwidth and penalties. Those
-        that are None come from rules that use the first two windows and ignore the order of
-        time: the bandwidth is the median distance, the ridge 1 % and the pull along the edges
-        10 % of the variance of the features. With estimators that do not couple nodes there is
-        no pull; RULSIF, ULSIF and KLIEP give only kernel and bandwidth. Nothing else is used:
-        alpha is 1/2, so that the mixture is the pool of the two windows.
+        Any estimator of the library gives kernel, dictionary, bandwidth and penalties; RULSIF,
+        ULSIF and KLIEP only kernel and bandwidth. Those that are None come from the first two
+        windows, whatever the order of time: the bandwidth is the median distance, the ridge 1 %
+        and the pull along the edges 10 % of the variance of the features, without pull if the
+        estimator does not couple nodes. Nothing else is used: alpha is 1/2, so that the mixture is
+        the pool of the two windows.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
@@ -66,8 +65,7 @@ class GraphChangePointDetector(BaseEstimator):
         Steps per block of the surrogates. Default: 1 if no autocorrelation is visible, else 8
         times the longest lag at which it is, at most a window.
     standardize : bool, default True
-        Shift and scale every feature of every node by its mean and spread in the first two
-        windows.
+        Standardise every feature of every node by the first two windows.
     max_directions : int, default 12
         Largest number of principal directions of the kernel features.
     random_state : int, numpy Generator, RandomState or None
@@ -82,10 +80,8 @@ class GraphChangePointDetector(BaseEstimator):
         The scan in units of the threshold, at `scan_times_`: an alarm is raised above 1.
     p_value_ : float
         Probability of a scan as high as that of `fit` if nothing changes.
-    nodes_, graph_, n_times_, n_features_in_, feature_names_in_ :
-        Of the panel.
-    bandwidth_, graph_penalty_, ridge_, dictionary_, n_components_, block_ :
-        Fixed by `fit`.
+    nodes_, graph_, n_times_, n_features_in_, feature_names_in_ : of the panel
+    bandwidth_, graph_penalty_, ridge_, dictionary_, n_components_, block_ : fixed by `fit`
 
     Examples
     --------
@@ -204,8 +200,7 @@ class GraphChangePointDetector(BaseEstimator):
     def update(self, x_t: Any, time: Label | None = None) -> ChangeEvent | None:
         """Take in the observations of one more time.
 
-        The threshold is that of `fit`: a stretch as long as the panel of `fit` has a false
-        alarm with probability `level`.
+        A stretch as long as the panel of `fit` has a false alarm with probability `level`.
 
         Parameters
         ----------
@@ -216,9 +211,8 @@ class GraphChangePointDetector(BaseEstimator):
         Returns
         -------
         event : ChangeEvent or None
-            The change, at the moment an alarm is raised, with its time and nodes as known then.
-            `events_` refines them with later observations, until a window after the peak of the
-            scan.
+            The change, when an alarm is raised, with its time and nodes as known then. `events_`
+            refines them until a window after the peak of the scan.
         """
         check_is_fitted(self, "graph_")
         values = read_step(x_t, self.nodes_, self.n_features_in_)
@@ -268,7 +262,6 @@ class GraphChangePointDetector(BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
         >>> GraphChangePointDetector(20, n_surrogates=19).fit(panel).label(7)
         7
@@ -285,10 +278,9 @@ class GraphChangePointDetector(BaseEstimator):
             for number, event in enumerate(self.events_)
             for node, onset in event.onsets.items()
         ]
-        columns = ("event", "time", "node", "onset")
-        return frames.make_frame(
-            {name: [row[i] for row in rows] for i, name in enumerate(columns)}, self.backend_
-        )
+        names = ("event", "time", "node", "onset")
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        return frames.make_frame(columns, self.backend_)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the panel with its events, the scan, and a map of the onsets.
@@ -312,7 +304,6 @@ class GraphChangePointDetector(BaseEstimator):
         Examples
         --------
         >>> import os, tempfile
-        >>> import numpy as np
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
         >>> detector = GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
         >>> path = os.path.join(tempfile.mkdtemp(), "detector.graphratio")
@@ -329,12 +320,9 @@ class GraphChangePointDetector(BaseEstimator):
         check_integer(self.max_directions, "max_directions", low=1)
         least = math.ceil(1 / self.level) - 1
         if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
+            given = Argument("n_surrogates", self.n_surrogates)
             raise InputError(
-                (
-                    Argument("n_surrogates", self.n_surrogates),
-                    f" is too small for the level {self.level}",
-                ),
-                f"Use at least {least}",
+                (given, f" is too small for the level {self.level}"), f"Use at least {least}"
             )
         if self.block is not None:
             check_integer(self.block, "block", low=1, high=self.window)

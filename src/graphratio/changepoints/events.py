@@ -15,12 +15,10 @@ class ChangeEvent:
     Attributes
     ----------
     time : label
-        The first time of the new state: a step counted from 0, or the value of the time column
-        if the panel has one.
+        First time of the new state: a step counted from 0, or a value of the time column.
     interval : (label, label)
         First and last time at which the change may have begun, with 95 % confidence if it is
-        abrupt (the likelihood-ratio interval of a change-point). It does not cover nodes that
-        changed earlier or later than the rest.
+        abrupt (likelihood-ratio interval), not covering nodes that changed at other times.
     nodes : tuple of labels
         The nodes that changed, in the order of the graph. The expected share of unchanged
         nodes among them is at most the detector's `level`.
@@ -28,10 +26,9 @@ class ChangeEvent:
         When each of them changed, in the order of onset.
     step : int
         Position of `time` in the panel.
-    statistic : float
-        Largest value of the scan, in units of the threshold.
-    p_value : float
-        Chance that a panel of the same length without change has such a value anywhere.
+    statistic, p_value : float
+        Largest value of the scan, in units of the threshold, and the chance that a panel of the
+        same length without change has such a value anywhere.
     alarm : label
         The time at which the alarm was raised, the last one seen by then.
 
@@ -61,10 +58,7 @@ class ChangeEvent:
 
 @dataclass(frozen=True)
 class Found:
-    """A change: steps, and positions of the nodes that changed with the onset of each.
-
-    `alarm` is the last step seen when the alarm was raised.
-    """
+    """A change in steps and positions of nodes; `alarm` is the last step seen by then."""
 
     step: int
     interval: tuple[int, int]

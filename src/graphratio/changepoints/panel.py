@@ -27,11 +27,7 @@ _FILL = (
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Observations of all nodes over time, complete and in the order of the graph.
-
-    `values` has shape (n_times, n_nodes, n_features). `times` increase; None if steps are counted.
-    Tables come back in the library `backend`.
-    """
+    """Complete observations (n_times, n_nodes, n_features); no `times` if steps are counted."""
 
     values: FloatArray
     times: tuple[Label, ...] | None

@@ -7,11 +7,9 @@ w           eigenvalues of the pooled covariance of the features, largest first,
 lam, rho    graph penalty and ridge, as in `moments.objective`
 
 All of it comes from the first two windows, without the order of time. The features are principal
-directions of the kernel space, so the pooled second moment, the same at every node (the mean
-field), is diagonal. With windows of equal length the mixture of the two is the pool of both
-(alpha = 1/2), and the right-hand side of GRULSIF, shrunk towards 1, is half the difference of the
-two mean features. A constant is not penalised, since a ratio has mean one. Therefore the second
-moment is centred.
+directions of the kernel space, so the pooled second moment (the mean field) is diagonal. Windows
+of equal length mean alpha = 1/2: the right-hand side of GRULSIF, shrunk towards 1, is half the
+difference of the mean features. A ratio has mean one, so the second moment is centred.
 """
 
 from __future__ import annotations
@@ -41,14 +39,11 @@ PANEL_ATOMS = 60
 
 @dataclass(frozen=True, eq=False)
 class PanelFeatures:
-    """Features of a panel and the penalties that belong to them, as in GRULSIF.
+    """Features of a panel in m principal directions, with their penalties, as in GRULSIF.
 
-    - `shift`, `scale`, shape (n_nodes, n_features): applied to observations first, node by node.
-    - `features`: with m principal directions.
-    - `centre`, shape (m,): mean features in the first two windows; they are subtracted.
-    - `second`, shape (m,): the eigenvalues w.
-    - `coupling`, shape (m,): factor of the Laplacian in every direction, the graph penalty, times
-      w if the estimator measures differences over the data.
+    Observations are first shifted and scaled, shape (n_nodes, n_features), and features lose their
+    mean in the first two windows, `centre`. `coupling`, shape (m,), is the factor of the Laplacian:
+    the graph penalty, times w if the estimator measures differences over the data.
     """
 
     shift: FloatArray

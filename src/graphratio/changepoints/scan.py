@@ -12,9 +12,8 @@ Three curves are scanned, since each finds other changes:
 - the largest over nodes of delta_v' theta_v with the node by itself: one node changed;
 - the same with the graph: a neighbourhood changed;
 - the sum over nodes of the latter, twice the gain in GRULSIF's objective: many nodes changed a
-  little. If the modes of the graph are known, it is a sum over modes, each divided by its own
-  variance instead of the average one. Fluctuations that all nodes share, such as weather or the
-  market, then do not hide a change of one region.
+  little. If the modes of the graph are known, each is divided by its own variance, so that
+  fluctuations that all nodes share, such as weather, do not hide a change of one region.
 
 Each curve is divided by its mean when nothing changes.
 """
@@ -35,10 +34,8 @@ N_CURVES = 3
 class GraphScan:
     """The statistics at fixed features, penalties and variances of shape (m, n_nodes).
 
-    - `own_mean`, `graph_mean`, shape (n_nodes,): means of delta_v' theta_v without and with the
-      graph when nothing changes.
-    - `mode_weights`, shape (m, n_modes) or None: weights of the squares of delta in the modes of
-      the graph; their mean sum is one.
+    Means of delta_v' theta_v without and with the graph have shape (n_nodes,); `mode_weights`,
+    shape (m, n_modes), weigh the squares of delta in the modes of the graph, with mean sum one.
     """
 
     smoother: Smoother
@@ -49,11 +46,7 @@ class GraphScan:
 
     @classmethod
     def of(cls, smoother: Smoother, sums: FloatArray, length: int, window: int) -> GraphScan:
-        """Estimate variances from sums over blocks, which no permutation of the blocks changes.
-
-        `sums` has shape (m, n_blocks, n_nodes): sums of centred features over blocks of `length`
-        steps.
-        """
+        """Variances from sums of centred features over blocks, shape (m, n_blocks, n_nodes)."""
         factor = 2 / (window * length * sums.shape[1])
         variance = factor * np.einsum("jbv,jbv->jv", sums, sums)
         own_mean = (variance / smoother.diagonal[:, np.newaxis]).sum(axis=0)
@@ -77,10 +70,7 @@ class GraphScan:
         return int(np.argmax((1 / self.smoother.diagonal) @ energy))
 
     def spread(self, energy: FloatArray, quiet: BoolArray) -> FloatArray:
-        """Root of the mean of delta^2 relative to `variance`, shape (m,).
-
-        Over the quiet scan times, or over all if none is quiet.
-        """
+        """Root of the mean of delta^2 relative to `variance` over quiet scan times, shape (m,)."""
         expected = self.variance.sum(axis=1)
         mean = (energy[:, quiet] if quiet.any() else energy).mean(axis=1)
         return np.asarray(np.sqrt(mean / np.where(expected > 0, expected, 1.0)))
@@ -112,9 +102,8 @@ class GraphScan:
     def witness(self, delta: FloatArray) -> FloatArray:
         """How far each node moved in the direction that the others predict, (n_scans, n_nodes).
 
-        The direction is the estimate of the node without its own contribution, so it does not
-        depend on the node's noise. If the node did not change, the difference along it has mean
-        zero and variance one, whatever the others did.
+        The direction leaves out the node itself, so it does not depend on the node's noise. If the
+        node did not change, the difference along it has mean zero and variance one.
         """
         along = np.zeros(delta.shape[1:])
         square = np.zeros(delta.shape[1:])

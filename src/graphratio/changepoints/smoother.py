@@ -6,6 +6,8 @@ are one matrix product; large graphs use sparse factorisations.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
@@ -22,13 +24,10 @@ _CHUNK = 256
 class Smoother:
     """Applies the inverse of the system along the nodes, one direction at a time.
 
-    - `diagonal`, shape (m,): w_j + rho; `coupling`, shape (m,) or a number: the factor
-      of the Laplacian.
-    - `own`, shape (m, n_nodes): diagonals of the inverses, the weight of a node in its own
-      estimate.
-    - `modes`, shape (n_nodes, n_modes): eigenvectors of the Laplacian, smoothest first; None for
-      large graphs or no coupling.
-    - `shifted`, shape (m, n_modes) or None: the diagonal of the system in these modes.
+    `diagonal` is w_j + rho, and `coupling` the factor of the Laplacian. `own`, shape (m, n_nodes),
+    are the diagonals of the inverses. `modes`, shape (n_nodes, n_modes), are eigenvectors of the
+    Laplacian and `shifted`, shape (m, n_modes), the system in them; None for large graphs or no
+    coupling.
     """
 
     def __init__(self, graph: Graph, diagonal: FloatArray, coupling: FloatArray | float) -> None:
@@ -56,7 +55,9 @@ class Smoother:
                 splu(sparse.csc_matrix(s * lap + d * identity))
                 for s, d in zip(strength, diagonal, strict=True)
             ]
-            self.own = np.array([self._factor_diagonal(factor) for factor in self._factors])
+            self.own = np.array(
+                [_inverse_diagonal(factor, self.n_nodes) for factor in self._factors]
+            )
 
     def apply(self, direction: int, delta: FloatArray) -> FloatArray:
         """Estimates of one direction, from and to shape (n_times, n_nodes)."""
@@ -69,11 +70,11 @@ class Smoother:
             self._dense[delta.dtype] = self._dense[np.dtype(np.float64)].astype(delta.dtype)
         return np.asarray(delta @ self._dense[delta.dtype][direction])
 
-    def _factor_diagonal(self, factor: object) -> FloatArray:
-        diagonal = np.empty(self.n_nodes)
-        for begin in range(0, self.n_nodes, _CHUNK):
-            rows = np.arange(begin, min(begin + _CHUNK, self.n_nodes))
-            unit = np.zeros((self.n_nodes, rows.size))
-            unit[rows, np.arange(rows.size)] = 1.0
-            diagonal[rows] = factor.solve(unit)[rows, np.arange(rows.size)]  # type: ignore[attr-defined]
-        return diagonal
+
+def _inverse_diagonal(factor: Any, n_nodes: int) -> FloatArray:
+    """Diagonal of the inverse of a factorised matrix, some columns at a time."""
+    parts = []
+    for begin in range(0, n_nodes, _CHUNK):
+        unit = np.eye(n_nodes, min(_CHUNK, n_nodes - begin), -begin)
+        parts.append(factor.solve(unit)[begin:].diagonal())
+    return np.concatenate(parts)

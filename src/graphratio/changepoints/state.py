@@ -13,7 +13,7 @@ from graphratio.changepoints.events import Found
 from graphratio.changepoints.panel_features import PanelFeatures
 from graphratio.changepoints.scan import N_CURVES, GraphScan
 from graphratio.changepoints.stream import ChangeStream, PeakTracker
-from graphratio.changepoints.windows import KEPT_WINDOWS, scan_times
+from graphratio.changepoints.windows import KEPT_WINDOWS
 from graphratio.data.graph import Graph
 from graphratio.estimators.archive import Format, lasting
 from graphratio.estimators.persistence import estimators_by_name
@@ -130,10 +130,7 @@ def _check(detector: GraphChangePointDetector) -> None:
         "recent": (stream.windows.recent, (m, KEPT_WINDOWS * detector.window, n)),
         "reference": (stream.windows.reference, (m, n)),
         "target": (stream.windows.target, (m, n)),
-        "statistic": (
-            np.array(stream.statistic),
-            scan_times(seen, detector.window, detector.step).shape,
-        ),
+        "statistic": (np.array(stream.statistic), detector.scan_times_.shape),
         "features": (np.empty(detector.features_.features.n_components), (m,)),
     }
     for name, (array, shape) in expected.items():

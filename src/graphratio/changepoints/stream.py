@@ -34,11 +34,8 @@ MOST_REVISIONS = 8
 class ChangeStream:
     """Scans features of shape (m, n_nodes) per step as they come in.
 
-    - `level`: the expected share of unchanged nodes among those of an event.
-    - `settled`: changes whose peak is final.
-    - `gain`, shape (m, n_nodes), at most 1: differences of nodes that vary more since they changed
-      are scaled down, so that their new variance raises no alarm.
-    - `statistic`: the curve, one value per scan time, in units of the threshold.
+    `settled` changes have a final peak. Differences of nodes that vary more since they changed are
+    scaled down by `gain`, shape (m, n_nodes), so that their new variance raises no alarm.
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class ChangeStream:
     def push(self, psi: FloatArray) -> Found | None:
         """Take in one step, (m, n_nodes); return a change when an alarm is raised."""
         delta = self.windows.push(psi)
-        t = self.windows.scan_time
+        t = self.windows.n_seen - self.window
         if delta is None or (t - self.window) % self.step:
             return None
         value = float(self._curve(delta[:, np.newaxis])[0])
@@ -143,8 +140,7 @@ def calibrated_stream(
 ) -> ChangeStream:
     """Calibrate on a panel cut at the changes found and at one more suspect, and scan it.
 
-    The first cut is the time at which the windows differ most. Further changes become cuts as
-    long as any are found; every cut lowers the threshold for the other changes.
+    The first cut is where the windows differ most. Every cut lowers the threshold for the others.
     """
 
     def scanned(calibrator: Calibrator) -> ChangeStream:
@@ -187,12 +183,10 @@ def _next_best(stream: ChangeStream, found: list[int], window: int) -> list[int]
 
 @dataclass
 class PeakTracker:
-    """Finds where a curve exceeds 1, and its peaks, which are at least a window apart.
+    """Finds where a curve exceeds 1, the `alarm`, and its peaks, at least a window apart.
 
-    A peak is final when a window has passed without a higher value. Windows that still contain the
-    change must not raise a second alarm: after a final peak, values count again from one window
-    after the change, `blocked_until`. `alarm` is the time at which the curve exceeded 1, `peak`
-    the time of its highest value since; both are None when quiet.
+    A peak is final when a window has passed without a higher value. Values count again from
+    `blocked_until`, a window after the change: windows that contain it must not raise an alarm.
     """
 
     window: int

@@ -21,10 +21,7 @@ def scan_times(n_times: int, window: int, step: int) -> IntArray:
 
 
 def window_differences(psi: FloatArray, window: int, step: int) -> FloatArray:
-    """Mean over the target minus mean over the reference window, at every scan time.
-
-    From shape (m, n_times, n_nodes) to (m, n_scans, n_nodes).
-    """
+    """Mean over the target minus mean over the reference window, (m, n_scans, n_nodes)."""
     m, n_times, n_nodes = psi.shape
     sums = np.zeros((m, n_times + 1, n_nodes), dtype=psi.dtype)
     np.cumsum(psi, axis=1, out=sums[:, 1:])
@@ -37,10 +34,9 @@ def window_differences(psi: FloatArray, window: int, step: int) -> FloatArray:
 
 
 class MovingWindows:
-    """The same differences one step at a time, with the features of the last steps.
+    """The same differences of shape (m, n_nodes) one step at a time.
 
-    `shape` is (m, n_nodes). `recent`, shape (m, 5 * window, n_nodes), is a ring: step i is in
-    column i modulo its length. `n_seen` counts the steps.
+    `recent`, shape (m, 5 * window, n_nodes), is a ring: step i is in column i modulo its length.
     """
 
     def __init__(self, window: int, shape: tuple[int, int]) -> None:
@@ -49,11 +45,6 @@ class MovingWindows:
         self.recent = np.zeros((shape[0], KEPT_WINDOWS * window, shape[1]))
         self.reference = np.zeros(shape)
         self.target = np.zeros(shape)
-
-    @property
-    def scan_time(self) -> int:
-        """Scan time of the last two whole windows."""
-        return self.n_seen - self.window
 
     def push(self, psi: FloatArray) -> FloatArray | None:
         """Take in one step, (m, n_nodes); return the difference once two windows are full."""

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import checked, read_problem
 from graphratio.cli.models import fit_problem, prepared
@@ -17,14 +16,7 @@ from graphratio.cli.options import (
     OutputOptions,
     SampleOptions,
 )
-from graphratio.cli.output import (
-    REPLACED,
-    check_folder,
-    moved,
-    show_summary,
-    summary_object,
-    write_results,
-)
+from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
 from graphratio.cli.two_sample import (
     Null,
     TestOptions,
@@ -106,7 +98,7 @@ def _analyse(
     output: OutputOptions,
     tests: TestOptions | None,
 ) -> None:
-    from graphratio.report import node_summary, write_report
+    from graphratio.report import node_summary
     from graphratio.report.page_file import page_packages
 
     if command == "report":
@@ -132,21 +124,11 @@ def _analyse(
     if tested is not None:
         table = tested.to_frame()
         summary |= {name: table[name].tolist() for name in _TESTED}
-    with screen.working("Writing the results"), staged(output.output, REPLACED) as rough:
-        files = write_results(rough, model, summary)
-        if command == "report":
-            files["report"] = write_report(
-                rough / "report.html",
-                model,
-                problem.samples,
-                title=f"{data.data.stem}: what changed",
-                reference_name=problem.reference_name,
-                target_name=problem.target_name,
-                notes=[*problem.notes, *fit_notes],
-                test=tested,
-                kinds=kinds,
-            )
-    files = moved(files, output.output)
+    page = None
+    if command == "report":
+        title, said = f"{data.data.stem}: what changed", [*problem.notes, *fit_notes]
+        page = {"title": title, "notes": said, "test": tested, "kinds": kinds}
+    files = write_results(screen, output.output, model, problem, summary, page)
     show_summary(screen, model, problem, summary, kinds)
     if tested is not None:
         show_test(screen, tested)

@@ -5,24 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from graphratio._utils.errors import InputError
 from graphratio._utils.files import staged
+from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
-from graphratio.cli.inputs import warnings_as
+from graphratio.cli.graph_files import build_graph
+from graphratio.cli.inputs import read_rows, refuse_blanks, split_names, warnings_as, with_labels
 from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved
-from graphratio.cli.panel_files import read_over_time
+from graphratio.cli.periods import TimeAxis
+from graphratio.cli.table_files import TableFile, as_numbers
+from graphratio.data.graph import Graph
 
 # How many events are shown on the screen.
 _SHOWN_EVENTS = 20
 
 
 def changes(
-    data: TableOptions,
-    time: TimeOptions,
-    graph: GraphOptions,
-    output: OutputOptions,
+    data: TableOptions, time: TimeOptions, graph: GraphOptions, output: OutputOptions
 ) -> None:
     r"""Find out since when, where and in which order something changed.
 
@@ -41,12 +45,14 @@ def changes(
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
-        table = read_over_time(data, time, graph)
-    notes = list(table.notes)
+        frame, features, network, notes = _read(data, time, graph)
+    chosen = None
+    if time.estimator is not None:
+        chosen = new_estimator(time.estimator, random_state=time.seed)
     detector = GraphChangePointDetector(
         time.window,
         step=time.step,
-        estimator=None if time.estimator is None else new_estimator(time.estimator, time.seed),
+        estimator=chosen,
         level=time.level,
         n_surrogates=time.surrogates,
         random_state=time.seed,
@@ -54,22 +60,20 @@ def changes(
     )
     with warnings_as(notes):
         detector.fit(
-            table.frame,
-            table.graph,
+            frame,
+            network,
             node=data.node,
             time=time.time,
-            features=table.features,
+            features=features,
             missing=data.missing.value,
         )
     screen.notes(notes)
     with screen.working("Writing the results"), staged(output.output) as rough:
-        files = _write(rough, detector)
-        files["page"] = write_changes(
-            rough / "changes.html",
-            detector,
-            title=f"{data.data.stem}: since when",
-            notes=notes,
-        )
+        files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
+        detector.save(files["detector"])
+        detector.to_frame().to_csv(files["events"], index=False)
+        title = f"{data.data.stem}: since when"
+        files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)
     for name in reversed(files):
@@ -77,11 +81,45 @@ def changes(
     screen.result(_summary(detector, files, notes))
 
 
-def _write(folder: Path, detector: GraphChangePointDetector) -> dict[str, Path]:
-    files = {"detector": folder / "detector.graphratio", "events": folder / "events.csv"}
-    detector.save(files["detector"])
-    detector.to_frame().to_csv(files["events"], index=False)
-    return files
+def _read(
+    data: TableOptions, time: TimeOptions, graph: GraphOptions
+) -> tuple[Any, list[str], Graph, list[str]]:
+    """Read the table and the edges, and match them.
+
+    Returns a pandas frame with node, time and features, the features, the graph, and notes.
+    """
+    notes: list[str] = []
+    file = TableFile(data.data, data.delimiter)
+    places = split_names(graph.coordinates, file.columns)
+    features = split_names(data.features, file.columns)
+    roles = [(data.node, "--node"), (time.time, "--time")]
+    roles += [(name, "--coordinates") for name in places]
+    roles += [(name, "--features") for name in features]
+    for name, role in roles:
+        file.check(name, role)
+    special = [data.node, time.time, *places]
+    if data.node == time.time or {data.node, time.time} & set(features):
+        raise InputError(
+            "--node, --time and --features name a column twice", "Name different columns"
+        )
+    raw, labels, features = read_rows(file, data, special, features, notes)
+    axis = TimeAxis(raw[time.time], time.time)
+    refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
+    kept = axis.known & with_labels(labels, axis.known, data, notes)
+    chosen = raw[kept]
+    times = axis.values[kept]
+    if times.dtype.kind == "f" and np.all((times == np.round(times)) & (abs(times) < 2**53)):
+        # Whole numbers stay integers, as they were written.
+        times = times.astype(np.int64)
+    frame = import_optional("pandas", "cli", "reading tables").DataFrame(
+        {
+            data.node: labels[kept].to_numpy(),
+            time.time: times,
+            **{name: as_numbers(chosen[name], name).to_numpy() for name in features},
+        }
+    )
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes, borrow=False)
+    return frame, features, built, notes
 
 
 def _show(screen: Screen, detector: GraphChangePointDetector) -> None:

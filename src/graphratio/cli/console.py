@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,7 @@ class Screen:
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show a message while the block runs."""
-        if not self.live:
-            yield
-            return
-        with self.errors.status(what):
+        with self.errors.status(what) if self.live else nullcontext():
             yield
 
     def notes(self, notes: Sequence[str]) -> None:
@@ -88,13 +85,8 @@ _CONTROLS = {
 
 # Arguments of the library that are options here.
 _OPTIONS = {
-    "block": "--block",
-    "log": "--log",
-    "time": "--time",
-    "missing": "--missing",
-    "n_permutations": "--permutations",
-    "n_surrogates": "--surrogates",
-    "null": "--null",
+    name: f"--{name.removeprefix('n_')}"
+    for name in ("block", "log", "time", "missing", "n_permutations", "n_surrogates", "null")
 }
 
 

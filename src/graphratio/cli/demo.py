@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from graphratio._utils.files import staged
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import fit_problem, prepared, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
-from graphratio.cli.output import (
-    REPLACED,
-    check_folder,
-    moved,
-    show_kinds,
-    summary_object,
-    write_results,
-)
+from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
 from graphratio.cli.two_sample import find_kinds
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators.base import NodeRatioEstimator
@@ -45,7 +37,7 @@ def demo(
 
         graphratio demo --output my-demo
     """
-    from graphratio.report import node_summary, write_report
+    from graphratio.report import node_summary
 
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=True)
@@ -60,36 +52,17 @@ def demo(
     scaled, _ = prepared(data.samples, options)
     kinds, kind_notes = find_kinds(problem, model, scaled, None, seed, screen)
     summary = node_summary(model, data.samples, kinds=kinds)
-    with screen.working("Writing the results"), staged(output, REPLACED) as rough:
-        files = write_results(rough, model, summary)
-        files["report"] = write_report(
-            rough / "report.html",
-            model,
-            data.samples,
-            title="Flights from New York, 2013",
-            reference_name=data.reference_name,
-            target_name=data.target_name,
-            names=data.names,
-            notes=[data.description, *notes],
-            kinds=kinds,
-        )
-    files = moved(files, output)
+    said = [data.description, *notes]
+    page = {"title": "Flights from New York, 2013", "names": data.names, "notes": said}
+    files = write_results(screen, output, model, problem, summary, {**page, "kinds": kinds})
     _show(screen, model, data, summary, kinds)
     screen.say(
         f"\nThe report: {files['report']}\n"
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
-    content = summary_object(
-        "demo",
-        model,
-        problem,
-        summary,
-        files,
-        [*notes, *model._told(as_option), *kind_notes],
-        kinds,
-    )
-    screen.result(content)
+    notes += [*model._told(as_option), *kind_notes]
+    screen.result(summary_object("demo", model, problem, summary, files, notes, kinds))
 
 
 def _show(
@@ -100,17 +73,17 @@ def _show(
     kinds: KindsOfChange | None,
 ) -> None:
     ranked = model.ranking_.tolist()
+    settings = settings_of(model).items()
     change = np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change"], dtype=float)
     for title, chosen in (
         ("Ten most changed airports", ranked[:10]),
         ("Ten least changed airports", ranked[:-11:-1]),
     ):
+        nodes = [model.nodes_[i] for i in chosen]
         screen.table(
             title,
             {
-                "airport": [
-                    f"{model.nodes_[i]} {data.names.get(model.nodes_[i], '')}" for i in chosen
-                ],
+                "airport": [f"{node} {data.names.get(node, '')}" for node in nodes],
                 f"flights {data.reference_name}": [int(model.sizes_[i, 0]) for i in chosen],
                 f"flights {data.target_name}": [int(model.sizes_[i, 1]) for i in chosen],
                 "divergence": [f"{model.divergence_[i]:.3f}" for i in chosen],
@@ -118,7 +91,5 @@ def _show(
             },
         )
     show_kinds(screen, model, kinds)
-    chosen_settings = ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings_of(model).items()
-    )
-    screen.say(f"Selected by cross-validation: {chosen_settings}")
+    words = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings)
+    screen.say(f"Selected by cross-validation: {words}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,7 @@ _LATITUDES = {"lat", "latitude"}
 _LONGITUDES = {"lon", "lng", "long", "longitude"}
 
 
-@dataclass(frozen=True)
-class Places:
-    """Positions of the nodes, their metric, and the names of the two columns for messages."""
-
-    points: dict[str, tuple[float, float]]
-    metric: str
-    columns: tuple[str, str]
-
-
-def node_places(labels: Any, table: Any, columns: list[str], options: GraphOptions) -> Places:
+def _places(labels: Any, table: Any, columns: list[str]) -> dict[str, tuple[float, float]]:
     """Coordinates of every node; they must be the same in all of its rows."""
     if len(columns) != 2:
         raise InputError(
@@ -55,10 +46,7 @@ def node_places(labels: Any, table: Any, columns: list[str], options: GraphOptio
             f"{len(lost)} nodes have no coordinates: {listing(lost.tolist())}",
             f"Fill the columns {listing(columns)} for them",
         )
-    points = {
-        label: (float(x), float(y)) for label, x, y in zip(first[0].index, *first, strict=True)
-    }
-    return Places(points, _metric(columns, options), (columns[0], columns[1]))
+    return {label: (float(x), float(y)) for label, x, y in zip(first[0].index, *first, strict=True)}
 
 
 def _metric(columns: list[str], options: GraphOptions) -> str:
@@ -76,58 +64,59 @@ def _metric(columns: list[str], options: GraphOptions) -> str:
 
 
 def build_graph(
-    labels: list[str],
-    places: Places | None,
+    node_column: Any,
+    table: Any,
+    columns: list[str],
     options: GraphOptions,
     delimiter: str | None,
+    notes: list[str],
     *,
     borrow: bool = True,
-) -> tuple[Graph, list[str]]:
-    """Return the graph over the nodes of the table, and notes about it.
+) -> Graph:
+    """Return the graph over the nodes of the table; adds notes about it.
 
-    With `borrow`, nodes that only the edges file names are kept if they are connected.
+    `columns` are the coordinates in the table, if any. With `borrow`, nodes that only the edges
+    file names are kept if they are connected.
     """
+    labels = node_column.unique().tolist()
+    places = _places(node_column, table, columns) if columns else {}
+    metric = _metric(columns, options) if columns else ""
     if options.edges is not None:
-        graph, notes = _from_file(options.edges, labels, options, delimiter, borrow=borrow)
-    elif options.no_graph or places is None:
-        graph, notes = Graph.empty(labels), []
+        graph = _from_file(options.edges, labels, options, delimiter, notes, borrow=borrow)
+    elif options.no_graph or not columns:
+        graph = Graph.empty(labels)
     else:
-        return _from_places(places, options.neighbors)
-    if places is not None:
-        graph, more = _placed(graph, places)
-        notes += more
-    return graph, notes
-
-
-def _from_places(places: Places, neighbors: int) -> tuple[Graph, list[str]]:
-    n_nodes = len(places.points)
-    if neighbors >= n_nodes:
-        raise InputError(
-            f"--neighbors {neighbors} is too many for {n_nodes} node{'s' if n_nodes > 1 else ''}",
-            f"Pass --neighbors {n_nodes - 1} or less" if n_nodes > 1 else "Pass --no-graph",
-        )
-    graph = Graph.from_coordinates(places.points, k=neighbors, metric=places.metric)
-    distance = "great-circle distance" if places.metric == "haversine" else "plane distance"
-    shown = ", ".join(places.columns)
-    return graph, [f"every node is joined to its {neighbors} nearest by {distance} ({shown})"]
-
-
-def _placed(graph: Graph, places: Places) -> tuple[Graph, list[str]]:
-    """Give the nodes of a graph their places, for the map."""
-    lost = [node for node in graph.nodes if node not in places.points]
+        n_nodes, k = len(places), options.neighbors
+        if k >= n_nodes:
+            raise InputError(
+                f"--neighbors {k} is too many for {n_nodes} node{'s' if n_nodes > 1 else ''}",
+                f"Pass --neighbors {n_nodes - 1} or less" if n_nodes > 1 else "Pass --no-graph",
+            )
+        distance = "great-circle distance" if metric == "haversine" else "plane distance"
+        shown = ", ".join(columns)
+        notes.append(f"every node is joined to its {k} nearest by {distance} ({shown})")
+        return Graph.from_coordinates(places, k=k, metric=metric)
+    lost = [node for node in graph.nodes if node not in places] if columns else []
     if lost:
-        return graph, [
+        notes.append(
             f"no map: {len(lost)} nodes of the edges file are not in the table and have no "
             f"coordinates: {listing(lost)}"
-        ]
-    points = np.array([places.points[str(node)] for node in graph.nodes], dtype=np.float64)
-    return replace(graph, coordinates=read_only(points), metric=places.metric), []
+        )
+    elif columns:
+        points = np.array([places[str(node)] for node in graph.nodes], dtype=np.float64)
+        return replace(graph, coordinates=read_only(points), metric=metric)
+    return graph
 
 
 def _from_file(
-    edges: Path, labels: list[str], options: GraphOptions, delimiter: str | None, *, borrow: bool
-) -> tuple[Graph, list[str]]:
-    notes: list[str] = []
+    edges: Path,
+    labels: list[str],
+    options: GraphOptions,
+    delimiter: str | None,
+    notes: list[str],
+    *,
+    borrow: bool,
+) -> Graph:
     file = TableFile(edges, delimiter)
     if len(file.columns) < 2:
         raise InputError(
@@ -145,7 +134,13 @@ def _from_file(
         file.check(name, "column of the edges file")
     table = file.read(columns)
     ends = [as_text(table[name]).tolist() for name in columns[:2]]
-    _refuse_empty_ends(ends, file)
+    empty = [row + 1 for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
+    if empty:
+        raise InputError(
+            f"{file.path} has {len(empty)} edges without one of their ends, in rows "
+            f"{listing(empty)} below the header",
+            "Fill the first two columns",
+        )
     weights = _weights(table[columns[2]], columns[2], file) if len(columns) == 3 else None
     in_file = list(dict.fromkeys(end for pair in zip(*ends, strict=True) for end in pair))
     _match(labels, in_file, options, file)
@@ -159,9 +154,7 @@ def _from_file(
     known = set(labels)
     every = [*labels, *(label for label in in_file if label not in known)]
     whole = Graph.from_edges(triples, nodes=every, symmetrize=True)
-    if borrow:
-        return _within_reach(whole, len(labels), notes), notes
-    return _observed(whole, len(labels), notes), notes
+    return (_within_reach if borrow else _observed)(whole, len(labels), notes)
 
 
 def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
@@ -178,16 +171,6 @@ def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
             "Fill it, or remove the column",
         )
     return np.asarray(weights, dtype=np.float64)
-
-
-def _refuse_empty_ends(ends: list[list[str]], file: TableFile) -> None:
-    empty = [row + 1 for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
-    if empty:
-        raise InputError(
-            f"{file.path} has {len(empty)} edges without one of their ends, in rows "
-            f"{listing(empty)} below the header",
-            "Fill the first two columns",
-        )
 
 
 def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: TableFile) -> None:

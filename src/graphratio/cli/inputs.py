@@ -14,14 +14,8 @@ from graphratio._utils.errors import GraphRatioWarning, InputError, first_few, l
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
 from graphratio.cli.console import as_option
-from graphratio.cli.graph_files import build_graph, node_places
-from graphratio.cli.options import (
-    DataOptions,
-    GraphOptions,
-    Missing,
-    SampleOptions,
-    TableOptions,
-)
+from graphratio.cli.graph_files import build_graph
+from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
 from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
 from graphratio.data.graph import Graph
@@ -34,10 +28,7 @@ _TIME = "time\0"
 
 @dataclass(frozen=True)
 class Problem:
-    """Two samples at every node of a graph, in its order and in original units.
-
-    `notes` say what was left out, capped or assumed.
-    """
+    """Samples and graph in the same order, in original units, and notes on what was left out."""
 
     samples: NodeSamples
     graph: Graph
@@ -47,10 +38,7 @@ class Problem:
 
 
 def read_problem(
-    data: DataOptions,
-    samples: SampleOptions,
-    graph: GraphOptions,
-    seed: int,
+    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
 ) -> Problem:
     """Read the table and the edges, and match them."""
     notes: list[str] = []
@@ -58,19 +46,18 @@ def read_problem(
     places = split_names(graph.coordinates, file.columns)
     features = split_names(data.features, file.columns)
     categorical = split_names(data.categorical, file.columns)
-    side = _side_column(samples)
+    side = str(samples.time if samples.sample is None else samples.sample)
     roles = [(name, "--categorical") for name in categorical]
     roles += [(name, "--features") for name in features]
-    _check_columns(file, data, samples, places, roles)
+    _check_columns(file, data, side, samples, places, roles)
     timed = [] if samples.time is None else [samples.time]
     for name in timed:
         file.check(name, "--time")
     special = list(dict.fromkeys([data.node, side, *places, *timed]))
-    raw = file.read(needed(file, [*special, *categorical], features))
-    labels = as_text(raw[data.node])
-    if not features:
-        others = [*special, *categorical]
-        features = measured_columns(raw, labels, others, data, notes, optional=bool(categorical))
+    special += categorical
+    raw, labels, features = read_rows(
+        file, data, special, features, notes, optional=bool(categorical)
+    )
     in_reference, in_target, names = _divide(raw[side], data, samples, notes)
     kept = in_reference | in_target
     kept &= with_labels(labels, kept, data, notes)
@@ -80,19 +67,15 @@ def read_problem(
         words = as_text(chosen[name])
         columns[name] = words.where(words != "", None)
     table = import_optional("pandas", "cli", "reading tables").DataFrame(
-        {
-            data.node: labels[kept],
-            side: np.where(in_target[kept], names[1], names[0]),
-            **columns,
-        }
+        {data.node: labels[kept], side: np.where(in_target[kept], names[1], names[0]), **columns}
     )
     options = {}
     if samples.time is not None:
-        table = table.assign(**{_TIME: _times(chosen[samples.time], samples.time, data)})
+        axis = TimeAxis(chosen[samples.time], samples.time)
+        refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
+        table = table.assign(**{_TIME: axis.values})
         options["time"] = _TIME
-    located = node_places(labels[kept], chosen, places, graph) if places else None
-    built, graph_notes = build_graph(labels[kept].unique().tolist(), located, graph, data.delimiter)
-    notes += graph_notes
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes)
     with warnings_as(notes):
         read = NodeSamples.from_frame(
             table,
@@ -112,13 +95,6 @@ def read_problem(
     if samples.time is not None and (found := read.blocks.describe()):
         notes.append(found)
     return Problem(read, built, names[0], names[1], tuple(notes))
-
-
-def _times(column: Any, name: str, data: DataOptions) -> np.ndarray:
-    """Times of the rows, missing where the column is empty."""
-    axis = TimeAxis(column, name)
-    refuse_blanks(name, int((~axis.known).sum()), len(axis.known), data)
-    return np.asarray(axis.values)
 
 
 def checked(problem: Problem) -> list[str]:
@@ -149,19 +125,16 @@ def warnings_as(notes: list[str]) -> Iterator[None]:
     notes += [str(w.message) for w in caught if issubclass(w.category, GraphRatioWarning)]
 
 
-def _side_column(samples: SampleOptions) -> str:
-    return str(samples.sample if samples.sample is not None else samples.time)
-
-
 def _check_columns(
     file: TableFile,
     data: DataOptions,
+    side: str,
     samples: SampleOptions,
     places: list[str],
     features: list[tuple[str, str]],
 ) -> None:
     """Check that every column exists and that no feature has another role."""
-    side, option = _side_column(samples), "--sample" if samples.sample is not None else "--time"
+    option = "--sample" if samples.sample is not None else "--time"
     roles = [(data.node, "--node"), (side, option)]
     roles += [(name, "--coordinates") for name in places]
     for name, role in [*roles, *features]:
@@ -177,22 +150,21 @@ def _check_columns(
             )
 
 
-def needed(file: TableFile, special: list[str], features: list[str]) -> list[str]:
-    """Columns to read: all of them if the features are not given."""
-    names = features or [name for name in file.columns if file.columns.count(name) == 1 and name]
-    return list(dict.fromkeys([*special, *names]))
-
-
-def measured_columns(
-    raw: Any,
-    labels: Any,
-    special: list[str],
+def read_rows(
+    file: TableFile,
     data: TableOptions,
+    special: list[str],
+    features: list[str],
     notes: list[str],
     *,
     optional: bool = False,
-) -> list[str]:
-    """Columns of numbers that vary within at least one node."""
+) -> tuple[Any, Any, list[str]]:
+    """Rows, their labels, and the features: by default the numbers that vary within a node."""
+    once = [name for name in file.columns if file.columns.count(name) == 1 and name]
+    raw = file.read(list(dict.fromkeys([*special, *(features or once)])))
+    labels = as_text(raw[data.node])
+    if features:
+        return raw, labels, features
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
     if not found and not optional:
@@ -203,7 +175,7 @@ def measured_columns(
     if found:
         shown = ", ".join(found)
         notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
-    return found
+    return raw, labels, found
 
 
 def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) -> None:
@@ -222,50 +194,36 @@ def _divide(
     text = as_text(column)
     if samples.sample is not None:
         names = (str(samples.reference), str(samples.target))
-        _check_values(text, samples.sample, names)
+        if names[0] == names[1]:
+            raise InputError(f"--reference and --target are both {names[0]!r}", "Name two samples")
+        counts = text[text != ""].value_counts()
+        for name in names:
+            if name not in counts.index:
+                found = [f"{value!r} ({n} rows)" for value, n in counts.items()]
+                raise InputError(
+                    f"column {samples.sample!r} has no value {name!r}; it has "
+                    f"{first_few(found, limit=8)}",
+                    nearest_name(name, counts.index, "Pass two of these values"),
+                )
         reference, target = (np.asarray(text == name) for name in names)
     else:
         reference, target, *spoken = by_time(column, samples)
         names = (spoken[0], spoken[1])
-        _check_times(text, reference, target, names, data, samples)
+        refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
+        for name, inside in zip(names, (reference, target), strict=True):
+            if not inside.any():
+                known = text[text != ""]
+                raise InputError(
+                    f"no row has a time {name}; column {samples.time!r} runs from "
+                    f"{known.min()} to {known.max()}",
+                    "Choose times inside",
+                )
     others = ~(reference | target)
     if others.any():
         values = text[others]
         what = listing(values.unique().tolist(), limit=3) if samples.sample else "other times"
         notes.append(f"{int(others.sum())} of {len(text)} rows are in neither sample: {what}")
     return reference, target, names
-
-
-def _check_values(text: Any, column: str, names: tuple[str, str]) -> None:
-    if names[0] == names[1]:
-        raise InputError(f"--reference and --target are both {names[0]!r}", "Name two samples")
-    counts = text[text != ""].value_counts()
-    for name in names:
-        if name not in counts.index:
-            found = [f"{value!r} ({n} rows)" for value, n in counts.items()]
-            raise InputError(
-                f"column {column!r} has no value {name!r}; it has {first_few(found, limit=8)}",
-                nearest_name(name, counts.index, "Pass two of these values"),
-            )
-
-
-def _check_times(
-    text: Any,
-    reference: BoolArray,
-    target: BoolArray,
-    names: tuple[str, str],
-    data: DataOptions,
-    samples: SampleOptions,
-) -> None:
-    refuse_blanks(str(samples.time), int((text == "").sum()), len(text), data)
-    for name, inside in zip(names, (reference, target), strict=True):
-        if not inside.any():
-            known = text[text != ""]
-            raise InputError(
-                f"no row has a time {name}; column {samples.time!r} runs from "
-                f"{known.min()} to {known.max()}",
-                "Choose times inside",
-            )
 
 
 def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[str]) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,36 +16,39 @@ from graphratio.data.validation import nearest_name
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool
 from graphratio.estimators.base import NodeRatioEstimator
 
-_ESTIMATORS: dict[Estimator, Callable[[], NodeRatioEstimator]] = {
-    Estimator.graphratio: GraphRatio,
-    Estimator.grulsif: GRULSIF,
-    Estimator.pool: Pool,
-    Estimator.rulsif: RULSIF,
-    Estimator.ulsif: ULSIF,
-    Estimator.kliep: KLIEP,
+_ESTIMATORS: dict[str, type[NodeRatioEstimator]] = {
+    kind.__name__.lower(): kind for kind in (GraphRatio, GRULSIF, Pool, RULSIF, ULSIF, KLIEP)
 }
 
 
 def fit_problem(
     problem: Problem, options: FitOptions, screen: Screen
 ) -> tuple[NodeRatioEstimator, list[str]]:
-    """Fit the chosen estimator; return it with notes on the transform and the warnings.
-
-    The model predicts at points in original units.
-    """
-    notes: list[str] = []
-    _refuse_incomplete(problem, options)
+    """Fit the chosen estimator, which predicts in original units; notes on it and its warnings."""
+    # Nodes with one sample only need neighbours to borrow from.
+    incomplete = np.flatnonzero(~problem.samples.complete)
+    borrows = options.estimator in (Estimator.graphratio, Estimator.grulsif)
+    if incomplete.size and not (borrows and problem.graph.n_edges):
+        raise InputError(
+            f"{incomplete.size} nodes have observations in one of the two samples only: "
+            f"{listing([problem.samples.nodes[i] for i in incomplete])}",
+            "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
+            "--estimator graphratio",
+        )
     samples, note = prepared(problem.samples, options)
-    notes.append(note)
-    model = _estimator(options, progress=screen.live)
+    notes = [note]
+    model = new_estimator(
+        options.estimator,
+        alpha=options.alpha,
+        random_state=options.seed,
+        progress=screen.live,
+        # Shrink towards "no change": shrunk towards 0, strongly changed nodes can rank last.
+        prior_ratio=1.0,
+    )
     # A selection draws its own progress bar; other fits get a message.
     own_bar = "progress" in model.get_params()
-    with warnings_as(notes):
-        if own_bar:
-            model.fit(samples, problem.graph)
-        else:
-            with screen.working("Fitting"):
-                model.fit(samples, problem.graph)
+    with warnings_as(notes), nullcontext() if own_bar else screen.working("Fitting"):
+        model.fit(samples, problem.graph)
     return model, notes
 
 
@@ -60,53 +63,22 @@ def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples
         scaled = samples.standardized(log=logged, standardize=not options.no_standardize)
     except InputError as error:
         raise InputError(f"--log: {error.problem}", "Leave it out of --log") from error
-    return scaled, _transform_note(logged, options)
-
-
-def _refuse_incomplete(problem: Problem, options: FitOptions) -> None:
-    """Refuse nodes with one sample only if they have no neighbours to borrow from."""
-    incomplete = np.flatnonzero(~problem.samples.complete)
-    if incomplete.size and (
-        options.estimator not in (Estimator.graphratio, Estimator.grulsif)
-        or not problem.graph.n_edges
-    ):
-        raise InputError(
-            f"{incomplete.size} nodes have observations in one of the two samples only: "
-            f"{listing([problem.samples.nodes[i] for i in incomplete])}",
-            "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
-            "--estimator graphratio",
-        )
-
-
-def new_estimator(name: Estimator, seed: int) -> NodeRatioEstimator:
-    """An estimator with its defaults, by its name on the command line."""
-    return _ESTIMATORS[name]().set_params(random_state=seed)  # type: ignore[no-any-return]
-
-
-def _estimator(options: FitOptions, *, progress: bool) -> NodeRatioEstimator:
-    """The chosen estimator with the options that it supports."""
-    model = _ESTIMATORS[options.estimator]()
-    wanted = {
-        "alpha": options.alpha,
-        "random_state": options.seed,
-        "progress": progress,
-        # Shrink towards "no change": shrunk towards 0, strongly changed nodes can rank last.
-        "prior_ratio": 1.0,
-    }
-    known = model.get_params()
-    model.set_params(**{name: value for name, value in wanted.items() if name in known})
-    return model
-
-
-def _transform_note(logged: list[str], options: PrepareOptions) -> str:
     log = f"the logarithm of {', '.join(logged)} was taken" if logged else ""
     if options.no_standardize:
-        return log or "features were left on their own scales (--no-standardize)"
+        return scaled, log or "features were left on their own scales (--no-standardize)"
     scale = (
         "features were standardised: mean 0 and spread 1 over both samples of all nodes "
         "(--no-standardize leaves them)"
     )
-    return f"{log}; {scale}" if log else scale
+    return scaled, f"{log}; {scale}" if log else scale
+
+
+def new_estimator(name: Estimator, **wanted: Any) -> NodeRatioEstimator:
+    """An estimator by its name on the command line, with those of the parameters that it has."""
+    model = _ESTIMATORS[name]()
+    known = model.get_params()
+    model.set_params(**{key: value for key, value in wanted.items() if key in known})
+    return model
 
 
 def settings_of(model: NodeRatioEstimator) -> dict[str, Any]:

@@ -13,31 +13,10 @@ from graphratio._utils.errors import InputError
 from graphratio.cli.expand import option
 from graphratio.data.durations import parse_duration
 
-
-class Missing(StrEnum):
-    """What to do with rows that have missing values."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Metric(StrEnum):
-    """How to measure distances between nodes."""
-
-    haversine = "haversine"
-    euclidean = "euclidean"
-
-
-class Estimator(StrEnum):
-    """Estimators by their names on the command line."""
-
-    graphratio = "graphratio"
-    grulsif = "grulsif"
-    pool = "pool"
-    rulsif = "rulsif"
-    ulsif = "ulsif"
-    kliep = "kliep"
-
+# Rows with missing values, distances between nodes, and estimators.
+Missing = StrEnum("Missing", ["error", "drop"])
+Metric = StrEnum("Metric", ["haversine", "euclidean"])
+Estimator = StrEnum("Estimator", ["graphratio", "grulsif", "pool", "rulsif", "ulsif", "kliep"])
 
 _DATA = "The table"
 _SAMPLES = "The two samples"
@@ -64,12 +43,10 @@ Json = Annotated[
     typer.Option("--json", help="Print one JSON object instead of text.", rich_help_panel=_OUTPUT),
 ]
 Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT),
+    bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
 ]
 Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Replace earlier output.", rich_help_panel=_OUTPUT),
+    bool, typer.Option("--overwrite", help="Replace earlier output.", rich_help_panel=_OUTPUT)
 ]
 
 
@@ -119,8 +96,7 @@ class SampleOptions:
     """How the rows divide into the reference and the target sample."""
 
     sample: str | None = option(
-        _SAMPLES,
-        "Column that says to which sample a row belongs, with --reference and --target.",
+        _SAMPLES, "Column that says to which sample a row belongs, with --reference and --target."
     )
     reference: str | None = option(
         _SAMPLES, "Value of that column for the reference (the state before)."
@@ -310,10 +286,7 @@ class TimeOptions:
         "Take kernel, dictionary and penalties from an estimator. Default: the detector's own.",
     )
     surrogates: int = option(
-        _TIME,
-        "Shuffled copies of the table that estimate this chance.",
-        default=99,
-        min=1,
+        _TIME, "Shuffled copies of the table that estimate this chance.", default=99, min=1
     )
     seed: int = option(_TIME, _SEED, default=0, min=0)
 
@@ -329,9 +302,7 @@ class OutputOptions:
     """Where results go."""
 
     output: Path = option(
-        _OUTPUT,
-        "Folder for the results; it must not exist yet.",
-        default=Path("graphratio-report"),
+        _OUTPUT, "Folder for the results; it must not exist yet.", default=Path("graphratio-report")
     )
     overwrite: Overwrite = False
     json: Json = False

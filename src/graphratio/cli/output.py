@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.files import staged
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import settings_of
@@ -20,7 +21,7 @@ SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
 # An earlier report must not stand beside new results; other files are left alone.
-REPLACED = ("report.html",)
+_REPLACED = ("report.html",)
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
@@ -35,13 +36,25 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_results(
-    folder: Path, model: NodeRatioEstimator, summary: dict[str, Any]
+    screen: Screen,
+    folder: Path,
+    model: NodeRatioEstimator,
+    problem: Problem,
+    summary: dict[str, Any],
+    page: dict[str, Any] | None,
 ) -> dict[str, Path]:
-    """Write the model and the table of nodes; return the files by content."""
-    files = {"model": folder / "model.graphratio", "nodes": folder / "nodes.csv"}
-    model.save(files["model"])
-    make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
-    return files
+    """Write the model, the table of nodes and, given its options, the page; files by content."""
+    from graphratio.report import write_report
+
+    sides = {"reference_name": problem.reference_name, "target_name": problem.target_name}
+    with screen.working("Writing the results"), staged(folder, _REPLACED) as rough:
+        files = {"model": rough / "model.graphratio", "nodes": rough / "nodes.csv"}
+        model.save(files["model"])
+        make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
+        if page is not None:
+            page = {**sides, **page}
+            files["report"] = write_report(rough / "report.html", model, problem.samples, **page)
+    return moved(files, folder)
 
 
 def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:

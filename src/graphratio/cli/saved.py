@@ -12,8 +12,8 @@ import typer
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.files import appearing
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray, Label
-from graphratio.cli.console import Screen, as_option, plain
+from graphratio._utils.typing import FloatArray
+from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
@@ -91,11 +91,11 @@ def predict(
         screen.say(f"{len(table)} ratios: {options.output}")
     elif not options.json and not options.quiet:
         typer.echo(table.to_csv(index=False), nl=False)
-    content = {"command": "predict", "n_ratios": len(table)}
-    if options.output is not None:
-        screen.result({**content, "file": str(options.output)})
+    content: dict[str, Any] = {"command": "predict", "n_ratios": len(table)}
+    if options.output is None:
+        screen.result({**content, "ratios": table.to_dict("list")})
     else:
-        screen.result({**content, "ratios": plain(table.to_dict("list"))})
+        screen.result({**content, "file": options.output})
 
 
 def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> Any:
@@ -105,9 +105,9 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
     features = _columns(model)
     for name in features:
         file.check(name, "a feature of the model")
-    if options.node is not None:
-        file.check(options.node, "--node")
-    extra = [options.node] if options.node is not None else []
+    extra = [] if options.node is None else [options.node]
+    for name in extra:
+        file.check(name, "--node")
     raw = file.read([*dict.fromkeys([*features, *extra])])
     levels = model.encoding_.levels if model.encoding_ is not None else {}
     values = pandas.DataFrame(
@@ -141,13 +141,15 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
             ratios[rows] = model.predict(given[rows], node=written[label])
         rows, nodes = np.arange(len(values)), labels
     else:
-        chosen = [_find(written, options.at)] if options.at is not None else list(model.nodes_)
-        everywhere = (
-            model.predict(given, node=chosen[0])[:, np.newaxis]
-            if options.at is not None
-            else model.predict(given)
-        )
-        ratios = everywhere.ravel()
+        chosen = list(model.nodes_)
+        if options.at is None:
+            ratios = model.predict(given).ravel()
+        elif options.at in written:
+            chosen = [written[options.at]]
+            ratios = model.predict(given, node=chosen[0])
+        else:
+            remedy = nearest_name(options.at, written)
+            raise InputError(f"the model has no node {options.at!r}", remedy)
         rows = np.repeat(np.arange(len(values)), len(chosen))
         nodes = np.tile(np.array([str(label) for label in chosen], dtype=object), len(values))
     table = values.iloc[rows].reset_index(drop=True)
@@ -156,21 +158,14 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
             f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are no numbers",
             "It is damaged, or these points are far from everything it has seen: check both",
         )
-    return pandas.concat(
-        [table, pandas.DataFrame({"node": nodes, "ratio": ratios})], axis="columns"
-    )
+    found = pandas.DataFrame({"node": nodes, "ratio": ratios})
+    return pandas.concat([table, found], axis="columns")
 
 
 def _columns(model: NodeRatioEstimator) -> list[str]:
     """Columns of points for the model: its features, each category as one column."""
     named = model.encoding_.columns if model.encoding_ is not None else model.feature_names_in_
     return [str(name) for name in named]
-
-
-def _find(written: dict[str, Label], wanted: str) -> Label:
-    if wanted not in written:
-        raise InputError(f"the model has no node {wanted!r}", nearest_name(wanted, written))
-    return written[wanted]
 
 
 def info(model: Model, json: Json = False) -> None:
@@ -183,8 +178,7 @@ def info(model: Model, json: Json = False) -> None:
     screen = Screen(as_json=json)
     fitted = load(model)
     graph, scaling = fitted.graph_, fitted.scaling_
-    log = scaling.log if scaling is not None else None
-    features = [str(name) for name in fitted.feature_names_in_]
+    log = getattr(scaling, "log", None)
     top = fitted.ranking_[:SHOWN_NODES]
     levels = fitted.encoding_.levels if fitted.encoding_ is not None else {}
     content = {
@@ -194,9 +188,7 @@ def info(model: Model, json: Json = False) -> None:
         "features": _columns(fitted),
         "categorical": [f"{name} ({', '.join(known)})" for name, known in levels.items()],
         "standardised": scaling is not None and bool((scaling.scale != 1).any()),
-        "logarithms": [name for name, taken in zip(features, log, strict=True) if taken]
-        if log is not None
-        else [],
+        "logarithms": [] if log is None else fitted.feature_names_in_[log].tolist(),
         "n_reference": int(fitted.sizes_[:, 0].sum()),
         "n_target": int(fitted.sizes_[:, 1].sum()),
         "settings": settings_of(fitted),
@@ -206,9 +198,9 @@ def info(model: Model, json: Json = False) -> None:
         screen.say(f"{name.replace('_', ' ')}: {_in_words(value)}")
     columns: dict[str, list[Any]] = {
         "node": [str(fitted.nodes_[i]) for i in top],
-        "n_reference": [int(fitted.sizes_[i, 0]) for i in top],
-        "n_target": [int(fitted.sizes_[i, 1]) for i in top],
-        "divergence": [float(fitted.divergence_[i]) for i in top],
+        "n_reference": fitted.sizes_[top, 0].tolist(),
+        "n_target": fitted.sizes_[top, 1].tolist(),
+        "divergence": fitted.divergence_[top].tolist(),
     }
     screen.table(
         "Most changed nodes (divergence 0 means no change)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,13 @@ class TableFile:
         self.parquet = beginning.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
         if not self.parquet:
             _refuse_foreign(path, beginning)
+        if delimiter in ("tab", "\\t"):
+            delimiter = "\t"
         if delimiter is not None and len(delimiter) != 1:
-            named = {"tab": "\t", "\\t": "\t"}
-            if delimiter not in named:
-                raise InputError(
-                    f"the delimiter {delimiter!r} is not one character",
-                    "Pass, for instance, --delimiter ';' or --delimiter tab",
-                )
-            delimiter = named[delimiter]
+            raise InputError(
+                f"the delimiter {delimiter!r} is not one character",
+                "Pass, for instance, --delimiter ';' or --delimiter tab",
+            )
         self.delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
         self.columns = self._parquet_columns() if self.parquet else self._csv_columns()
 
@@ -84,10 +84,8 @@ class TableFile:
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
                 header = next(csv.reader(stream, delimiter=self.delimiter), None)
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(error) from error
-        except csv.Error as error:
-            raise self._not_a_table(error) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise self._refusal(error) from error
         if not header or not any(name.strip() for name in header):
             raise InputError(f"the first line of {self.path} is empty", "Put column names there")
         return [name.strip() for name in header]
@@ -95,6 +93,7 @@ class TableFile:
     def _read_csv(self, columns: Sequence[str]) -> Any:
         pandas = import_optional("pandas", "cli", "reading CSV files")
         positions = [self.columns.index(name) for name in columns]
+        errors = (pandas.errors.ParserError, pandas.errors.ParserWarning)
         try:
             with warnings.catch_warnings():
                 # Rows longer than the header would lose fields with no more than a warning.
@@ -109,10 +108,8 @@ class TableFile:
                     dtype=str,
                     keep_default_na=False,
                 )
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(error) from error
-        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise self._not_a_table(error) from error
+        except (UnicodeDecodeError, *errors) as error:
+            raise self._refusal(error) from error
         chosen = frame[positions].apply(lambda column: column.fillna("").str.strip())
         chosen.columns = list(columns)
         return chosen
@@ -122,7 +119,7 @@ class TableFile:
         try:
             return [str(name) for name in parquet.read_schema(self.path).names]
         except Exception as error:
-            raise self._not_parquet(error) from error
+            raise self._refusal(error) from error
 
     def _read_parquet(self, columns: Sequence[str]) -> Any:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
@@ -134,7 +131,7 @@ class TableFile:
             raise
         except Exception as error:
             # pyarrow raises its own errors, OSError and others for damaged files.
-            raise self._not_parquet(error) from error
+            raise self._refusal(error) from error
         for name in frame.columns[frame.dtypes.map(str).str.startswith("datetime")]:
             # Times outside these years cannot be written out.
             times = frame[name].dropna().to_numpy(dtype="datetime64[us]")
@@ -146,24 +143,23 @@ class TableFile:
                 )
         return frame
 
-    def _not_utf8(self, error: UnicodeDecodeError) -> InputError:
-        byte = error.object[error.start : error.start + 1].hex()
+    def _refusal(self, error: Exception) -> InputError:
+        """Say what is wrong with a file that a parser refused."""
+        reason = " ".join(str(error).split())
+        if isinstance(error, UnicodeDecodeError):
+            byte = error.object[error.start : error.start + 1].hex()
+            return InputError(
+                f"{self.path} is not UTF-8 text (byte 0x{byte})",
+                "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
+            )
+        if self.parquet:
+            return InputError(
+                f"{self.path} is not a Parquet file, or it is damaged ({reason[:120]})",
+                "Write it again, or pass CSV",
+            )
         return InputError(
-            f"{self.path} is not UTF-8 text (byte 0x{byte})",
-            "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
-        )
-
-    def _not_a_table(self, error: Exception) -> InputError:
-        return InputError(
-            f"{self.path} cannot be read as a table: {' '.join(str(error).split())}",
+            f"{self.path} cannot be read as a table: {reason}",
             "Give every row as many fields as the header, and close every quote",
-        )
-
-    def _not_parquet(self, error: Exception) -> InputError:
-        reason = " ".join(str(error).split())[:120]
-        return InputError(
-            f"{self.path} is not a Parquet file, or it is damaged ({reason})",
-            "Write it again, or pass CSV",
         )
 
 
@@ -195,11 +191,7 @@ def _refuse_foreign(path: Path, beginning: bytes) -> None:
 
 
 def as_text(column: Any) -> Any:
-    """Values of a pandas column as text; missing ones become the empty string.
-
-    Whole numbers have no decimal point and midnights are dates, as one would type them, in
-    columns of any type.
-    """
+    """Values of a column as one would type them: whole numbers, dates; missing ones are empty."""
     try:
         words = {value: written(value) for value in column.dropna().unique()}
     except TypeError as error:
@@ -239,12 +231,10 @@ def is_numeric(column: Any) -> bool:
 
 def _parsed(column: Any) -> Any:
     pandas = import_optional("pandas", "cli", "reading tables")
-    if str(column.dtype).startswith(("datetime", "timedelta")):
-        return pandas.Series(float("nan"), index=column.index)
-    try:
-        return pandas.to_numeric(column, errors="coerce").astype(float)
-    except TypeError:  # lists and other composite values
-        return pandas.Series(float("nan"), index=column.index)
+    if not str(column.dtype).startswith(("datetime", "timedelta")):
+        with suppress(TypeError):  # lists and other composite values
+            return pandas.to_numeric(column, errors="coerce").astype(float)
+    return pandas.Series(float("nan"), index=column.index)
 
 
 def _blank(column: Any) -> Any:

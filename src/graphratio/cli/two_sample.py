@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from graphratio._utils.files import staged
+from graphratio._utils.optional import import_optional
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
@@ -27,7 +28,6 @@ from graphratio.cli.options import (
     SampleOptions,
 )
 from graphratio.cli.output import check_folder, moved
-from graphratio.data.frames import make_frame
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -44,20 +44,11 @@ MOST_NODES = 2000
 _TIMES_NEEDED = 2
 
 
-class Null(StrEnum):
-    """The null hypothesis."""
-
-    node = "node"
-    whole = "global"
-
-
-class Correction(StrEnum):
-    """How to correct for the number of nodes."""
-
-    fwer = "fwer"
-    fdr = "fdr"
-    fdr_by = "fdr-by"
-    none = "none"
+# The null hypothesis, and the correction for the number of nodes.
+Null = StrEnum("Null", {"node": "node", "whole": "global"})
+Correction = StrEnum(
+    "Correction", {"fwer": "fwer", "fdr": "fdr", "fdr_by": "fdr-by", "none": "none"}
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +90,7 @@ def run_test(
         result = two_sample_test(
             samples,
             problem.graph,
-            None if estimator is None else new_estimator(estimator, seed),
+            None if estimator is None else new_estimator(estimator, random_state=seed),
             null=null.value,
             correction=None if options.correction is Correction.none else options.correction.value,
             level=options.level,
@@ -167,8 +158,7 @@ def node_tests(
         ),
     ] = None,
     output: Annotated[
-        Path,
-        typer.Option(help="Folder for the results; it must not exist yet."),
+        Path, typer.Option(help="Folder for the results; it must not exist yet.")
     ] = Path("graphratio-test"),
     overwrite: Overwrite = False,
     json: Json = False,
@@ -204,14 +194,8 @@ def node_tests(
     show_test(screen, result)
     for name, path in files.items():
         screen.say(f"{name}: {path}")
-    screen.result(
-        {
-            "command": "test",
-            **outcome_object(result),
-            "notes": [*notes, *found],
-            "files": files,
-        }
-    )
+    about = {"notes": [*notes, *found], "files": files}
+    screen.result({"command": "test", **outcome_object(result), **about})
 
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:
@@ -267,16 +251,13 @@ def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
 
 def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:
     files = {"regions": folder / "regions.csv", "tests": folder / "tests.csv"}
-    regions = result.regions()
-    rows = [(place, region, node) for place, region in enumerate(regions) for node in region.nodes]
-    make_frame(
-        {
-            "region": [place for place, _, _ in rows],
-            "node": [node for _, _, node in rows],
-            "size": [region.size for _, region, _ in rows],
-            "changed_at_least": [region.changed_at_least for _, region, _ in rows],
-        },
-        "pandas",
-    ).to_csv(files["regions"], index=False)
+    rows = [
+        (place, node, region.size, region.changed_at_least)
+        for place, region in enumerate(result.regions())
+        for node in region.nodes
+    ]
+    names = ["region", "node", "size", "changed_at_least"]
+    pandas = import_optional("pandas", "cli", "writing tables")
+    pandas.DataFrame(rows, columns=names).to_csv(files["regions"], index=False)
     result.to_frame().to_csv(files["tests"], index=False)
     return files

@@ -38,8 +38,7 @@ def check_graph(graph: Any, name: str = "graph") -> Graph:
 def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSamples:
     """Bring the samples into the graph's order and check that incomplete nodes can borrow.
 
-    A node may lack a sample if a path connects it to a node that has both. Without `borrow`, for
-    estimators that fit each node by itself, every node needs both.
+    Without `borrow`, for estimators that fit each node by itself, every node needs both samples.
     """
     if graph.n_nodes == samples.n_nodes and not graph.labelled and samples.labelled:
         read.check_same_labels(
@@ -60,10 +59,7 @@ def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSam
 
 
 def check_borrowing(complete: BoolArray, graph: Graph) -> None:
-    """Refuse nodes that lack a sample and are connected to no node that has both.
-
-    `complete` is True at nodes with both samples, in the order of the graph.
-    """
+    """Refuse nodes that are not `complete` and connected to no node that is."""
     helped = np.zeros(graph.n_components, dtype=bool)
     helped[graph.components[complete]] = True
     alone = ~complete & ~helped[graph.components]
@@ -91,8 +87,7 @@ def as_samples(samples: Any) -> NodeSamples:
 def uneven_scales(samples: NodeSamples) -> tuple[str, list[str]] | None:
     """The widest feature and those that it hides; None if all are of similar spread.
 
-    The spread is that of the middle 90 %, or else the standard deviation. Constant features do
-    not count, and samples with a scaling are left alone.
+    The spread is that of the middle 90 %, or else the standard deviation; 0 does not count.
     """
     values, names = samples.values, samples.feature_names
     if samples.scaling is not None or values.shape[1] < 2 or not len(values):

@@ -52,15 +52,14 @@ class DataChecks:
         return len(self.findings)
 
     def sentences(self, spelling: Spelling = str, *, without: tuple[str, ...] = ()) -> list[str]:
-        """One sentence for each finding, except those of some kinds.
-
-        `spelling` writes arguments as an interface does.
-        """
-        return [
-            _two_sentences(finding.text(spelling), finding.remedy(spelling))
-            for finding in self.findings
-            if finding.kind not in without
-        ]
+        """Sentences for the findings, except of some kinds, with arguments as spelled."""
+        found = []
+        for finding in self.findings:
+            if finding.kind not in without:
+                text = finding.text(spelling)
+                end = "" if text.endswith("?") else "."
+                found.append(f"{text}{end} {finding.remedy(spelling)}")
+        return found
 
     def __repr__(self) -> str:
         if not self.findings:
@@ -80,11 +79,6 @@ class DataChecks:
             for finding in self.findings
         ]
         return titled("data checks", rows_table(("finding", "count", "nodes", "what helps"), body))
-
-
-def _two_sentences(first: str, second: str) -> str:
-    end = "" if first.endswith("?") else "."
-    return f"{first}{end} {second}"
 
 
 def check_samples(samples: NodeSamples) -> DataChecks:

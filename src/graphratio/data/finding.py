@@ -21,9 +21,8 @@ class SampleFinding:
         "single day", "dependent rows" or "sorted rows".
     count : int
         Observations concerned; nodes for "few" and "overlap", features for "scales".
-    nodes : tuple of labels
-        Where; empty if it is not about single nodes.
-    feature : str or None
+    nodes, feature : tuple of labels, str or None
+        Where, if it is about single nodes or one feature.
     sentence, help : str or tuple of str and Argument
         What was found, and the option that would help.
     """

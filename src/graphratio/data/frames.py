@@ -70,10 +70,7 @@ def numeric_frame(frame: Any) -> tuple[FloatArray, tuple[str, ...]]:
 def points_by_name(
     frame: Any, names: Iterable[str], levels: Mapping[str, tuple[str, ...] | None] | None = None
 ) -> FloatArray:
-    """Values of the named columns of a frame, in the order of the names; NaN where missing.
-
-    Columns with `levels` come as the numbers of their levels.
-    """
+    """Named columns in order, NaN where missing; those with `levels` as level numbers."""
     return _coded_columns(_wrap(frame), list(names), levels or {})[0]
 
 
@@ -106,11 +103,8 @@ def _column(wrapped: Any, column: object, role: str) -> Any:
 
 
 def _label_column(wrapped: Any, column: object, role: str) -> tuple[list[Any], IntArray]:
-    """Distinct values of a column in order of appearance, and the code of each row.
-
-    Missing values have the code -1. Long tables are fast because Python handles every distinct
-    value only once.
-    """
+    """Distinct values in order of appearance, and the code of each row; -1 where missing."""
+    # Python handles every distinct value only once, for the sake of long tables.
     series = _column(wrapped, column, role)
     present = ~_missing_mask(series)
     values = series.to_list()
@@ -225,18 +219,10 @@ def long_table(
     tuple[str, ...],
     dict[str, tuple[str, ...]],
 ]:
-    """Read a long table with one row per observation.
+    """Read a long table with one row per observation; the column `time` is no feature by default.
 
-    Returns, in this order:
-
-    - the distinct nodes, and which one each row has; -1 where it is missing,
-    - the same for the column `sample`,
-    - values, shape (n_rows, n_columns): numbers, and level numbers of categories; NaN where
-      missing,
-    - the names of the columns,
-    - the levels of categorical columns; with `categorical=None` there are none.
-
-    The column `time` is no feature, unless it is named as one.
+    Returns distinct nodes and the code of each row (-1 where missing), the same for `sample`,
+    values (n_rows, n_columns) with level numbers of categories, column names, and the levels.
     """
     if not is_frame(frame):
         raise InputError(

@@ -123,11 +123,9 @@ class Graph(NotAnArray):
         >>> gr.Graph.from_edges([("a", "b", 2.0), ("b", "c", 0.5)]).degrees
         array([2. , 2.5, 0.5])
         """
-        first, second, weights = read.edge_list(edges, source, target, weight)
+        found = read.edge_list(edges, source, target, weight)
         given = as_labels(nodes) if nodes is not None else None
-        labels, rows, columns = read.index_ends(first, second, given)
-        matrix = read.edges_to_matrix(rows, columns, weights, labels)
-        matrix = read.undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
+        labels, matrix = read.joined_ends(*found, given, symmetrize=symmetrize)
         return cls(labels, _frozen(matrix))
 
     @classmethod
@@ -151,10 +149,9 @@ class Graph(NotAnArray):
         >>> gr.Graph.from_networkx(nx.path_graph(3))
         Graph(n_nodes=3, n_edges=2)
         """
-        first, second, weights = read.networkx_edges(graph, weight, symmetrize=symmetrize)
-        labels, rows, columns = read.index_ends(first, second, as_labels(graph.nodes))
-        matrix = read.edges_to_matrix(rows, columns, weights, labels)
-        matrix = read.undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
+        found = read.networkx_edges(graph, weight, symmetrize=symmetrize)
+        given = as_labels(graph.nodes)
+        labels, matrix = read.joined_ends(*found, given, symmetrize=symmetrize)
         return cls(labels, _frozen(matrix))
 
     @classmethod

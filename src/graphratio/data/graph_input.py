@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from graphratio._utils.errors import InputError, first_few, listing
 from graphratio._utils.parameters import check_flag
-from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio._utils.typing import FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.validation import (
     as_labels,
@@ -73,16 +73,11 @@ def square_matrix(adjacency: Any) -> tuple[sparse.csr_array, tuple[Label, ...] |
 
 
 def undirected(
-    matrix: sparse.csr_array,
-    labels: Sequence[Label],
-    *,
-    symmetrize: bool,
-    one_sided: bool = False,
+    matrix: sparse.csr_array, labels: Sequence[Label], *, symmetrize: bool, one_sided: bool = False
 ) -> sparse.csr_array:
     """Check the weights and return the symmetric matrix in canonical form.
 
-    With `one_sided`, each edge is expected once, in either direction, as in a list of edges;
-    an edge in both directions then needs `symmetrize`.
+    With `one_sided` each edge is expected once; both directions then need `symmetrize`.
     """
     entries = matrix.tocoo()
     _refuse(entries, ~np.isfinite(entries.data), labels, "NaN or infinite", "Give finite weights")
@@ -211,10 +206,15 @@ def edge_weights(values: Sequence[Any]) -> FloatArray:
     return weights
 
 
-def index_ends(
-    first: Ends, second: Ends, given: tuple[Label, ...] | None
-) -> tuple[tuple[Label, ...], IntArray, IntArray]:
-    """Turn labels of the ends into positions; unknown ones are an error that lists them."""
+def joined_ends(
+    first: Ends,
+    second: Ends,
+    weights: FloatArray,
+    given: tuple[Label, ...] | None,
+    *,
+    symmetrize: bool,
+) -> tuple[tuple[Label, ...], sparse.csr_array]:
+    """Labels and symmetric matrix of a list of edges; unknown or repeated ones are an error."""
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         found, codes = distinct_codes(np.column_stack([first, second]).ravel())
     else:
@@ -231,17 +231,9 @@ def index_ends(
             "Add them to nodes or remove these edges",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)[codes].reshape(-1, 2)
-    return labels, index[:, 0], index[:, 1]
-
-
-def edges_to_matrix(
-    rows: IntArray, columns: IntArray, weights: FloatArray, labels: Sequence[Label]
-) -> sparse.csr_array:
-    """Build the one-sided matrix of a list of edges; a repeated edge is an error."""
-    n = len(labels)
-    code = rows * n + columns
-    _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    repeated = first[counts > 1]
+    n, (rows, columns) = len(labels), index.T
+    _, where, counts = np.unique(rows * n + columns, return_index=True, return_counts=True)
+    repeated = where[counts > 1]
     if repeated.size:
         pairs = [(labels[rows[i]], labels[columns[i]]) for i in repeated]
         count = "1 edge is" if repeated.size == 1 else f"{repeated.size} edges are"
@@ -249,8 +241,9 @@ def edges_to_matrix(
             f"{count} given more than once: {listing(pairs)}",
             "Merge them into one edge with one weight",
         )
-    # Weights are checked later, so NaN and negative ones must survive this step.
-    return sparse.csr_array((weights, (rows, columns)), shape=(n, n))
+    # Weights are checked here, so NaN and negative ones must survive the step before.
+    matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
+    return labels, undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
 
 
 def coordinates_of(coordinates: Mapping[Any, Any], nodes: Sequence[Label]) -> list[Any]:

@@ -16,11 +16,7 @@ CUT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The edges of a graph, each once: positions of its two ends, and the share it `kept`.
-
-    The share is learned weight over given weight, relative to the median edge: 1 is typical, 0 is
-    gone.
-    """
+    """Edges, each once: ends, and learned over given weight relative to the median edge."""
 
     rows: IntArray
     columns: IntArray

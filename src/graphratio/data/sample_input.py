@@ -26,13 +26,10 @@ from graphratio.data.validation import (
 
 @dataclass(frozen=True)
 class Pieces:
-    """Observations as they were read: one row each, in any order.
+    """Observations (n_observations, n_features) as they were read: one row each, in any order.
 
-    - `values`, shape (n_observations, n_features).
-    - `node`: position of the node of each row.
-    - `labelled`: whether the labels came from the user.
-    - `names`: those of the features, if all samples were data frames.
-    - `time`: when each row was observed, shape (n_observations,), NaN or NaT where missing.
+    `node` is the position of the node of each row, `labelled` whether the user gave the labels,
+    `names` those of data frames, and `time` NaN or NaT where missing.
     """
 
     labels: tuple[Label, ...]
@@ -88,28 +85,19 @@ def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pi
         raise InputError(f"{len(labels)} node labels for {len(ref)} nodes", "Give one for each")
     names = labels if labels is not None else tuple(range(len(ref)))
     if isinstance(ref, np.ndarray) and ref.shape[2] == tgt.shape[2] > 0 and ref.size + tgt.size:
-        return _stack_cubes(names, ref, tgt, labelled=labels is not None)
+        # Two 3-D arrays need no loop over nodes.
+        values = np.concatenate([ref, tgt], axis=1, dtype=np.float64)
+        n_nodes, n_rows, n_features = values.shape
+        node = np.repeat(np.arange(n_nodes), n_rows)
+        is_target = np.tile(np.arange(n_rows) >= ref.shape[1], n_nodes)
+        values = values.reshape(-1, n_features)
+        return Pieces(names, values, node, is_target, labelled=labels is not None)
     return stack(names, ref, tgt, labelled=labels is not None)
 
 
 def _is_numeric_cube(container: Any) -> bool:
     # Subclasses such as masked arrays need the general path.
     return type(container) is np.ndarray and container.ndim == 3 and container.dtype.kind in "fiub"
-
-
-def _stack_cubes(
-    labels: tuple[Label, ...], reference: np.ndarray, target: np.ndarray, *, labelled: bool
-) -> Pieces:
-    """Stack two 3-D arrays without a loop over nodes."""
-    values = np.concatenate([reference, target], axis=1, dtype=np.float64)
-    n_nodes, n_rows, n_features = values.shape
-    return Pieces(
-        labels,
-        values.reshape(-1, n_features),
-        np.repeat(np.arange(n_nodes), n_rows),
-        np.tile(np.arange(n_rows) >= reference.shape[1], n_nodes),
-        labelled=labelled,
-    )
 
 
 def _pair_dicts(
@@ -126,11 +114,7 @@ def _pair_dicts(
 
 
 def per_node(container: Any, side: str) -> list[Any]:
-    """Split a container into one entry per node.
-
-    A 3-D array and a list of arrays run over nodes; a 1-D or 2-D array, or a list of
-    numbers, is the sample of a single node.
-    """
+    """Entries of a 3-D array or a list of arrays; any other array is the sample of one node."""
     if isinstance(container, np.ndarray):
         if container.ndim == 3:
             return list(container)
@@ -177,7 +161,8 @@ def stack(
     """Check every sample on its own and stack them."""
     if not labels:
         raise InputError("there are no nodes", "Pass at least one node")
-    samples, node, is_target, names = [], [], [], {}
+    found: list[tuple[int, str, FloatArray]] = []
+    names: dict[tuple[str, ...], str] = {}
     for position, label in enumerate(labels):
         for side, entry in (("reference", reference[position]), ("target", target[position])):
             what = f"the {side} sample of node {label!r}"
@@ -185,48 +170,36 @@ def stack(
                 entry, columns = frames.numeric_frame(entry)
                 names[columns] = what
             rows = as_observations(entry, what)
-            if not len(rows):
-                continue
-            samples.append(rows)
-            node.append(np.full(len(rows), position))
-            is_target.append(np.full(len(rows), side == "target"))
-    if not samples:
+            if len(rows):
+                found.append((position, side, rows))
+    if not found:
         raise InputError("there are no observations at any node", "Pass non-empty samples")
-    _check_widths(labels, samples, node, is_target)
+    widths = [rows.shape[1] for _, _, rows in found]
+    usual = int(np.bincount(widths).argmax())
+    if any(width != usual for width in widths):
+        odd = [
+            f"{labels[position]!r} ({side}: {rows.shape[1]})"
+            for position, side, rows in found
+            if rows.shape[1] != usual
+        ]
+        raise InputError(
+            f"most samples have {usual} features, but not those of {first_few(odd)}",
+            "Give every sample the same features",
+        )
     if len(names) > 1:
         (one, where), (other, elsewhere) = list(names.items())[:2]
         raise InputError(
             f"{where} has the columns {listing(one)}, but {elsewhere} has {listing(other)}",
             "Select the same columns in the same order",
         )
+    sizes = [len(rows) for _, _, rows in found]
     return Pieces(
         labels,
-        np.concatenate(samples),
-        np.concatenate(node),
-        np.concatenate(is_target),
+        np.concatenate([rows for _, _, rows in found]),
+        np.repeat([position for position, _, _ in found], sizes),
+        np.repeat([side == "target" for _, side, _ in found], sizes),
         labelled=labelled,
         names=next(iter(names), None),
-    )
-
-
-def _check_widths(
-    labels: tuple[Label, ...],
-    samples: Sequence[FloatArray],
-    node: Sequence[IntArray],
-    is_target: Sequence[BoolArray],
-) -> None:
-    widths = np.array([rows.shape[1] for rows in samples])
-    usual = int(np.bincount(widths).argmax())
-    odd = np.flatnonzero(widths != usual)
-    if not odd.size:
-        return
-    named = [
-        f"{labels[node[i][0]]!r} ({'target' if is_target[i][0] else 'reference'}: {widths[i]})"
-        for i in odd.tolist()
-    ]
-    raise InputError(
-        f"most samples have {usual} features, but not those of {first_few(named)}",
-        "Give every sample the same features",
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any, Self
 
 from graphratio._utils.typing import Label
 from graphratio.data import sample_input as read
-from graphratio.data.encoding import Encoding
-from graphratio.data.frames import Backend, backend_of
+from graphratio.data.frames import backend_of
 from graphratio.data.times import times_of_nodes
 from graphratio.data.validation import as_labels
 
@@ -20,16 +19,7 @@ class SampleReaders(ABC):
 
     @classmethod
     @abstractmethod
-    def _from_pieces(
-        cls,
-        pieces: read.Pieces,
-        names: tuple[str, ...],
-        block: Any,
-        *,
-        labelled: bool,
-        backend: Backend,
-        encoding: Encoding | None = None,
-    ) -> Self:
+    def _from_pieces(cls, pieces: read.Pieces, *args: Any, **options: Any) -> Self:
         """Stack checked observations."""
 
     @classmethod
@@ -128,9 +118,7 @@ class SampleReaders(ABC):
         missing : {"error", "drop"}
             What to do with rows that contain missing values.
         time : str, optional
-            Column that says when a row was observed: numbers, dates, or text such as
-            2020-03-01T14:30. Times with a zone are converted to UTC, and so are their days:
-            drop the zone to keep local days.
+            Column that says when a row was observed, with times as in `from_arrays`.
         block : "auto", None, int or str, default "auto"
             Observations that stay together, as in `from_arrays`.
 

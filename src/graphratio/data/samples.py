@@ -340,11 +340,7 @@ class NodeSamples(SampleReaders, NotAnArray):
         return self.scaled(scaling)
 
     def scaled(self, scaling: Scaling | None) -> NodeSamples:
-        """Return the samples under a given scaling.
-
-        Samples that carry the same scaling already come back as they are; ones that carry
-        another are an error.
-        """
+        """Return the samples under a given scaling, which they may carry already."""
         if scaling is None and self.scaling is None:
             return self
         if scaling is not None and scaling.same_as(self.scaling):

@@ -21,10 +21,7 @@ def log_mask(
     values: FloatArray,
     nodes: Callable[[IntArray], Iterable[Label]],
 ) -> BoolArray:
-    """Mask of the features in `log`, shape (n_features,), after checking that they are positive.
-
-    `nodes` returns the node labels of given rows, for the message.
-    """
+    """Mask of the features in `log` (n_features,), which must be positive; `nodes` labels rows."""
     for name in log:
         if name not in names:
             raise InputError(
@@ -73,11 +70,7 @@ class Scaling:
         standardize: bool = True,
         untouched: BoolArray | None = None,
     ) -> Self:
-        """Find the transform that brings every feature to mean 0 and spread 1.
-
-        A constant feature is shifted only; with `standardize=False` there is just the logarithm.
-        `untouched` features stay as they are.
-        """
+        """The transform to mean 0 and spread 1; without `standardize` just the logarithm."""
         kept = read_only(log.copy()) if log.any() else None
         neutral = cls(read_only(np.zeros(log.size)), read_only(np.ones(log.size)), kept)
         if not check_flag(standardize, "standardize"):

@@ -24,12 +24,10 @@ _CLIP = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Observations sorted by sample and time.
+    """Observations `values` (n, d) sorted by sample and time.
 
-    - `values`, shape (n, d): numbers as they are.
-    - `segment`: sample of every row, increasing. `stamp`: code of the time, in its order.
-    - `start`: True where a new series begins, because of another sample or a long gap.
-    - `n_segments`: number of samples, also empty ones; node v has the samples 2 v and 2 v + 1.
+    `segment` is the sample of every row (node v has 2 v and 2 v + 1), `stamp` the code of its time,
+    and `start` is True where a series begins, at another sample or after a long gap.
     """
 
     values: FloatArray
@@ -47,10 +45,7 @@ class Series:
         time: FloatArray | None,
         n_segments: int | None = None,
     ) -> Series:
-        """Take sorted rows; `time`, in any unit, finds the long gaps.
-
-        The number of samples is by default that of those with observations.
-        """
+        """Take sorted rows; `time`, in any unit, finds the long gaps."""
         start = np.ones(len(segment), dtype=bool)
         start[1:] = segment[1:] != segment[:-1]
         if time is not None:
@@ -115,14 +110,12 @@ def _long_gaps(time: FloatArray, segment: IntArray) -> BoolArray:
 
 
 def forward_products(series: Series, x: FloatArray, width: int) -> FloatArray:
-    """Products of every observation with the sum of the next ones, mean zero without dependence.
-
-    Centring makes any two observations of a sample of n correlated by -1 / (n - 1).
-    """
+    """Products of every observation with the sum of the next, mean zero without dependence."""
     row = np.arange(len(x))
     end = np.minimum(row + width, series.last)
     running = np.vstack([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
     after = running[end + 1] - running[row + 1]
+    # Centring makes any two observations of a sample of n correlated by -1 / (n - 1).
     expected = (end - row) / np.maximum(series.sizes - 1, 1)[series.segment]
     return np.asarray((after * x) + expected[:, np.newaxis] * (x != 0))
 

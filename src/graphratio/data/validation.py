@@ -133,10 +133,7 @@ def as_numeric(array: Any, what: str) -> FloatArray:
 
 
 def as_observations(array: Any, what: str) -> FloatArray:
-    """Return one sample as a float64 array of shape (n_observations, n_features).
-
-    A 1-D array is taken as observations of a single feature.
-    """
+    """One sample as float64 (n_observations, n_features); 1-D means a single feature."""
     values = as_numeric(array, what)
     if values.ndim == 1:
         values = values[:, np.newaxis]

@@ -1,9 +1,4 @@
-"""Checks of values: duplicates, spikes at one value, values far outside, scales, few observations.
-
-Symbols
--------
-run         equal values that follow each other after sorting
-"""
+"""Checks of values: duplicates, spikes, values far outside, scales, few observations."""
 
 from __future__ import annotations
 
@@ -45,11 +40,8 @@ def labels_of(samples: NodeSamples, positions: IntArray) -> tuple[Label, ...]:
 
 
 def duplicates(samples: NodeSamples) -> list[SampleFinding]:
-    """Rows that repeat another row of the same sample, with the same time if there are times.
-
-    Coarse values repeat by chance: then most rows repeat others, or they do so in other samples
-    too, one feature at a time, or at other times.
-    """
+    """Rows that repeat another row of the same sample, with the same time if there are times."""
+    # Coarse values repeat by chance, in other samples or at other times too.
     repeated = _entered_twice(samples) if samples.time is None else _at_one_time(samples)
     count = int(repeated.sum())
     if not count:

@@ -25,8 +25,7 @@ from graphratio.datasets.random_graphs import COMPLEMENT, EGO
 class Behaviour:
     """The two laws at the nodes of one group; the same object where nothing changes.
 
-    They differ in the coordinates `touched`. The others are independent of these and the same
-    under both laws, so they cancel from the ratio.
+    They differ in the coordinates `touched`; the others are independent and cancel from the ratio.
     """
 
     reference: Law
@@ -38,18 +37,9 @@ class Behaviour:
         """True where the two laws differ."""
         return self.target is not self.reference
 
-    def divergence(self, alpha: float) -> float:
-        """Pearson divergence of the target from the mixture of both."""
-        return _pearson(self, alpha) if self.changes else 0.0
-
-    def kl_divergence(self) -> float:
-        """Kullback-Leibler divergence of the target from the reference."""
-        return _kullback_leibler(self) if self.changes else 0.0
-
-    @property
-    def touched_laws(self) -> tuple[Law, Law]:
-        """Reference and target law of the coordinates in which they differ."""
-        return self.reference.marginal(self.touched), self.target.marginal(self.touched)
+    def divergence(self, alpha: float | None) -> float:
+        """Pearson divergence of the target from the mixture of both; None for Kullback-Leibler."""
+        return _divergence(self, alpha) if self.changes else 0.0
 
     def ratio(self, x: FloatArray, alpha: float) -> FloatArray:
         """Relative ratio = target / mixture at points x, shape (n_points,)."""
@@ -67,13 +57,9 @@ class Behaviour:
 
 # Integrals over two dimensions take a while, and there are only a few constant behaviours.
 @cache
-def _pearson(behaviour: Behaviour, alpha: float) -> float:
-    return pearson_divergence(*behaviour.touched_laws, alpha)
-
-
-@cache
-def _kullback_leibler(behaviour: Behaviour) -> float:
-    return kl_divergence(*behaviour.touched_laws)
+def _divergence(behaviour: Behaviour, alpha: float | None) -> float:
+    p, q = (law.marginal(behaviour.touched) for law in (behaviour.reference, behaviour.target))
+    return kl_divergence(p, q) if alpha is None else pearson_divergence(p, q, alpha)
 
 
 def _gaussian(mean: list[float], correlation: float = 0.0, variance: float = 1.0) -> Law:

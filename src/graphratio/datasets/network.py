@@ -27,9 +27,7 @@ class NetworkData:
         A readable name of every node.
     left_out : tuple of labels
         Nodes that belong to the data but could not be placed on the map.
-    reference_name, target_name : str
-    description : str
-        One or two sentences.
+    reference_name, target_name, description : str
 
     Examples
     --------
@@ -61,10 +59,7 @@ class NetworkData:
 
 
 def package_file(package: str, file: str, purpose: str) -> Path:
-    """Find a file of an installed package without importing the package.
-
-    `file` is a path inside the package; `purpose` names the caller in error messages.
-    """
+    """Find a file of an installed package without importing it; `purpose` names the caller."""
     try:
         found = find_spec(package)
     except ValueError:  # a loaded module of this name has no specification

@@ -42,11 +42,7 @@ def with_ego_network(
 def block_model(
     n_blocks: int, block_size: int, inside: float, between: float, rng: np.random.Generator
 ) -> sparse.csr_array:
-    """Adjacency of a stochastic block model: every pair is joined independently of the others.
-
-    Blocks are consecutive nodes; `inside` and `between` are the probabilities of an edge inside
-    a block and between two blocks.
-    """
+    """Stochastic block model: chances of an edge `inside` a block and `between` two blocks."""
     size = block_size
     pairs_inside = np.triu_indices(size, k=1)
     tails: list[IntArray] = []
@@ -64,12 +60,10 @@ def block_model(
 
 
 def preferential_attachment(n_nodes: int, rng: np.random.Generator) -> sparse.csr_array:
-    """Adjacency of a Barabasi-Albert graph grown from a star on five nodes.
+    """Adjacency of a Barabasi-Albert graph: new nodes are joined to two distinct earlier ones.
 
-    Every new node is joined to two distinct earlier ones, drawn one after the other with
-    probability proportional to their degrees before its arrival. The paper starts from five
-    nodes and does not name their edges. The star gives each of them a degree, so that each can
-    be drawn, and keeps the graph connected.
+    The paper starts from five nodes and does not name their edges. A star gives each of them a
+    degree, so that each can be drawn, and keeps the graph connected.
     """
     # A node appears in this list once for each of its edges, so a uniform draw from the list
     # is a draw in proportion to degree.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.datasets.network import NetworkData, package_file
@@ -39,13 +38,7 @@ def load_sea_temperature() -> NetworkData:
     sample of a block has 72 observations, 12 cells in 6 months. The reference is October 2007 to
     March 2008, the target October 2009 to March 2010. The feature `temperature` is in degrees
     Celsius. Blocks are joined to their neighbours in the north, south, east and west, also
-    across the Greenwich meridian.
-
-    The extra `examples` installs the data, the package iris-sample-data.
-
-    Returns
-    -------
-    NetworkData
+    across the Greenwich meridian. The extra `examples` installs the data, iris-sample-data.
 
     Examples
     --------
@@ -56,26 +49,36 @@ def load_sea_temperature() -> NetworkData:
     >>> data.graph.nodes[:3]
     ('4S 1E', '4S 5E', '4S 8E')
     """
-    field = _read_field(package_file(_PACKAGE, _FILE, _PURPOSE))
-    ocean = np.asarray(_blocks(np.isfinite(field.values)).all(axis=(0, 3)))
+    path = package_file(_PACKAGE, _FILE, _PURPOSE)
+    with import_optional("h5py", "examples", _PURPOSE).File(path, "r") as file:
+        # Shape (months, latitudes, longitudes), NaN over land.
+        kelvin = _decoded(file["surface_temperature"])
+        months = _months(file["time"])
+        latitude, longitude = (
+            np.asarray(file[name][:], dtype=np.float64).reshape(-1, size).mean(axis=1)
+            for name, size in zip(("latitude", "longitude"), _BLOCK, strict=True)
+        )
+    ocean = np.asarray(_blocks(np.isfinite(kelvin)).all(axis=(0, 3)))
     row, column = np.nonzero(ocean)
-    celsius = _blocks(field.values - _FREEZING_KELVIN)
-    centres = _centres(field, row, column)
-    nodes = [_label(latitude, longitude) for latitude, longitude in centres]
-    reference, target = (
+    celsius = _blocks(kelvin - _FREEZING_KELVIN)
+    # Middle of each block, west negative.
+    centres = np.column_stack([latitude[row], (longitude[column] + 180) % 360 - 180])
+    nodes = [_label(*centre) for centre in centres]
+    samples = []
+    for first, last in (_LA_NINA, _EL_NINO):
+        within = (months >= np.datetime64(first)) & (months <= np.datetime64(last))
         # (blocks, months, cells) as one list of values per block.
-        np.moveaxis(celsius[field.within(*months)][:, row, column], 0, 1).reshape(len(nodes), -1, 1)
-        for months in (_LA_NINA, _EL_NINO)
-    )
+        values = np.moveaxis(celsius[within][:, row, column], 0, 1).reshape(len(nodes), -1, 1)
+        samples.append(values)
     graph = Graph.from_adjacency(_lattice(ocean), nodes=nodes)
     return NetworkData(
         samples=NodeSamples.from_arrays(
-            reference, target, nodes=nodes, feature_names=["temperature"]
+            samples[0], samples[1], nodes=nodes, feature_names=["temperature"]
         ),
         graph=replace(graph, coordinates=read_only(centres), metric="haversine"),
         names={
-            node: _label(latitude, longitude, digits=1)
-            for node, (latitude, longitude) in zip(nodes, centres, strict=True)
+            node: _label(north, east, digits=1)
+            for node, (north, east) in zip(nodes, centres, strict=True)
         },
         left_out=(),
         reference_name="La Nina 2007/08",
@@ -86,32 +89,6 @@ def load_sea_temperature() -> NetworkData:
             "in 421 blocks of the ocean."
         ),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Field:
-    """A variable on a regular grid: values (months, latitudes, longitudes), NaN over land."""
-
-    values: FloatArray
-    months: Any
-    latitude: FloatArray
-    longitude: FloatArray
-
-    def within(self, first: str, last: str) -> BoolArray:
-        return np.asarray(
-            (self.months >= np.datetime64(first)) & (self.months <= np.datetime64(last))
-        )
-
-
-def _read_field(path: Path) -> _Field:
-    h5py = import_optional("h5py", "examples", _PURPOSE)
-    with h5py.File(path, "r") as file:
-        return _Field(
-            _decoded(file["surface_temperature"]),
-            _months(file["time"]),
-            np.asarray(file["latitude"][:], dtype=np.float64),
-            np.asarray(file["longitude"][:], dtype=np.float64),
-        )
 
 
 def _decoded(variable: Any) -> FloatArray:
@@ -142,17 +119,9 @@ def _blocks(values: np.ndarray) -> np.ndarray:
     """Cut a grid into blocks: (months, rows, columns) to (months, rows, columns, cells)."""
     months, n_latitudes, n_longitudes = values.shape
     high, wide = _BLOCK
-    cut = values.reshape(months, n_latitudes // high, high, n_longitudes // wide, wide)
-    return np.moveaxis(cut, 2, 3).reshape(
-        months, n_latitudes // high, n_longitudes // wide, high * wide
-    )
-
-
-def _centres(field: _Field, row: IntArray, column: IntArray) -> FloatArray:
-    """Latitude and longitude of the middle of each block, in degrees, west negative."""
-    latitude = field.latitude.reshape(-1, _BLOCK[0]).mean(axis=1)[row]
-    longitude = field.longitude.reshape(-1, _BLOCK[1]).mean(axis=1)[column]
-    return np.column_stack([latitude, (longitude + 180) % 360 - 180])
+    rows, columns = n_latitudes // high, n_longitudes // wide
+    cut = values.reshape(months, rows, high, columns, wide)
+    return np.moveaxis(cut, 2, 3).reshape(months, rows, columns, high * wide)
 
 
 def _label(latitude: float, longitude: float, digits: int = 0) -> str:

@@ -45,47 +45,42 @@ Send = Callable[[], Awaitable[Answer]]
 
 
 class PartitionHost:
-    """The actor: a partition, and errors turned into values.
-
-    Errors of the partition travel as values, so any exception at the driver comes from the
-    connection.
-    """
+    """The actor: a partition, and its errors as values; exceptions come from the connection."""
 
     def __init__(self) -> None:
         self.partition: Partition | None = None
 
     def build(self, plan: PartitionPlan, source: Source) -> Answer:
         """Make the partition and load its data."""
-        return self._guarded(lambda: self._build(plan, source))
+        kind, made = _guarded(Partition, plan, source)
+        if kind != "done":
+            return kind, made
+        self.partition = made
+        return "done", None
 
     def call(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Answer:
         """Run a method of the partition."""
         if self.partition is None:
             # Dask restarted the actor by itself, without the state of the lost one.
             return "empty", None
-        partition = self.partition
-        return self._guarded(lambda: partition.run(method, inbox, arguments))
+        return _guarded(self.partition.run, method, inbox, arguments)
 
-    def _build(self, plan: PartitionPlan, source: Source) -> None:
-        self.partition = Partition(plan, source)
 
-    def _guarded(self, work: Callable[[], Any]) -> Answer:
-        try:
-            with single_thread():
-                return "done", work()
-        except GraphRatioError as error:
-            return "refused", error
-        except Exception:
-            return "failed", traceback.format_exc()
+def _guarded(work: Callable[..., Any], *arguments: Any) -> Answer:
+    try:
+        with single_thread():
+            return "done", work(*arguments)
+    except GraphRatioError as error:
+        return "refused", error
+    except Exception:
+        return "failed", traceback.format_exc()
 
 
 class DaskPartitions(Engine):
-    """Partitions of one fit on the workers of a Dask cluster.
+    """Partitions of one fit on the workers of a Dask cluster; closes its client in the end.
 
-    - `client`: closed with the engine.
-    - `timeout`: seconds without a sign of life; `load_timeout`: seconds that a longer call may
-      take.
-    - `workers`: addresses of the workers that may be used; default all.
+    A worker is lost after `timeout` seconds without a sign of life; a longer call may take
+    `load_timeout` seconds. Only the addresses in `workers` are used, by default all.
     """
 
     def __init__(
@@ -121,16 +116,7 @@ class DaskPartitions(Engine):
         for p in partitions:
             self.hosts.pop(p, None)
             self.address.pop(p, None)
-        self._place(partitions)
-        creations = {p: partial(self._create, self.address[p]) for p in partitions}
-        self.hosts.update(self._collect(creations, slow=False))
-        builds = {
-            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
-        }
-        self._collect(builds, slow=True)
-
-    def _place(self, partitions: Sequence[int]) -> None:
-        """Choose for every partition the worker that has the fewest."""
+        # Every partition goes to the worker that has the fewest.
         workers = self._room(partitions)
         load = dict.fromkeys(workers, 0)
         for address in self.address.values():
@@ -138,6 +124,12 @@ class DaskPartitions(Engine):
         for p in partitions:
             self.address[p] = min(workers, key=lambda worker: load[worker])
             load[self.address[p]] += 1
+        creations = {p: partial(self._create, self.address[p]) for p in partitions}
+        self.hosts.update(self._collect(creations, slow=False))
+        builds = {
+            p: partial(self._send, p, "build", self.plans[p], self.sources[p]) for p in partitions
+        }
+        self._collect(builds, slow=True)
 
     def _room(self, partitions: Sequence[int]) -> list[str]:
         """Workers to use; waits for one if there is none."""
@@ -166,13 +158,11 @@ class DaskPartitions(Engine):
         return [a for a, ping in zip(sorted(known), pings, strict=True) if ping is None]
 
     async def _create(self, address: str) -> Answer:
-        submit = partial(
-            self.client.submit, workers=[address], allow_other_workers=False, pure=False
-        )
+        where = {"workers": [address], "allow_other_workers": False, "pure": False}
         # Workers unpickle in the thread that answers pings, so what that would import, which
         # takes seconds on a busy machine, is imported by a task before.
-        await submit(exec, f"import {__name__}")
-        future = submit(PartitionHost, actor=True)
+        await self.client.submit(exec, f"import {__name__}", **where)
+        future = self.client.submit(PartitionHost, actor=True, **where)
         # An actor takes the current client for its own.
         with self.client.as_current():
             return "done", (await future, future)
@@ -194,9 +184,9 @@ class DaskPartitions(Engine):
 
     def _collect(self, sends: Mapping[int, Send], slow: bool) -> dict[int, Any]:
         """Send, and wait for answers; what does not come is lost."""
-        allowed = (
-            self.load_timeout if slow else min(self.load_timeout, TIMEOUTS_OF_A_STEP * self.timeout)
-        )
+        allowed = self.load_timeout
+        if not slow:
+            allowed = min(allowed, TIMEOUTS_OF_A_STEP * self.timeout)
         # One visit to the event loop for all, since a visit costs as much as a message.
         answers: dict[int, Answer | BaseException] = self.client.sync(self._answers, sends, allowed)
         missing, reason = set(), "the worker has nothing of it"
@@ -205,7 +195,8 @@ class DaskPartitions(Engine):
             if isinstance(answer, BaseException):
                 self.shunned.add(self.address[p])
                 missing.add(p)
-                reason = _words(answer)
+                text = str(answer).strip().partition("\n")[0]
+                reason = f"{type(answer).__name__}: {text}" if text else type(answer).__name__
                 continue
             kind, value = answer
             if kind == "empty":
@@ -246,9 +237,8 @@ class DaskPartitions(Engine):
     async def _loss(self, p: int) -> OSError:
         """Return as soon as the worker of a partition is known to be lost.
 
-        Dask notices at once when a worker's connection breaks, and the future of the actor says
-        so. A frozen worker keeps its connection. Dask drops it after a time that the scheduler
-        sets for everybody, five minutes by default; pings find out within our own time-out.
+        The future of the actor says so at once when a connection breaks. A frozen worker keeps its
+        connection, and Dask drops it only after minutes; pings find out within our own time-out.
         Workers answer them from another thread than the one that computes, so slow is not lost.
         """
         missed = 0
@@ -268,8 +258,3 @@ class DaskPartitions(Engine):
         """Raise an OSError unless the worker answers within its share of the time-out."""
         share = (self.timeout - self.every) / MISSED_PINGS
         await asyncio.wait_for(self.client.rpc(address).echo(), share)
-
-
-def _words(error: BaseException) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

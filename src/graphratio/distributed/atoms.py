@@ -1,9 +1,8 @@
 """The two-level dictionary of the paper on partitions, the same as in a single process.
 
-The node stage treats every node separately and runs where its samples are. The graph stage is
-one greedy pass over the candidates of all nodes in the order of the graph. It runs at the driver
-on blocks of candidates. A partition sends a candidate only if no atom so far covers it, so most
-never leave their partition.
+The node stage runs where the samples of a node are. The graph stage is one greedy pass over the
+candidates of all nodes in the order of the graph, at the driver. A partition sends a candidate only
+if no atom so far covers it, so most never leave their partition.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ def coherence_dictionary(
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
-    The node stage uses the bandwidths `sigma` of the nodes of every partition, the graph stage
-    uses `bandwidth`.
+    `sigma` are the bandwidths of the nodes of every partition, `bandwidth` that of the graph stage.
     """
 
     def both_stages() -> FloatArray:

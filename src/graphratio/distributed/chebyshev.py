@@ -23,9 +23,9 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
+from graphratio.solvers.bases import mean_field
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 from graphratio.solvers.preconditioners.block_jacobi import HalfSum, node_inverses
-from graphratio.solvers.preconditioners.mean_field import mean_field
 
 # Largest ratio of the eigenvalues that the polynomial covers, and its accuracy there.
 EIGENVALUE_SPREAD = 150.0
@@ -49,11 +49,10 @@ class LocalBasis:
 
 @dataclass(frozen=True, eq=False)
 class Chebyshev:
-    """A polynomial in D^{-1} T.
+    """A polynomial in D^{-1} T; `centre` and `radius` are those of the interval of eigenvalues.
 
-    - `constant`, shape (1, n_candidates, m): w + rho; `lam` has shape (n_candidates, 1).
-    - `inverse`, shape (n_own, n_candidates, m): 1 / D.
-    - `centre`, `radius`, shape (1, n_candidates, m): of the interval of eigenvalues.
+    `constant` is w + rho and, as they, has shape (1, n_candidates, m); `lam` has shape
+    (n_candidates, 1) and `inverse`, 1 / D, shape (n_own, n_candidates, m).
     """
 
     laplacian: sparse.csr_array
@@ -121,11 +120,7 @@ class Chebyshev:
 
 
 def local_inverse(name: str, objective: GraphObjective, basis: LocalBasis) -> Linear:
-    """Approximate inverse of the own part of the Hessian of a partition.
-
-    "mean field" replaces every A_v by their mean, "blocks" takes the diagonal blocks, "mixed" is
-    half the sum of both.
-    """
+    """Inverse of own nodes: the "mean field", the diagonal "blocks", or the "mixed" half sum."""
     if name == "mean field":
         return mean_field(objective, basis)
     blocks = node_inverses(objective, basis.dtype)

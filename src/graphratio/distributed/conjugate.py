@@ -2,12 +2,10 @@
 
 The loop is that of `solvers.conjugate_gradients`; here the iterates are rows on the partitions
 of an engine. An iteration takes two steps: `direction`, before which the neighbours' rows of the
-preconditioned residual arrive, and `advance`. These rows travel, and per candidate a few numbers
-and its residual in the low modes of the graph. The preconditioner is the sum of an approximate
+preconditioned residual arrive, and `advance`. The preconditioner is the sum of an approximate
 inverse within every partition (`chebyshev`) and of the coarse space: low modes of the graph,
-which exchanges between neighbours smooth too slowly. Coupling between different modes is left
-out, so the coarse problem is one (m, m) problem per mode, B_k + lam mu_k + rho, and one
-eigendecomposition of B_k serves all candidates.
+which exchanges between neighbours smooth too slowly. Coupling between modes is left out, so the
+coarse problem is B_k + lam mu_k + rho per mode, and one eigendecomposition serves all candidates.
 
 Symbols
 -------
@@ -27,8 +25,8 @@ from graphratio.data.graph import Graph
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.solvers.conjugate_gradients import Linear, Progress, iterate, stages
+from graphratio.solvers.node_basis import component_indicators, low_modes
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.preconditioners.low_modes import component_indicators, low_modes
 
 # Dropping candidates saves more than in one process, since their rows no longer travel.
 PARTITION_KEEP_SHARE = 0.95
@@ -48,11 +46,7 @@ SMALL_GRAPH = 300
 
 @dataclass(frozen=True, eq=False)
 class PartitionedSystem:
-    """The driver's description of the linear system on the partitions.
-
-    `lam` and `rho` have one value per candidate; `modes` are the lowest eigenvalues of the
-    Laplacian.
-    """
+    """The linear system: penalties of all candidates, lowest eigenvalues of the Laplacian."""
 
     lam: FloatArray
     rho: FloatArray
@@ -123,9 +117,8 @@ def _set_up(
 class PartitionIterates:
     """The iterates on the partitions of a fleet; symbols as in `solvers.conjugate_gradients`.
 
-    A restart begins at the fleet's last copy of the coefficients, which is renewed every `every`
-    iterations. `coarse` is the inverse on the coarse space. All candidates share the right-hand
-    side and its norm.
+    A restart begins at the fleet's last copy of the coefficients, renewed every `every` iterations.
+    `coarse` is the inverse on the coarse space. All candidates share the right-hand side.
     """
 
     keep_share = PARTITION_KEEP_SHARE
@@ -141,11 +134,8 @@ class PartitionIterates:
 
     def restart(self) -> FloatArray:
         """Begin from the last copy of the coefficients; returns R'R."""
-        saved = self.fleet.saved
-        rows: list[dict[str, Any]] = [
-            {"theta": None if saved is None else saved[p]} for p in range(self.engine.n_partitions)
-        ]
-        self.engine.step("conjugate.place", rows)
+        saved: list[Any] = self.fleet.saved or [None] * self.engine.n_partitions
+        self.engine.step("conjugate.place", [{"theta": theta} for theta in saved])
         self.coarse, self.kept, self.since_copy = self.coarse_of_all, None, 0
         return self._residual("conjugate.restart")
 

@@ -21,9 +21,9 @@ from graphratio.distributed.worker import Source
 class DaskEngine(EngineSettings):
     """Run a fit on the workers of a Dask cluster, one partition of the graph on each.
 
-    Every partition keeps its samples, features, moments and coefficients. Observations travel
-    only as candidates of the dictionary; an iteration exchanges the coefficients of boundary
-    nodes and a few sums. That is a statement about volume, not a guarantee of privacy.
+    Observations travel only as candidates of the dictionary; an iteration exchanges the
+    coefficients of boundary nodes and a few sums. That is a statement about volume, not a
+    guarantee of privacy.
 
     Parameters
     ----------
@@ -90,6 +90,7 @@ class DaskEngine(EngineSettings):
             checkpoint_every=checkpoint_every,
             checkpoint=checkpoint,
             start=start,
+            observe=observe,
         )
         if not isinstance(client, str | self._distributed.Client):
             raise InputError(
@@ -100,9 +101,17 @@ class DaskEngine(EngineSettings):
         self.timeout = check_real(timeout, "timeout", low=0)
         self.load_timeout = check_real(load_timeout, "load_timeout", low=0)
         self.workers = None if workers is None else list(workers)
-        self.observe = observe
         if loader is not None:
-            _check_pickle(loader)
+            cloudpickle = import_optional("cloudpickle", "dask", "DaskEngine")
+            try:
+                cloudpickle.dumps(loader)
+            except Exception as error:
+                raise InputError(
+                    f"the loader {loader!r} cannot be sent to workers "
+                    f"({type(error).__name__}: {error})",
+                    "Let it open files and connections itself when it is called, and not hold "
+                    "open ones",
+                ) from error
 
     def planned(self, graph: Graph) -> int | Sequence[Iterable[Label]]:
         """The partitions asked for; by default one for every worker that may be used now."""
@@ -119,15 +128,8 @@ class DaskEngine(EngineSettings):
 
     def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> DaskPartitions:
         """Connect; the partitions are still empty."""
-        return DaskPartitions(
-            self._connect(),
-            plans,
-            sources,
-            self.timeout,
-            self.load_timeout,
-            self.observe,
-            self.workers,
-        )
+        limits = (self.timeout, self.load_timeout)
+        return DaskPartitions(self._connect(), plans, sources, *limits, self.observe, self.workers)
 
     def _connect(self) -> Any:
         """A client of our own, which talks to workers directly and is nobody's default."""
@@ -148,15 +150,3 @@ class DaskEngine(EngineSettings):
                 f"there is no Dask scheduler at {address!r} ({error})",
                 "Start a cluster first, or correct the address",
             ) from error
-
-
-def _check_pickle(loader: Callable[[list[Label]], Any]) -> None:
-    """Refuse a loader that cannot be sent to workers."""
-    cloudpickle = import_optional("cloudpickle", "dask", "DaskEngine")
-    try:
-        cloudpickle.dumps(loader)
-    except Exception as error:
-        raise InputError(
-            f"the loader {loader!r} cannot be sent to workers ({type(error).__name__}: {error})",
-            "Let it open files and connections itself when it is called, and not hold open ones",
-        ) from error

@@ -14,19 +14,16 @@ from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.distributed.partition import METHODS, PartitionPlan
-from graphratio.distributed.protocol import Engine
+from graphratio.distributed.protocol import Engine, Message
 from graphratio.distributed.worker import Source
 
 
 class EngineSettings:
-    """Where and how a fit runs: base class of the engines that users create.
-
-    `DaskEngine` describes the parameters.
-    """
+    """Where and how a fit runs: base class of the engines; `DaskEngine` has the parameters."""
 
     def __init__(
         self,
-        partitions: int | Sequence[Iterable[Label]] | None,
+        partitions: int | Sequence[Iterable[Label]] | None = None,
         *,
         loader: Callable[[list[Label]], Any] | None = None,
         partitioner: str = "bisection",
@@ -34,6 +31,7 @@ class EngineSettings:
         checkpoint_every: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         start: FloatArray | str | os.PathLike[str] | None = None,
+        observe: Callable[[Message], None] | None = None,
     ) -> None:
         if loader is not None and not callable(loader):
             raise InputError(
@@ -51,22 +49,22 @@ class EngineSettings:
                 f"there is no directory {str(self.checkpoint.parent)!r} for the checkpoint",
                 "Create it, or name a file elsewhere",
             )
-        self.start = start
+        self.start, self.observe = start, observe
 
     def start_for(self, n_nodes: int, m: int) -> FloatArray | None:
         """Coefficients to start from, checked; None for zero."""
         if self.start is None:
             return None
-        if isinstance(self.start, str | os.PathLike):
+        theta: Any = self.start
+        if isinstance(theta, str | os.PathLike):
             try:
-                theta = np.load(self.start, allow_pickle=False)
+                theta = np.load(theta, allow_pickle=False)
             except (OSError, ValueError) as error:
                 raise InputError(
                     f"{str(self.start)!r} cannot be read as a checkpoint ({error})",
                     "Pass the path that was given as checkpoint=",
                 ) from error
-        else:
-            theta = np.asarray(self.start)
+        theta = np.asarray(theta)
         if theta.shape != (n_nodes, 1, m) or not np.isfinite(theta).all():
             raise InputError(
                 f"start has the shape {theta.shape} or values that are not finite, but the "

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphratio._utils.threads import single_thread
-from graphratio._utils.typing import Label
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Call, Engine, Message, Reply
@@ -15,10 +14,7 @@ from graphratio.distributed.worker import Partition, Source
 
 
 class LocalPartitions(Engine):
-    """Partitions as objects of this process.
-
-    Everything that crosses a border is pickled, so partitions share no memory.
-    """
+    """Partitions of this process; what crosses a border is pickled, so they share no memory."""
 
     def __init__(
         self,
@@ -52,13 +48,8 @@ class LocalEngine(EngineSettings):
     ----------
     partitions : int, or sequence of collections of labels, optional
         Default two.
-    loader : callable, optional
-        See `DaskEngine`.
-    partitioner : {"bisection", "metis"}
-    observe : callable, optional
-        Called with every `Message` that crosses the border of a partition.
-    **recovery :
-        `retries`, `checkpoint_every`, `checkpoint` and `start`, as in `DaskEngine`.
+    loader, partitioner, retries, checkpoint_every, checkpoint, start, observe :
+        As in `DaskEngine`.
 
     Examples
     --------
@@ -74,18 +65,6 @@ class LocalEngine(EngineSettings):
     >>> bool(np.allclose(parted.coef_, whole.coef_, atol=1e-5))
     True
     """
-
-    def __init__(
-        self,
-        partitions: int | Sequence[Iterable[Label]] | None = None,
-        *,
-        loader: Callable[[list[Label]], Any] | None = None,
-        partitioner: str = "bisection",
-        observe: Callable[[Message], None] | None = None,
-        **recovery: Any,
-    ) -> None:
-        super().__init__(partitions, loader=loader, partitioner=partitioner, **recovery)
-        self.observe = observe
 
     def open(self, plans: Sequence[PartitionPlan], sources: Sequence[Source]) -> LocalPartitions:
         """Start with empty partitions."""

@@ -1,8 +1,7 @@
 """Split the nodes of a graph into partitions, and plan their exchange.
 
-The built-in method is recursive bisection: sort the nodes of a part in reverse Cuthill-McKee
-order, in which neighbours are close, and cut the order in two, until there are enough parts. It
-is fast and has no parameters. METIS finds smaller boundaries if the package pymetis is installed.
+The built-in method is recursive bisection of the reverse Cuthill-McKee order, in which neighbours
+are close. METIS finds smaller boundaries if the package pymetis is installed.
 """
 
 from __future__ import annotations
@@ -33,12 +32,10 @@ class Partitioning:
     owner : ndarray of shape (n_nodes,)
         Number of the partition of every node, in the order of the graph.
     n_partitions : int
-    method : str
-        How it was found: "bisection", "metis" or "given".
-    n_edges, n_cut : int
-        Edges of the graph, and those that join different partitions.
-    n_boundary : int
-        Rows that travel in an exchange: pairs of a node and another partition next to it.
+    method : {"bisection", "metis", "given"}
+    n_edges, n_cut, n_boundary : int
+        Edges of the graph, those that join different partitions, and rows that travel in an
+        exchange: pairs of a node and another partition next to it.
     """
 
     owner: IntArray
@@ -99,17 +96,11 @@ def partition_graph(
     else:
         owner, count = _given(graph, partitions)
         method = "given"
-    return _measured(graph, owner, count, method)
-
-
-def _measured(graph: Graph, owner: IntArray, count: int, method: str) -> Partitioning:
     entries = graph.adjacency.tocoo()
     crossing = owner[entries.row] != owner[entries.col]
     pairs = entries.row[crossing].astype(np.int64) * count + owner[entries.col[crossing]]
-    n_boundary = int(np.unique(pairs).size)
-    return Partitioning(
-        owner, count, method, graph.n_edges, int(np.count_nonzero(crossing)) // 2, n_boundary
-    )
+    n_cut, n_boundary = int(np.count_nonzero(crossing)) // 2, int(np.unique(pairs).size)
+    return Partitioning(owner, count, method, graph.n_edges, n_cut, n_boundary)
 
 
 def _given(graph: Graph, partitions: Any) -> tuple[IntArray, int]:
@@ -178,13 +169,11 @@ def _metis(graph: Graph, count: int) -> IntArray:
 class PartitionPlan:
     """The part of the graph that a partition knows: its own rows and their neighbours.
 
-    - `nodes`, shape (n_own,): positions in the graph, increasing; `n_nodes` is the whole graph's.
-    - `inner`, shape (n_own, n_own): the Laplacian at own nodes; the diagonal has the full degrees.
-    - `outer`, shape (n_own, n_halo): weights of the edges to nodes of other partitions.
-    - `sends`: own rows that another partition needs, by partition.
-    - `receives`: where rows from another partition go in the halo.
-    - `halo`, shape (n_halo,): positions of the neighbours outside, by owner and position.
-    - `modes`, `halo_modes`, shapes (n_own, k), (n_halo, k): low modes of the graph at these nodes.
+    `nodes` are increasing positions in the graph. `inner` is the Laplacian at them, with full
+    degrees; `outer`, shape (n_own, n_halo), has the weights of the edges to the `halo`, the
+    neighbours outside by owner and position. `sends` are own rows that another partition needs,
+    `receives` the places of its rows in the halo; `modes` and `halo_modes` the low modes of the
+    graph at these nodes.
     """
 
     index: int
@@ -208,13 +197,12 @@ class PartitionPlan:
 def make_plans(graph: Graph, partitioning: Partitioning, modes: FloatArray) -> list[PartitionPlan]:
     """Cut the graph along a partitioning; `modes` has shape (n_nodes, k)."""
     owner = partitioning.owner
-    halos, rows = [], []
-    for p in range(partitioning.n_partitions):
-        own = partitioning.members(p)
+    rows = [partitioning.members(p) for p in range(partitioning.n_partitions)]
+    halos = []
+    for p, own in enumerate(rows):
         touched = np.unique(graph.adjacency[own].indices)
         outside = touched[owner[touched] != p]
         halos.append(outside[np.lexsort((outside, owner[outside]))])
-        rows.append(own)
     plans = []
     for p, (own, halo) in enumerate(zip(rows, halos, strict=True)):
         senders, first, counts = np.unique(owner[halo], return_index=True, return_counts=True)

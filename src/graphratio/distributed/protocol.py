@@ -1,9 +1,8 @@
 """Calls to the partitions of a fit, ordered sums of their answers, and mail between them.
 
-An engine holds the partitions of one fit. A *step* calls one method on every partition. It adds
-the values that come back in the order of the partitions, whatever the order in which they
-arrive, so that the sum is the same to the last bit wherever the partitions are. A partition
-leaves rows for another one in its outbox; they are in the other's inbox at the next step.
+A *step* calls one method on every partition and adds the values in the order of the partitions, so
+that the sum is the same to the last bit wherever they are. A partition leaves rows for another one
+in its outbox; they are in the other's inbox at the next step.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ PerPart = Sequence[dict[str, Any]] | None
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One method call on one partition, with rows from other partitions in the `inbox`.
-
-    `method` is a method of `Partition`, or "part.method" for one of its parts.
-    """
+    """One method call on one partition, with rows from other partitions in the `inbox`."""
 
     method: str
     inbox: Mail
@@ -37,10 +33,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to a method call, with rows for other partitions in the `outbox`.
-
-    `value` is a number, an array or a tuple of them; any object if no sum is needed.
-    """
+    """The answer to a call, with rows for other partitions in the `outbox`."""
 
     value: Any = None
     outbox: Mail = field(default_factory=dict)
@@ -70,10 +63,7 @@ class Message:
 
 
 class Engine:
-    """The partitions of one fit. Subclasses place them, deliver calls and rebuild them.
-
-    `observe` is called with every `Message`.
-    """
+    """The partitions of one fit, placed by subclasses; `observe` is called with every message."""
 
     def __init__(self, n_partitions: int, observe: Callable[[Message], None] | None = None) -> None:
         self.n_partitions = n_partitions
@@ -94,7 +84,7 @@ class Engine:
         Outboxes become the inboxes of the next step. Raises `WorkerLost` within a time-out.
         """
         inboxes, self._mail = self._mail, [{} for _ in range(self.n_partitions)]
-        replies = self._run_all(method, per_part, shared, inboxes, slow=False)
+        replies = self.run(method, per_part, shared, inboxes=inboxes, slow=False)
         for sender, reply in enumerate(replies):
             for receiver, rows in reply.outbox.items():
                 self._mail[receiver][sender] = rows
@@ -102,19 +92,33 @@ class Engine:
 
     def gather(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
         """Run on every partition and return the values one by one; mail stays where it is."""
-        empty: list[Mail] = [{} for _ in range(self.n_partitions)]
-        replies = self._run_all(method, per_part, shared, empty, slow=True)
-        return [reply.value for reply in replies]
+        return [reply.value for reply in self.run(method, per_part, shared)]
 
-    def call(
-        self, partitions: Sequence[int], calls: Sequence[Call], slow: bool = True
+    def run(
+        self,
+        method: str,
+        per_part: PerPart,
+        shared: dict[str, Any],
+        partitions: Sequence[int] | None = None,
+        inboxes: Sequence[Mail] | None = None,
+        slow: bool = True,
     ) -> list[Reply]:
-        """Run different calls on some partitions; replies in order."""
-        for p, call in zip(partitions, calls, strict=True):
-            self._watch(p, call.method, False, (call.inbox, call.arguments))
-        replies = self._deliver(partitions, calls, slow)
-        for p, call, reply in zip(partitions, calls, replies, strict=True):
-            self._watch(p, call.method, True, (reply.value, reply.outbox))
+        """Run on some partitions, default all; replies in order."""
+        chosen = range(self.n_partitions) if partitions is None else partitions
+        calls = [
+            Call(
+                method,
+                {} if inboxes is None else inboxes[p],
+                shared if per_part is None else {**shared, **per_part[p]},
+            )
+            for p in chosen
+        ]
+        observe = self.observe or (lambda _: None)
+        for p, call in zip(chosen, calls, strict=True):
+            observe(Message(p, method, False, (call.inbox, call.arguments)))
+        replies = self._deliver(chosen, calls, slow)
+        for p, reply in zip(chosen, replies, strict=True):
+            observe(Message(p, method, True, (reply.value, reply.outbox)))
         return replies
 
     def rebuild(self, partitions: Sequence[int]) -> None:
@@ -124,25 +128,6 @@ class Engine:
 
     def close(self) -> None:
         """Release resources; nothing by default."""
-
-    def _run_all(
-        self,
-        method: str,
-        per_part: PerPart,
-        shared: dict[str, Any],
-        inboxes: Sequence[Mail],
-        slow: bool,
-    ) -> list[Reply]:
-        everyone = range(self.n_partitions)
-        calls = [
-            Call(method, inboxes[p], shared if per_part is None else {**shared, **per_part[p]})
-            for p in everyone
-        ]
-        return self.call(everyone, calls, slow)
-
-    def _watch(self, partition: int, method: str, outgoing: bool, payload: Any) -> None:
-        if self.observe is not None:
-            self.observe(Message(partition, method, outgoing, payload))
 
 
 def ordered_sum(values: Sequence[Any]) -> Any:

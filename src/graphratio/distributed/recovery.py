@@ -16,19 +16,17 @@ import numpy as np
 from graphratio._utils.errors import EngineError
 from graphratio._utils.files import appearing
 from graphratio._utils.typing import FloatArray
-from graphratio.distributed.protocol import Call, Engine, PerPart, WorkerLost
+from graphratio.distributed.protocol import Engine, PerPart, WorkerLost
 
 Result = TypeVar("Result")
 
 
 class Fleet:
-    """An engine that rebuilds lost partitions.
+    """An engine, with no partition made yet, that rebuilds lost partitions.
 
-    - `engine`: with no partition made yet.
-    - `retries`: recoveries in a row without progress that are attempted. Progress is a copy of the
-      coefficients after further iterations, or a whole piece of work done.
-    - `checkpoint`: file to keep copies of the coefficients in.
-    - `saved`: last copy of the coefficients of the solve under way, by partition.
+    It attempts `retries` recoveries in a row without progress: a copy of the coefficients after
+    further iterations, or a whole piece of work done. `saved` is the last copy of the coefficients
+    of the solve under way, by partition; the file `checkpoint` keeps it too.
     """
 
     def __init__(self, engine: Engine, retries: int, checkpoint: Path | None = None) -> None:
@@ -51,9 +49,9 @@ class Fleet:
             self._recover(WorkerLost(everyone, loss.reason))
 
     def setup(self, method: str, per_part: PerPart = None, **shared: Any) -> list[Any]:
-        """Run a call that a rebuilt partition needs too; it replaces earlier calls of its name.
+        """Run a call that a rebuilt partition needs too.
 
-        Set-up calls build on each other, so calls after the replaced one are dropped too.
+        It replaces an earlier call of its name and those after it, which build on it.
         """
         names = [name for name, _, _ in self._setup]
         if method in names:
@@ -70,8 +68,8 @@ class Fleet:
     def attempt(self, work: Callable[[], Result]) -> Result:
         """Run work, and restart it after every loss.
 
-        Only finishing the outermost work counts as progress. If nested attempts counted, a later
-        failure could repeat them for ever.
+        Only the outermost work counts as progress: a later failure could repeat nested ones for
+        ever.
         """
         self._depth += 1
         try:
@@ -130,11 +128,7 @@ class Fleet:
                 lost = sorted(missing)
                 self.engine.rebuild(lost)
                 for method, per_part, shared in self._setup:
-                    calls = [
-                        Call(method, {}, {**shared, **(per_part[p] if per_part else {})})
-                        for p in lost
-                    ]
-                    self.engine.call(lost, calls)
+                    self.engine.run(method, per_part, shared, lost)
             except WorkerLost as another:
                 loss = another
             else:
@@ -142,9 +136,10 @@ class Fleet:
                 return
 
     def _given_up(self, loss: WorkerLost) -> EngineError:
-        where = "kept in the error's checkpoint" if self.saved is not None else "not begun"
-        if self.saved is not None and self.checkpoint is not None:
-            where = f"kept in the error's checkpoint and in {str(self.checkpoint)!r}"
+        where = "not begun"
+        if self.saved is not None:
+            where = "kept in the error's checkpoint"
+            where += f" and in {str(self.checkpoint)!r}" if self.checkpoint is not None else ""
         return EngineError(
             f"partitions {list(loss.partitions)} were lost ({loss.reason}) and {self.retries} "
             f"recoveries in a row did not help; the coefficients so far are {where}",

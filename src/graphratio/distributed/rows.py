@@ -1,9 +1,8 @@
 """A partition's rows of the linear system, and its rows of conjugate gradients.
 
-Symbols as in `moments.objective`. X, R, Z, P, Q are the
-iterates of conjugate gradients at own nodes, shape (n_own, n_candidates, m): solution, residual,
-preconditioned residual, direction, and the system times the direction.
-V           low modes of the graph at own nodes, shape (n_own, k)
+Symbols as in `moments.objective`. X, R, Z, P, Q are the iterates at own nodes, shape (n_own,
+n_candidates, m): solution, residual, preconditioned residual, direction, and the system times the
+direction; V are the low modes of the graph at own nodes, shape (n_own, k).
 """
 
 from __future__ import annotations
@@ -16,11 +15,14 @@ import numpy as np
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.distributed.chebyshev import LocalBasis, local_inverse
 from graphratio.distributed.partition import PartitionPlan
-from graphratio.distributed.protocol import Mail, Reply
+from graphratio.distributed.protocol import Mail
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.conjugate_gradients import pick, times
+
+# R'R, R'Z and V'R.
+Residual = tuple[FloatArray, FloatArray, FloatArray]
 
 # Blocks of second moments that are formed at a time.
 BLOCKS_AT_ONCE = 256
@@ -45,8 +47,7 @@ class SystemRows:
     def apply(self, x: FloatArray, halo: FloatArray) -> FloatArray:
         """Multiply; `halo` has the rows of the neighbours outside.
 
-        The graph penalty depends only on differences. A common value is subtracted first, since
-        a strong penalty would otherwise amplify the rounding error of its cancellation.
+        A common value is subtracted first: a strong penalty would amplify its rounding error.
         """
         common = x.mean(axis=0, keepdims=True)
         graph = times(self.inner, x - common) - times(self.outer, halo - common)
@@ -72,7 +73,14 @@ class SystemRows:
 
 
 class ConjugateRows:
-    """Own rows of conjugate gradients; `local_inverse` names the preconditioners."""
+    """Own rows of conjugate gradients; `local_inverse` names the preconditioners.
+
+    The neighbours' rows come in the `inbox`, and own rows for them go into the `outbox`.
+    """
+
+    inbox: Mail
+    outbox: Mail
+    z: FloatArray
 
     def __init__(self, system: SystemRows, preconditioner: str) -> None:
         self.plan, self.all = system.plan, system
@@ -80,39 +88,41 @@ class ConjugateRows:
         self.inverse_of_all = local_inverse(preconditioner, system.objective, basis)
         self.shape = (len(self.plan.nodes), len(system.lam), system.rhs.shape[1])
 
-    def place(self, inbox: Mail, theta: FloatArray | None) -> Reply:
+    def place(self, theta: FloatArray | None) -> None:
         """Take over coefficients, default zero, of all candidates, and tell the neighbours."""
         dtype = self.all.rhs.dtype
         self.system, self.inverse = self.all, self.inverse_of_all
         self.active = np.arange(self.shape[1])
         self.solution = np.zeros(self.shape, dtype) if theta is None else theta.astype(dtype)
         self.x = self.solution.copy()
-        return Reply(None, self._boundary(self.solution))
+        self._tell_neighbours(self.solution)
 
-    def restart(self, inbox: Mail) -> Reply:
+    def restart(self) -> Residual:
         """Residual of the coefficients in place, from scratch."""
         halo = np.zeros((len(self.plan.halo), *self.shape[1:]), dtype=self.x.dtype)
-        self.plan.into_halo(halo, inbox)
+        self.plan.into_halo(halo, self.inbox)
         self.r = self.system.rhs[:, np.newaxis] - self.system.apply(self.x, halo)
         self.p, self.halo_p = np.zeros_like(self.r), np.zeros_like(halo)
         return self._residual()
 
     def direction(
-        self, inbox: Mail, coarse: FloatArray, ratio: FloatArray, keep: BoolArray | None
-    ) -> Reply:
+        self, coarse: FloatArray, ratio: FloatArray, keep: BoolArray | None
+    ) -> FloatArray:
         """Next direction, here and at the neighbours; returns P'Q.
 
-        - `inbox`: the neighbours' rows of Z.
-        - `coarse`, shape (k, n_candidates, m): share of the coarse space in Z, in low modes.
-        - `ratio`, shape (n_candidates,): share of the previous direction that is kept.
-        - `keep`: candidates that continue; `coarse` and `ratio` belong to them.
+        `coarse`, shape (k, n_candidates, m), is the coarse space's share in Z, `ratio` the share of
+        the previous direction that is kept. Only the candidates in `keep` continue.
         """
         dtype = self.r.dtype
         halo_z = np.empty_like(self.halo_p)
-        self.plan.into_halo(halo_z, inbox)
+        self.plan.into_halo(halo_z, self.inbox)
         if keep is not None:
-            self._restrict(keep)
-            halo_z = pick(halo_z, keep)
+            self.solution[:, self.active] = self.x
+            self.active = self.active[keep]
+            self.system = self.system.restrict(keep)
+            self.inverse = self.inverse.restrict(keep)
+            self.x, self.r, self.z = (pick(a, keep) for a in (self.x, self.r, self.z))
+            self.p, self.halo_p, halo_z = (pick(a, keep) for a in (self.p, self.halo_p, halo_z))
         coarse, ratio = coarse.astype(dtype), ratio[:, np.newaxis].astype(dtype)
         self.p *= ratio
         self.p += self.z
@@ -121,40 +131,33 @@ class ConjugateRows:
         self.halo_p += halo_z
         self.halo_p += times(self.system.halo_modes, coarse)
         self.q = self.system.apply(self.p, self.halo_p)
-        return Reply(_dots(self.p, self.q))
+        return _dots(self.p, self.q)
 
-    def advance(self, inbox: Mail, length: FloatArray) -> Reply:
+    def advance(self, length: FloatArray) -> Residual:
         """Go along the direction; returns what `_residual` does."""
         step = length[:, np.newaxis].astype(self.r.dtype)
         self.x += step * self.p
         self.r -= step * self.q
         return self._residual()
 
-    def coefficients(self, inbox: Mail) -> Reply:
+    def coefficients(self) -> FloatArray:
         """Rows of the solution, shape (n_own, n_candidates, m)."""
         self.solution[:, self.active] = self.x
-        return Reply(self.solution)
+        return self.solution
 
-    def refresh(self, inbox: Mail) -> Reply:
+    def refresh(self) -> None:
         """Take all candidates up again where they are, and tell the neighbours."""
-        return self.place(inbox, self.coefficients(inbox).value)
+        self.place(self.coefficients())
 
-    def _residual(self) -> Reply:
+    def _residual(self) -> Residual:
         """R'R, R'Z and V'R; the neighbours get their rows of Z."""
         self.z = self.inverse.apply(self.r)
         low = times(self.system.modes.T, self.r).astype(np.float64)
-        return Reply((_dots(self.r, self.r), _dots(self.r, self.z), low), self._boundary(self.z))
+        self._tell_neighbours(self.z)
+        return _dots(self.r, self.r), _dots(self.r, self.z), low
 
-    def _restrict(self, keep: BoolArray) -> None:
-        self.solution[:, self.active] = self.x
-        self.active = self.active[keep]
-        self.system = self.system.restrict(keep)
-        self.inverse = self.inverse.restrict(keep)
-        self.x, self.r, self.z = (pick(a, keep) for a in (self.x, self.r, self.z))
-        self.p, self.halo_p = pick(self.p, keep), pick(self.halo_p, keep)
-
-    def _boundary(self, x: FloatArray) -> Mail:
-        return {receiver: x[rows] for receiver, rows in self.plan.sends.items()}
+    def _tell_neighbours(self, x: FloatArray) -> None:
+        self.outbox = {receiver: x[rows] for receiver, rows in self.plan.sends.items()}
 
 
 def _some_blocks(second: SecondMoment) -> Iterator[tuple[IntArray, FloatArray]]:

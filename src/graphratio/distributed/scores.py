@@ -22,11 +22,7 @@ from graphratio.features.nystrom import PRINCIPAL_ROWS, NystromMap
 def share_folds(
     fleet: Fleet, sizes: IntArray, n_folds: int, random_state: np.random.Generator
 ) -> None:
-    """Let every partition find the folds of its observations.
-
-    Every partition draws the same stream of random numbers and keeps those of its own
-    observations, so no folds travel.
-    """
+    """Every partition draws the same random numbers and keeps its own, so no folds travel."""
     per_node = sizes.sum(axis=1)
     starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
     generator = deepcopy(random_state)
@@ -53,11 +49,9 @@ def rotate_features(
     dtype: type[np.floating],
     folded: bool,
 ) -> FloatArray:
-    """Compute features and moments on all partitions, in principal directions.
+    """Features and moments, by fold if `folded`, in principal directions above `floor`.
 
-    Directions whose share of the second moment is below `floor` are left out. With `folded` the
-    partitions keep sums by fold. Returns the rotation from the features to the principal ones,
-    shape (m, n_kept).
+    Returns the rotation from the features to the principal ones, shape (m, n_kept).
     """
     used = features
     if floor > 0:
@@ -90,11 +84,7 @@ def fold_scores(
     dtype: type[np.floating],
     advance: Callable[[], None],
 ) -> FloatArray:
-    """Minus the held-out losses, shape (n_bandwidths, n_pairs, n_folds).
-
-    The partitions have their folds, `maps` holds one map per bandwidth, and `system` has all pairs
-    of penalties. Calls `advance` after every fold.
-    """
+    """Minus the held-out losses, shape (n_bandwidths, n_pairs, n_folds), one map per bandwidth."""
     scores = np.empty((len(maps), len(system.lam), n_folds))
 
     def score() -> FloatArray:

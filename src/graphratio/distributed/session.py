@@ -25,10 +25,7 @@ from graphratio.distributed.worker import Source
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Partitions with their data, and their description at the driver.
-
-    `modes` are the lowest eigenvalues of the Laplacian, and `sizes` has shape (n_nodes, 2).
-    """
+    """Partitions with their data; `modes` are eigenvalues, `sizes` has shape (n_nodes, 2)."""
 
     fleet: Fleet
     graph: Graph
@@ -41,18 +38,14 @@ class Session:
 
     def system(self, lam: FloatArray, rho: FloatArray) -> PartitionedSystem:
         """The linear system for pairs of penalties."""
-        graph = self.graph
-        return PartitionedSystem(lam, rho, self.modes, graph.mean_degree)
+        return PartitionedSystem(lam, rho, self.modes, self.graph.mean_degree)
 
 
 @contextmanager
 def open_session(
     settings: EngineSettings, samples: NodeSamples | None, graph: Graph
 ) -> Iterator[Session]:
-    """Start an engine for a fit and close it in the end.
-
-    `samples` are aligned to the graph, or None if the settings have a loader.
-    """
+    """Start an engine for a fit and close it; `samples` are None if the settings have a loader."""
     partitioning = partition_graph(graph, settings.planned(graph), settings.partitioner)
     modes, vectors = coarse_modes(graph)
     plans = make_plans(graph, partitioning, vectors)

@@ -1,7 +1,7 @@
 """A partition: some nodes with their samples, features, moments and rows of the iterates.
 
-It is a plain object with methods. Every method gets the mail of the step and returns a `Reply`;
-nothing else enters or leaves. Observations leave it only as candidates of the dictionary.
+It is a plain object whose methods are called by name. Observations leave it only as candidates of
+the dictionary.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from graphratio._utils.errors import GraphRatioError, InputError, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
-from graphratio.data.effect_size import effect_sizes
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.protocol import Mail, Reply
@@ -22,10 +21,10 @@ from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
-from graphratio.moments.directions import Leading
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.node_moments import node_moments
-from graphratio.moments.objective import moment_losses, pearson_divergences
+from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
+from graphratio.moments.second_moments import Leading
 
 # Random keys are drawn in chunks, so that a partition stores only its own.
 KEYS_AT_ONCE = 2**20
@@ -34,10 +33,7 @@ Source = NodeSamples | Callable[[list[Label]], Any]
 
 
 class Partition:
-    """One partition of a fit.
-
-    `source` is NodeSamples, or a function of the labels of the nodes that returns them.
-    """
+    """One partition; `source` is NodeSamples, or a function of labels that returns them."""
 
     def __init__(self, plan: PartitionPlan, source: Source) -> None:
         self.plan = plan
@@ -51,49 +47,42 @@ class Partition:
         self.sizes = self.samples.sizes
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
-        """Call a method, "part.method" for one of its parts."""
-        target: Any = self
-        *path, name = method.split(".")
-        for part in path:
-            target = getattr(target, part)
-        reply: Reply = getattr(target, name)(inbox, **arguments)
-        return reply
+        """Call a method, "conjugate.method" for one of the rows of conjugate gradients."""
+        *part, name = method.split(".")
+        target: Any = self.conjugate if part else self
+        target.inbox, target.outbox = inbox, {}
+        return Reply(getattr(target, name)(**arguments), target.outbox)
 
-    def describe(self, inbox: Mail) -> Reply:
+    def describe(self) -> tuple[Any, ...]:
         """Description of the samples for the driver."""
-        samples = self.samples
-        about = (samples.feature_names, samples.scaling, samples.backend)
-        return Reply((self.sizes, *about))
+        own = self.samples
+        return self.sizes, own.feature_names, own.scaling, own.backend
 
-    def medians(self, inbox: Mail, kernel: Kernel) -> Reply:
+    def medians(self, kernel: Kernel) -> FloatArray:
         """Bandwidth of every own node, NaN where its samples give none."""
-        return Reply(node_medians(self.samples, kernel))
+        return node_medians(self.samples, kernel)
 
-    def filter_nodes(
-        self, inbox: Mail, kernel: Kernel, sigma: FloatArray, coherence: float
-    ) -> Reply:
+    def filter_nodes(self, kernel: Kernel, sigma: FloatArray, coherence: float) -> int:
         """Node stage of the dictionary: the candidates of every own node, kept here."""
         rows = node_filter(self.samples, kernel, sigma, coherence)
         self.candidates = self.samples.values[rows]
         # Where a candidate stands in the order of the graph.
         self.order = self.plan.nodes[self.samples.node_index[rows]]
-        return Reply(len(rows))
+        return len(rows)
 
     def uncovered(
         self,
-        inbox: Mail,
         kernel: Kernel,
         bandwidth: float,
         coherence: float,
         atoms: FloatArray,
         after: int,
         limit: int,
-    ) -> Reply:
+    ) -> tuple[FloatArray, IntArray, bool]:
         """Drop candidates that are done or that new atoms cover; return the first of the rest.
 
-        Candidates of nodes up to the position `after` are done. The reply has `limit` candidates
-        and the rest of the last node, the positions of their nodes, and whether there are more.
-        `atoms` has shape (n_new_atoms, n_features).
+        Candidates of nodes up to `after` are done. Returns `limit` candidates and the rest of the
+        last node, the positions of their nodes, and whether there are more.
         """
         left = self.order > after
         if len(atoms) and left.any():
@@ -101,24 +90,23 @@ class Partition:
             left[left] = similarity.max(axis=1) <= coherence
         self.candidates, self.order = self.candidates[left], self.order[left]
         if len(self.order) <= limit:
-            return Reply((self.candidates, self.order, False))
+            return self.candidates, self.order, False
         count = int(np.searchsorted(self.order, self.order[limit - 1], side="right"))
         more = count < len(self.order)
-        return Reply((self.candidates[:count], self.order[:count], more))
+        return self.candidates[:count], self.order[:count], more
 
     def assign_folds(
         self,
-        inbox: Mail,
         generator: np.random.Generator,
         starts: IntArray,
         total: int,
         offset: IntArray,
         n_folds: int,
-    ) -> Reply:
+    ) -> None:
         """Fold of every own observation, the same as in a single process.
 
-        The generator is the stream of keys of all `total` observations in the order of the graph;
-        those of each own node begin at `starts`. `starts` and `offset` have shape (n_own,).
+        The generator gives the keys of all `total` observations in the order of the graph; those of
+        each own node begin at `starts`.
         """
         if self.samples.has_blocks and self.samples.blocks.exist:
             raise InputError(
@@ -136,75 +124,69 @@ class Partition:
             low, high = np.searchsorted(position, [begin, begin + drawn.size])
             keys[low:high] = drawn[position[low:high] - begin]
         self.folds = folds_by_key(self.samples, keys, offset, n_folds)
-        return Reply()
 
-    def moment_of_rows(
-        self, inbox: Mail, features: NystromMap, rows: IntArray, alpha: float
-    ) -> Reply:
+    def moment_of_rows(self, features: NystromMap, rows: IntArray, alpha: float) -> FloatArray:
         """Weighted second moment of some own observations."""
         psi = features(self.samples.values[rows])
-        return Reply(weighted_moment(psi, row_weights(self.sizes, alpha)[rows]))
+        return weighted_moment(psi, row_weights(self.sizes, alpha)[rows])
 
     def set_features(
-        self, inbox: Mail, features: NystromMap, alpha: float, dtype: type[np.floating]
-    ) -> Reply:
+        self, features: NystromMap, alpha: float, dtype: type[np.floating]
+    ) -> FloatArray:
         """Compute the features of own observations; returns their weighted second moment."""
         self.psi = features(self.samples.values, dtype)
         moment = weighted_moment(self.psi, row_weights(self.sizes, alpha))
-        return Reply(moment.astype(np.float64))
+        return moment.astype(np.float64)
 
     def rotate_features(
-        self, inbox: Mail, rotation: FloatArray, alpha: float, prior_ratio: float, folded: bool
-    ) -> Reply:
+        self, rotation: FloatArray, alpha: float, prior_ratio: float, folded: bool
+    ) -> None:
         """Rotate the features and sum the moments."""
         psi = self.psi @ rotation.astype(self.psi.dtype)
         if folded:
             self.folded = FoldedMoments(psi, self.sizes, self.folds, alpha, prior_ratio)
         else:
             self.moments = node_moments(psi, self.sizes, alpha, prior_ratio)
-        return Reply()
 
-    def take_fold(self, inbox: Mail, fold: int) -> Reply:
+    def take_fold(self, fold: int) -> None:
         """Training moments without a fold, and the moments of the fold."""
         self.moments, self.held_out = self.folded.split(fold)
-        return Reply()
 
     def set_problem(
-        self, inbox: Mail, lam: FloatArray, rho: FloatArray, preconditioner: str
-    ) -> Reply:
+        self, lam: FloatArray, rho: FloatArray, preconditioner: str
+    ) -> tuple[float, FloatArray]:
         """Own rows of the system; returns the square of b and the blocks of the coarse space."""
         system = SystemRows(self.plan, self.moments, lam, rho)
         self.conjugate = ConjugateRows(system, preconditioner)
         norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
-        return Reply((norm, system.coarse_blocks()))
+        return norm, system.coarse_blocks()
 
-    def held_out_loss(self, inbox: Mail) -> Reply:
+    def held_out_loss(self) -> tuple[FloatArray, int]:
         """Sum of the losses of own nodes on the fold, and the number of nodes that have one."""
-        theta: FloatArray = self.conjugate.coefficients({}).value
-        losses = moment_losses(self.held_out, theta)[self.held_out.complete]
-        return Reply((losses.sum(axis=0, dtype=np.float64), len(losses)))
+        losses = moment_losses(self.held_out, self.conjugate.coefficients())[self.held_out.complete]
+        return losses.sum(axis=0, dtype=np.float64), len(losses)
 
-    def feature_sums(self, inbox: Mail) -> Reply:
+    def feature_sums(self) -> tuple[FloatArray, FloatArray]:
         """Sum of the second moments of own nodes, and of the features before the rotation."""
         second = len(self.sizes) * self.moments.second.mean().astype(np.float64)
-        return Reply((second, self.psi.sum(axis=0, dtype=np.float64)))
+        return second, self.psi.sum(axis=0, dtype=np.float64)
 
-    def direction_moments(self, inbox: Mail, leading: Leading) -> Reply:
+    def direction_moments(self, leading: Leading) -> FloatArray:
         """Information of own nodes about leading directions, shape (n_own, n_directions)."""
-        return Reply(leading.moments(self.moments.second))
+        return leading.moments(self.moments.second)
 
     def divergences(
-        self, inbox: Mail, features: NystromMap, theta: FloatArray, alpha: float, prior_ratio: float
-    ) -> Reply:
+        self, features: NystromMap, theta: FloatArray, alpha: float, prior_ratio: float
+    ) -> FloatArray:
         """Pearson divergence of every own node on its samples."""
         values = np.einsum(
             "im,im->i", features(self.samples.values), theta[self.samples.node_index]
         )
-        return Reply(pearson_divergences(values + prior_ratio, self.sizes, alpha))
+        return pearson_divergences(values + prior_ratio, self.sizes, alpha)
 
-    def effect_sizes(self, inbox: Mail) -> Reply:
+    def effect_sizes(self) -> FloatArray:
         """Effect size of every own node."""
-        return Reply(effect_sizes(self.samples))
+        return effect_sizes(self.samples)
 
 
 def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:

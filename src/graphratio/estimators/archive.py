@@ -32,7 +32,7 @@ from graphratio.data.scaling import Scaling
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.solvers import Solution
+from graphratio.solvers.solution import Solution
 
 Read = TypeVar("Read")
 
@@ -47,10 +47,7 @@ _ALLOWED_DTYPES = "fiubU"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file: its name and the only version that can be read.
-
-    Messages use `what`, the name of the content, and `remedy`, advice for a damaged file.
-    """
+    """A kind of file, the version that can be read, the name of its content, and advice."""
 
     name: str
     version: int
@@ -64,10 +61,7 @@ class Format:
         )
 
     def write(self, path: Any, head: dict[str, Any], parts: dict[str, dict[str, Any]]) -> None:
-        """Write a file, which appears only when it is complete.
-
-        `head` holds plain values for the top of the document, `parts` any values that can be saved.
-        """
+        """Write a file, which appears only when complete; `head` has plain values, `parts` any."""
         target = _as_path(path)
         arrays: dict[str, np.ndarray] = {}
         document = {
@@ -87,11 +81,7 @@ class Format:
         _write_archive(target, document, arrays)
 
     def read(self, path: Any, build: Callable[[Path, dict[str, Any]], Read]) -> Read:
-        """Read a file and build the object in it.
-
-        `build` gets the path and the document with its arrays in place. Any error that it raises
-        means that the file is damaged.
-        """
+        """Read a file; `build` gets the path and the document, and its errors mean damage."""
         source = _as_path(path)
         if not source.is_file():
             what = "is a directory" if source.is_dir() else "does not exist"
@@ -114,8 +104,15 @@ class Format:
             raise self.damaged(source, f"{type(error).__name__}: {error}") from error
 
     def _document(self, stream: BinaryIO, source: Path) -> dict[str, Any]:
+        available = source.stat().st_size
         with zipfile.ZipFile(stream) as archive:
-            self._check_members(archive, source)
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_DEFLATED:
+                    raise self.damaged(
+                        source, f"{member.filename} is compressed in another way than ours"
+                    )
+                if member.file_size > DEFLATE_RATIO * available:
+                    raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
             document = self._read_document(archive, source)
             arrays = {
                 key: _read_array(archive, key, declared)
@@ -125,17 +122,6 @@ class Format:
         for part, values in parts.items():
             document[part] = {name: _decode(value, arrays) for name, value in values.items()}
         return document
-
-    def _check_members(self, archive: zipfile.ZipFile, source: Path) -> None:
-        """Refuse members that a file of this size cannot hold."""
-        available = source.stat().st_size
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_DEFLATED:
-                raise self.damaged(
-                    source, f"{member.filename} is compressed in another way than ours"
-                )
-            if member.file_size > DEFLATE_RATIO * available:
-                raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
 
     def _read_document(self, archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
         if "model.json" not in archive.namelist():
@@ -156,11 +142,7 @@ class Format:
 
 
 def lasting(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace parameters that a file cannot hold by None.
-
-    A generator has been advanced and cannot be repeated; an engine is a place, not a property of
-    the model.
-    """
+    """Replace by None what a file cannot hold: an advanced generator, and an engine, a place."""
     passing = (np.random.Generator, np.random.RandomState, EngineSettings)
     return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 
@@ -302,20 +284,6 @@ def _graph_from(parts: dict[str, Any]) -> Graph:
     return replace(graph, labelled=parts["labelled"], coordinates=coordinates, metric=metric)
 
 
-def _features_parts(features: NystromMap) -> dict[str, Any]:
-    return {
-        "kernel": features.kernel.name,
-        "bandwidth": features.bandwidth,
-        "pivots": features.pivots,
-        "transform": features.transform,
-    }
-
-
-def _features_from(parts: dict[str, Any]) -> NystromMap:
-    kernel = get_kernel(parts.pop("kernel"))
-    return NystromMap(kernel, **parts)
-
-
 def _scaling_from(parts: dict[str, Any]) -> Scaling:
     for part in parts.values():
         if part is not None:
@@ -326,7 +294,11 @@ def _scaling_from(parts: dict[str, Any]) -> Scaling:
 # How the library's own objects are taken apart and put together again.
 _COMPOSITES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "graph": (Graph, _graph_parts, _graph_from),
-    "features": (NystromMap, _features_parts, _features_from),
+    "features": (
+        NystromMap,
+        lambda features: {**vars(features), "kernel": features.kernel.name},
+        lambda parts: NystromMap(**{**parts, "kernel": get_kernel(parts["kernel"])}),
+    ),
     "scaling": (Scaling, asdict, _scaling_from),
     "encoding": (Encoding, asdict, lambda parts: Encoding(**parts)),
     "solution": (Solution, asdict, lambda parts: Solution(**parts)),

@@ -19,7 +19,6 @@ from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
-from graphratio.data.effect_size import ceiling_of, effect_sizes, near_ceiling, ranked
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
@@ -29,7 +28,14 @@ from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.objective import pearson_divergences, ratio_losses
+from graphratio.moments.objective import (
+    ceiling_of,
+    effect_sizes,
+    near_ceiling,
+    pearson_divergences,
+    ranked,
+    ratio_losses,
+)
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
@@ -51,10 +57,7 @@ def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
 
 
 class NodeRatioEstimator(BaseEstimator):
-    """Base class: an estimate of the ratio = target / reference at every node of a graph.
-
-    Subclasses fit and evaluate the ratio.
-    """
+    """An estimate of the ratio = target / reference at every node of a graph."""
 
     nodes_: tuple[Label, ...]
     graph_: Graph
@@ -75,21 +78,11 @@ class NodeRatioEstimator(BaseEstimator):
     _is_copy = False
 
     # `save` writes these besides the parameters; subclasses add their own.
-    _fitted_names: tuple[str, ...] = (
-        "nodes_",
-        "graph_",
-        "n_features_in_",
-        "feature_names_in_",
-        "divergence_",
-        "effect_size_",
-        "dependence_",
-        "divergence_name_",
-        "scaling_",
-        "encoding_",
-        "sizes_",
-        "backend_",
-        "alpha_",
-    )
+    _fitted_names: tuple[str, ...] = tuple(persistence.COMMON)
+
+    def _store(self, arguments: dict[str, Any]) -> None:
+        """Keep the arguments of `__init__` under their own names, as scikit-learn expects."""
+        self.__dict__.update({name: arguments[name] for name in arguments if name != "self"})
 
     @abstractmethod
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -182,8 +175,7 @@ class NodeRatioEstimator(BaseEstimator):
     def ranking_(self) -> IntArray:
         """Positions of the nodes with a divergence, most changed first.
 
-        By divergence. Nodes near its ceiling are ordered by effect size, since their divergences
-        can hardly differ.
+        Near the ceiling of the divergence the effect size decides.
         """
         return ranked(self.divergence_, self.effect_size_, self.divergence_ceiling_)
 
@@ -263,8 +255,7 @@ class NodeRatioEstimator(BaseEstimator):
 
         Returns
         -------
-        weights : ImportanceWeights
-            A mapping of label to ndarray of shape (n_reference,), with diagnostics.
+        weights : ImportanceWeights, a mapping of label to ndarray of shape (n_reference,)
         """
         weights = self._weights(samples, relative=relative)
         weights.warn()
@@ -274,8 +265,9 @@ class NodeRatioEstimator(BaseEstimator):
         """The same without a warning."""
         aligned = self._align(samples)
         ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
-        kind = check_flag(relative, "relative")
-        return weights_from_ratios(ratios, aligned, self._relative, kind)
+        return weights_from_ratios(
+            ratios, aligned, self._relative, check_flag(relative, "relative")
+        )
 
     def to_frame(self) -> Any:
         """One row per node: sizes, divergence, effect size, degree, neighbours and component.
@@ -370,19 +362,16 @@ class NodeRatioEstimator(BaseEstimator):
         return points if self.scaling_ is None else self.scaling_.apply(points)
 
     def _unscaled_points(self, x: Any) -> FloatArray:
-        """The same in original units."""
+        """The same in original units; the columns of a frame are matched by name."""
         check_is_fitted(self, "nodes_")
         if self.encoding_ is not None and frames.is_frame(x):
             columns = self.encoding_.columns
             coded = frames.points_by_name(x, columns, self.encoding_.levels)
             return self.encoding_.expand(as_points(coded, len(columns)))
-        return as_points(self._in_fitted_order(x), self.n_features_in_)
-
-    def _in_fitted_order(self, x: Any) -> Any:
-        """Match the columns of a frame by name; return anything else unchanged."""
         named = tuple(self.feature_names_in_) != default_names(self.n_features_in_)
-        by_name = named and frames.is_frame(x)
-        return frames.points_by_name(x, self.feature_names_in_) if by_name else x
+        if named and frames.is_frame(x):
+            x = frames.points_by_name(x, self.feature_names_in_)
+        return as_points(x, self.n_features_in_)
 
     def _clipped(self, ratios: FloatArray) -> FloatArray:
         alpha = self._relative

@@ -13,7 +13,7 @@ the properties above (their traces can fall as lam grows), so directions are tak
 
 Symbols
 -------
-a_vj        information of node v about direction j, see `moments.directions`
+a_vj        information of node v about direction j, see `moments.second_moments`
 K, G        as above, for one direction
 B           S = B' B: one row for every edge and every node
 """
@@ -32,7 +32,6 @@ from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.moments.directions import Directions
 from graphratio.solvers.bases import Diagonal
 from graphratio.solvers.conjugate_gradients import Chosen, Progress, StackIterates, iterate, times
 
@@ -47,19 +46,20 @@ CG_ITERATIONS = 2000
 class Borrowing:
     """The reach of data over the graph that couples the nodes of a fitted model.
 
-    `sizes` has shape (n_nodes, 2); nodes that lack one of the samples count as empty.
+    `directions` are weights (n_directions,) and moments a (n_nodes, n_directions); nodes that lack
+    one of the samples in `sizes` (n_nodes, 2) count as empty.
     """
 
     def __init__(
         self,
-        directions: Directions,
+        directions: tuple[FloatArray, FloatArray],
         graph: Graph,
         graph_penalty: float,
         ridge: float,
         sizes: IntArray,
     ) -> None:
-        self.directions, self.graph = directions, graph
-        self.lam, self.rho = graph_penalty, ridge
+        self.weights, self.moments = directions
+        self.graph, self.lam, self.rho = graph, graph_penalty, ridge
         complete = (sizes > 0).all(axis=1, keepdims=True)
         self.sizes = np.where(complete, sizes, 0).astype(np.float64)
         totals = [np.bincount(graph.components, weights=side) for side in self.sizes.T]
@@ -67,13 +67,12 @@ class Borrowing:
 
     def _earth(self, direction: int) -> FloatArray:
         """Diagonal K of a direction."""
-        return np.asarray(self.directions.moments[:, direction] + self.rho)
+        return np.asarray(self.moments[:, direction] + self.rho)
 
     def all_nodes(self) -> tuple[FloatArray, sparse.csr_array]:
-        """Effective sizes, shape (n_nodes, 2), and the worth of other nodes (sparse).
+        """Effective sizes, (n_nodes, 2), and the worth at v of others' observations (sparse).
 
-        Row v of the matrix holds the worth at v of an observation of every other node, or of
-        every neighbour on graphs of more than 800 nodes.
+        Row v has every other node, or every neighbour on graphs of more than 800 nodes.
         """
         graph = self.graph
         if not graph.n_edges:
@@ -85,7 +84,7 @@ class Borrowing:
         column = pattern.indices
         method = self._dense if graph.n_nodes <= LARGEST_INVERSE else self._projected
         sizes, near = np.zeros_like(self.sizes), np.zeros(len(row))
-        for j, weight in enumerate(self.directions.weights):
+        for j, weight in enumerate(self.weights):
             reached, worth = method(self._earth(j), row, column)
             sizes += weight * reached
             near += weight * worth
@@ -98,7 +97,7 @@ class Borrowing:
         unit = np.zeros((self.graph.n_nodes, 1))
         unit[position] = 1.0
         worth = np.zeros(self.graph.n_nodes)
-        for j, weight in enumerate(self.directions.weights):
+        for j, weight in enumerate(self.weights):
             column = self._solve(self._earth(j), unit, 1e-8)[:, 0]
             worth += weight * column / column[position]
         return np.clip(worth, 0.0, 1.0)
@@ -164,7 +163,7 @@ class BorrowingMixin(NodeRatioEstimator):
     @property
     def _borrowing(self) -> Borrowing:
         return Borrowing(
-            Directions(self.direction_weights_, self.direction_moments_),
+            (self.direction_weights_, self.direction_moments_),
             self._coupling,
             self.graph_penalty_,
             self.ridge_,
@@ -180,9 +179,8 @@ class BorrowingMixin(NodeRatioEstimator):
 
         An observation at another node counts by how much it moves the estimate here, relative to
         one of this node's own. So the size lies between the node's own sample and all samples of
-        its component, equals the node's own without edges, and grows with `graph_penalty`. A
-        node that lacks one of its samples contributes nothing. Computed on first use; beyond 800
-        nodes by random projections, with an error of about a tenth.
+        its component, and grows with `graph_penalty`. A node that lacks one of its samples
+        contributes nothing. Beyond 800 nodes the error is about a tenth.
 
         Returns
         -------
@@ -208,16 +206,9 @@ class BorrowingMixin(NodeRatioEstimator):
     def borrowed(self, node: Label) -> Any:
         """The nodes that one node borrows from, the largest share first.
 
-        Parameters
-        ----------
-        node : label
-
-        Returns
-        -------
-        table : data frame
-            One row per contributing node, including the node itself: `worth`, how much one of
-            its observations counts here; `n_reference` and `n_target`, how many observations it
-            adds to the effective sizes; `share`, its share of the effective observations.
+        Returns a data frame with one row per contributing node, including the node itself:
+        `worth`, how much one of its observations counts here; `n_reference` and `n_target`, how
+        many observations it adds to the effective sizes; `share`, its share of these.
 
         Examples
         --------

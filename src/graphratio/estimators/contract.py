@@ -1,51 +1,24 @@
-"""What a function may ask of an estimator that it takes, and the checks on what it is given.
+"""Checks on estimators that functions are given.
 
-Every estimator can be copied, fitted on a part of the data, and evaluated at points. Functions
-rely on nothing else. Where `_is_quadratic` is true the fit is one quadratic problem in features
-that all nodes share, and functions may take a faster path to the same answer.
+A function may copy an estimator (`_again`), fit it on a part of the data and evaluate it at
+points (`_ratios_at_nodes`, `_ratios_everywhere`), and relies on nothing else. Where
+`_is_quadratic` is true the fit is one quadratic problem in features that all nodes share, and
+functions may take a faster path to the same answer: the estimator then has `kernel`,
+`dictionary`, `prior_ratio` and `_pairs_for`.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-
-
-class RatioEstimator(Protocol):
-    """The protocol, which `NodeRatioEstimator` implements for all estimators of the library."""
-
-    @property
-    def _couples(self) -> bool:
-        """Whether neighbours in the graph enter the fit of a node."""
-
-    @property
-    def _is_quadratic(self) -> bool:
-        """Whether the fit is one quadratic problem in features that all nodes share.
-
-        The estimator then has `kernel`, `dictionary`, `prior_ratio`, and its penalties as pairs
-        (`_pairs_for`).
-        """
-
-    def _again(self, *, fixed: bool) -> Self:
-        """An unfitted copy; with `fixed` at what the fit chose for all nodes."""
-
-    def fit(self, samples: Any, graph: Graph | None = None) -> Self:
-        """Estimate the ratios of all nodes."""
-
-    def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
-        """Unclipped ratio of the given node at each scaled point, shape (n_points,)."""
-
-    def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
-        """Unclipped ratios of all nodes at scaled points, shape (n_points, n_nodes)."""
 
 
 def check_estimator(
@@ -55,8 +28,7 @@ def check_estimator(
 ) -> NodeRatioEstimator:
     """Return the estimator, or a new default if it is None.
 
-    An estimator without a seed gets one from `rng`, on a copy, so that the caller's
-    `random_state` decides.
+    Without a seed it gets one from `rng`, on a copy, so that the caller's `random_state` decides.
     """
     if estimator is None and default is not None:
         estimator = default()

@@ -15,22 +15,23 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.directions import Directions
-from graphratio.moments.folds import FoldKind, divide
-from graphratio.moments.memory import check_cap, parse_memory, plan_fit, predict_input
+from graphratio.moments.folds import divide
+from graphratio.moments.memory import StreamedData, check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective, pearson_divergences
-from graphratio.moments.streaming import StreamedData
+from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, selection_size
 from graphratio.selection.patches import choose_patches
-from graphratio.solvers import SOLVERS, Solution, solve, solve_streamed
+from graphratio.solvers.path import SOLVERS, solve, solve_streamed
+from graphratio.solvers.solution import Solution
 
 # Points are worked on in blocks of this many rows, to bound memory and stay in the cache.
 _BLOCK = 2048
@@ -72,22 +73,7 @@ class NystromEstimator(BorrowingMixin):
     divergence_held_out_: FloatArray | None
     n_selected_on_: int
 
-    _fitted_names = (
-        *NodeRatioEstimator._fitted_names,
-        "dictionary_",
-        "coef_",
-        "features_",
-        "bandwidth_",
-        "graph_penalty_",
-        "ridge_",
-        "solution_",
-        "cv_results_",
-        "divergence_held_out_",
-        "prior_ratio_",
-        "direction_weights_",
-        "direction_moments_",
-        "n_selected_on_",
-    )
+    _fitted_names = (*NodeRatioEstimator._fitted_names, *persistence.NYSTROM)
 
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
@@ -162,15 +148,11 @@ class NystromEstimator(BorrowingMixin):
         return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(
-        self,
-        samples: NodeSamples,
-        graph: Graph,
-        candidates: Candidates,
-        rng: np.random.Generator,
+        self, samples: NodeSamples, graph: Graph, candidates: Candidates, rng: np.random.Generator
     ) -> None:
         """Set the hyperparameters, by cross-validation if there is a choice."""
         if len(candidates) == 1:
-            self._settle(candidates)
+            self._take(Selection(*candidates.middle))
             return
         part, graph, positions = self._selection_part(samples, graph, rng)
         cap = parse_memory(self.max_memory)
@@ -198,7 +180,7 @@ class NystromEstimator(BorrowingMixin):
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
         division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
-        if division.kind is FoldKind.pieces:
+        if division.in_pieces:
             self.dependence_ += (
                 "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
                 "selection cannot be trusted"
@@ -214,13 +196,6 @@ class NystromEstimator(BorrowingMixin):
             prior_ratio=self.prior_ratio_,
             dtype=precision_for([graph]),
         )
-
-    def _settle(self, candidates: Candidates) -> None:
-        """Take the only candidate."""
-        self.bandwidth_ = float(candidates.bandwidth[0])
-        self.graph_penalty_ = float(candidates.graph_penalty[0])
-        self.ridge_ = float(candidates.ridge[0])
-        self.cv_results_ = self.divergence_held_out_ = None
 
     def _take(self, chosen: Selection, positions: IntArray | None = None) -> None:
         """Take the result of a selection on all nodes, or on those at some positions."""
@@ -258,18 +233,16 @@ class NystromEstimator(BorrowingMixin):
             self.coef_ = self.solution_.theta
             some = samples.values[:: 1 + len(samples.values) // _BLOCK]
             self._keep_directions(self.features_(some), moments)
-            return self._keep_divergences(fitted + self.prior_ratio_)
+            ratios = fitted + self.prior_ratio_
+            self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+            return self
         psi, moments = self._summed(samples)
         objective = GraphObjective.of(moments, graph.laplacian, *penalties)
         self.solution_ = solve(objective, *how)
         return self._keep(samples, psi, moments)
 
     def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
-        """Set up the features at the chosen bandwidth.
-
-        With many observations directions with a smaller share of the second moment than `floor`
-        are dropped.
-        """
+        """Features at the chosen bandwidth; with many observations not those below `floor`."""
         kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
@@ -291,17 +264,18 @@ class NystromEstimator(BorrowingMixin):
         """Set the coefficients from the solution, and their divergences."""
         self.coef_ = self.solution_.theta
         self._keep_directions(psi, moments)
-        return self._keep_divergences(self._combine(psi, samples.node_index))
+        ratios = self._combine(psi, samples.node_index)
+        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+        return self
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """Keep how far the data of each node reach; a subset of the features is enough."""
-        kept = Directions.of(moments, psi.mean(axis=0))
-        self.direction_weights_, self.direction_moments_ = kept.weights, kept.moments
+        share = len(moments.complete) / max(int(moments.complete.sum()), 1)
+        mean = moments.second.mean(rough=True).astype(np.float64) * share
+        leading = Leading.of(mean, psi.mean(axis=0))
+        self.direction_weights_ = leading.weights
+        self.direction_moments_ = leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
-
-    def _keep_divergences(self, ratios: FloatArray) -> Self:
-        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
-        return self
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)

@@ -14,6 +14,7 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
@@ -30,7 +31,6 @@ from graphratio.selection.profile_search import (
     ProfileSettings,
     profile_axes,
 )
-from graphratio.solvers import Solution, solve
 from graphratio.solvers.alternating import (
     RESIDUAL,
     ProfileProblem,
@@ -41,7 +41,9 @@ from graphratio.solvers.alternating import (
     rounds,
 )
 from graphratio.solvers.learned_edges import Edges, with_weights
+from graphratio.solvers.path import solve
 from graphratio.solvers.rotation import principal, readable
+from graphratio.solvers.solution import Solution
 
 # Shared profiles do not need the directions below this share of the second moment, and the pooled
 # systems that give profiles grow with the square of the number of directions.
@@ -128,20 +130,15 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     2
     """
 
+    n_profiles: int | Sequence[int] | None
+    n_rounds: int | None
+
     profiles_: FloatArray
     coordinates_: FloatArray
     n_profiles_: int
     shared_: bool
 
-    _fitted_names = (
-        *NystromEstimator._fitted_names,
-        "profiles_",
-        "coordinates_",
-        "n_profiles_",
-        "shared_",
-        "n_rounds_",
-        "graph_learned_",
-    )
+    _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED, *persistence.PROFILES)
 
     def __init__(
         self,
@@ -167,26 +164,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.n_profiles = n_profiles
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.graph_penalty = graph_penalty
-        self.ridge = ridge
-        self.adaptive = adaptive
-        self.n_rounds = n_rounds
-        self.dictionary = dictionary
-        self.node_coherence = node_coherence
-        self.graph_coherence = graph_coherence
-        self.max_atoms = max_atoms
-        self.prior_ratio = prior_ratio
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
-        self.selection_nodes = selection_nodes
-        self.random_state = random_state
-        self.progress = progress
-        self.engine = engine
+        self._store(locals())
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -221,9 +199,13 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
                 selection = ProfileSelection(
-                    data, axes, self.n_rounds, adaptive=bool(self.adaptive), bar=bar
+                    data=data,
+                    axes=axes,
+                    n_rounds=self.n_rounds,
+                    adaptive=bool(self.adaptive),
+                    unit=Edges.of(self.graph_).unit,
+                    bar=bar,
                 )
-                selection.unit = Edges.of(self.graph_).unit
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
             psi, moments = self._fit_at(aligned, settings)
@@ -248,10 +230,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     def _chosen(self) -> dict[str, Any]:
         shape = {"n_profiles": self.n_profiles_ if self.shared_ else 0, "n_rounds": self.n_rounds_}
         return super()._chosen | shape
-
-    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        """Candidates of a fit without shared profiles: those of GRULSIF."""
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
 
     def profile_values(self, x: Any) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
@@ -285,20 +263,20 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         # Nodes without observations need the graph.
         without_graph = bool((self.sizes_ > 0).all())
         plain = PlainSearch(
-            selection.data,
-            Coupling(graph if self._couples else Graph.empty(graph.nodes)),
-            Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
+            data=selection.data,
+            coupling=Coupling(graph if self._couples else Graph.empty(graph.nodes)),
+            candidates=Candidates(selection.axes[3].values, *self._pairs_for(self._graph_used)),
             unit=self._graph_used.mean_degree or 1.0,
             ridge=self.ridge,
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
             without_graph=without_graph,
         )
-        if self._full_rank:
-            choice = selection.choose_plain(plain)
-        else:
-            choice = selection.choose(
-                plain, or_plain=self.n_profiles is None, without_graph=without_graph
-            )
+        choice = selection.choose(
+            plain,
+            shared=not self._full_rank,
+            or_plain=self.n_profiles is None,
+            without_graph=without_graph,
+        )
         self.cv_results_ = choice.results
         self.divergence_held_out_ = self._at_all_nodes(choice.held_out, positions)
         return choice.settings
@@ -340,10 +318,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
         self.n_profiles_ = int(self.profiles_.shape[1])
         return psi, moments
-
-    @property
-    def _coupling(self) -> Graph:
-        return self.graph_learned_ if self.graph_penalty_ > 0 else Graph.empty(self.nodes_)
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """If nodes share profiles, data of other nodes reach a node through its coordinates."""
@@ -398,3 +372,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             return super()._summary()
         shared = f"{self.n_profiles_} profile{'s' if self.n_profiles_ > 1 else ''} of change"
         return f"{super()._summary()}\n  {shared} shared by all nodes"
+
+    def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)

@@ -13,16 +13,17 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.adaptive_search import AdaptiveChoice, choose_adaptive
+from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import penalty_pairs
 from graphratio.selection.held_out_data import HeldOutData
-from graphratio.solvers import solve
 from graphratio.solvers.learned_edges import Edges, adaptive_rounds
+from graphratio.solvers.path import solve
 
 
 class GRULSIF(LearnedGraphMixin, NystromEstimator):
@@ -43,8 +44,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     Parameters
     ----------
     alpha : float in [0, 1), default 0.1
-        How much of the target is mixed into the reference. The ratio is bounded by 1 / alpha;
-        at 0 it is the plain ratio and unbounded.
+        Share of the target in the mixture. Ratios are bounded by 1 / alpha; at 0 they are plain.
     kernel : {"gaussian", "laplacian"}
     bandwidth, graph_penalty, ridge : float, sequence of float, or None
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
@@ -55,15 +55,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     node_coherence, graph_coherence : float in (0, 1]
         Thresholds of that filter, within a node and over the graph.
     max_atoms : int, optional
-        Largest size of the dictionary. A pivoted Cholesky factorisation leaves out further
-        atoms, first those that the others represent best.
+        Largest size of the dictionary; atoms that the others represent best are left out first.
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
     cv : int, default 5
         Number of folds.
     solver : {"auto", "direct", "pcg", "cbcgd"}
-        Dense factorisation, conjugate gradients, the paper's cyclic block coordinate gradient
-        descent, or a choice between them by size.
+        Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
     tol : float, default 1e-6
         Largest relative residual of the linear system; "cbcgd" stops at this relative change.
     max_iter : int, default 1000
@@ -71,16 +69,14 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Nodes for the cross-validation: all of them, or about that many in connected patches.
         None takes all up to 2,000 nodes and patches of 2,000 beyond.
     max_memory : int, str or None
-        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The need of a
-        fit is predicted before it starts. Under a limit the fit keeps less in memory; if even
-        that is too much, it raises an error.
+        Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The fit keeps
+        less in memory if its predicted need exceeds the limit, or raises an error at once.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
         again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
-        number. Always solved by conjugate
-        gradients.
+        number. Always solved by conjugate gradients.
     progress : bool, default False
         Show a progress bar during the selection.
     engine : DaskEngine, optional
@@ -90,8 +86,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     ----------
     coef_ : ndarray of shape (n_nodes, n_components_)
     divergence_ : ndarray of shape (n_nodes,)
-        Pearson divergence on the training samples; can be negative. At unchanged nodes with few
-        observations it is too high on average.
+        Pearson divergence on the training samples; can be negative. Too high on average at
+        unchanged nodes with few observations.
     divergence_held_out_ : ndarray of shape (n_nodes,), or None if nothing was selected
         The same on held-out folds, with hyperparameters chosen on the other folds: not too high
         on average. NaN at nodes outside a selection on a part of the graph.
@@ -104,7 +100,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         mean_score, fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single
         precision. Their tolerance separates good candidates, not hopeless ones.
     solution_ : Solution
-        With converged, n_iter, residual, history and method.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     n_rounds_ : int
@@ -112,7 +107,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     nodes_ : tuple of labels
         In the order of the graph, as are all results.
     notes_ : list of str
-        Notes on grid edges, isolated nodes and nodes without observations.
+        What deserves a look, in plain language.
     n_atoms_, n_components_, n_features_in_, graph_ :
         Sizes and the graph.
 
@@ -132,7 +127,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     array([0.8, 3.7])
     """
 
-    _fitted_names = (*NystromEstimator._fitted_names, "graph_learned_", "n_rounds_")
+    _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)
     # Set on copies that repeat a fit.
     _rounds: int | None = None
 
@@ -160,26 +155,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.graph_penalty = graph_penalty
-        self.ridge = ridge
-        self.dictionary = dictionary
-        self.node_coherence = node_coherence
-        self.graph_coherence = graph_coherence
-        self.max_atoms = max_atoms
-        self.prior_ratio = prior_ratio
-        self.cv = cv
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.selection_nodes = selection_nodes
-        self.max_memory = max_memory
-        self.random_state = random_state
-        self.adaptive = adaptive
-        self.progress = progress
-        self.engine = engine
+        self._store(locals())
 
     def _notes(self) -> list[Words]:
         notes = [*data_notes(self.sizes_, self.graph_), *super()._notes()]
@@ -218,10 +194,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         copy._rounds = self.n_rounds_ if fixed else None
         return copy
 
-    def _choose_rounds(self, samples: NodeSamples) -> AdaptiveChoice:
+    def _choose_rounds(self, samples: NodeSamples) -> tuple[float, int]:
         """Choose the strength and the rounds of the adaptive penalty, unless they are fixed."""
         if self._rounds is not None:
-            return AdaptiveChoice(self.graph_penalty_, self._rounds)
+            return self.graph_penalty_, self._rounds
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
         return choose_adaptive(
@@ -234,16 +210,14 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Reweight the edges and fit again."""
-        choice = self._choose_rounds(samples)
-        self.graph_penalty_ = choice.graph_penalty
-        self.n_rounds_ = choice.n_rounds
+        self.graph_penalty_, self.n_rounds_ = self._choose_rounds(samples)
         psi, moments = self._moments(samples)
         path = adaptive_rounds(
             moments,
             self.graph_,
-            choice.graph_penalty,
+            self.graph_penalty_,
             self.ridge_,
-            choice.n_rounds,
+            self.n_rounds_,
             float(self.tol),
             self.max_iter,
         )
@@ -255,10 +229,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
         )
         self._keep(samples, psi, moments)
-
-    @property
-    def _coupling(self) -> Graph:
-        return self.graph_learned_ if self.graph_penalty_ else Graph.empty(self.nodes_)
 
     @property
     def _is_quadratic(self) -> bool:

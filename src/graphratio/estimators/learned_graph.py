@@ -13,26 +13,24 @@ from graphratio.data.links import CUT, Links
 class LearnedGraphMixin:
     """The learned graph, and the links that were cut."""
 
+    adaptive: bool
+
     graph_: Graph
     graph_learned_: Graph
+    graph_penalty_: float
     n_rounds_: int
 
     @property
     def _coupling(self) -> Graph:
-        return self.graph_learned_
+        return self.graph_learned_ if self.graph_penalty_ else Graph.empty(self.graph_.nodes)
 
     def cut_links(self, below: float = CUT) -> list[tuple[Label, Label]]:
-        """Edges between nodes that are too different to learn from each other.
+        """Edges between nodes that are too different to learn from each other, weakest first.
 
         Parameters
         ----------
         below : float, default 0.1
             An edge counts as cut below this share of the typical learned weight.
-
-        Returns
-        -------
-        links : list of (label, label)
-            The weakest first; empty unless the model is adaptive.
 
         Examples
         --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -56,53 +56,32 @@ def part_notes(n_selected_on: int, n_nodes: int) -> list[Words]:
     ]
 
 
-class GridEdge(NamedTuple):
-    """A selected hyperparameter with no candidate on one of its sides."""
-
-    name: str
-    value: float
-    side: Literal["lower", "upper"]
-    grid: FloatArray
-
-
-def grid_edges(results: dict[str, FloatArray] | None) -> list[GridEdge]:
-    """Hyperparameters whose choice, of rank 1, is the smallest or largest candidate."""
+def edge_notes(results: dict[str, FloatArray] | None) -> list[Words]:
+    """Where the choice, of rank 1, is the smallest or the largest of several candidates."""
     if results is None:
         return []
-    found = []
+    notes: list[Words] = []
     ridge = grid_partner(results, "graph_penalty", ("ridge", "gamma"))
     for name in ("bandwidth", "graph_penalty", ridge):
         grid = np.unique(results[name])
         value = float(results[name][np.argmin(results["rank"])])
         if grid.size > 1 and value in (grid[0], grid[-1]):
-            found.append(GridEdge(name, value, "lower" if value == grid[0] else "upper", grid))
-    return found
-
-
-def edge_notes(results: dict[str, FloatArray] | None) -> list[Words]:
-    """Where the choice is at the edge of a grid."""
-    return [
-        f"the selected {edge.name.replace('_', ' ')} {edge.value:.3g} is at the {edge.side} edge "
-        f"of its grid {', '.join(f'{item:.3g}' for item in edge.grid)}: other candidates may be "
-        "better"
-        for edge in grid_edges(results)
-    ]
-
-
-def unscored_nodes(results: dict[str, Any] | None, nodes: Sequence[Label]) -> list[Label]:
-    """Nodes at which no candidate could be scored, where every node has a selection of its own."""
-    if results is None:
-        return []
-    unscored = np.isnan(results["mean_score"].reshape(len(nodes), -1)).all(axis=1)
-    return [nodes[int(i)] for i in np.flatnonzero(unscored)]
+            side = "lower" if value == grid[0] else "upper"
+            notes.append(
+                f"the selected {name.replace('_', ' ')} {value:.3g} is at the {side} edge of its "
+                f"grid {', '.join(f'{item:.3g}' for item in grid)}: other candidates may be better"
+            )
+    return notes
 
 
 def unscored_notes(results: dict[str, Any] | None, nodes: Sequence[Label]) -> list[Words]:
-    """Where hyperparameters could not be compared."""
-    unscored = unscored_nodes(results, nodes)
-    if not unscored:
+    """Where no candidate could be scored, if every node has a selection of its own."""
+    if results is None:
+        return []
+    unscored = np.isnan(results["mean_score"].reshape(len(nodes), -1)).all(axis=1)
+    if not unscored.any():
         return []
     return [
         "too few observations to compare hyperparameters; the strongest penalty and the middle "
-        f"bandwidth are used at nodes {listing(unscored)}"
+        f"bandwidth are used at nodes {listing([nodes[int(i)] for i in np.flatnonzero(unscored)])}"
     ]

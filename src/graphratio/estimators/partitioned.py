@@ -21,28 +21,26 @@ from graphratio.distributed.session import Session, open_session
 from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.directions import Leading
 from graphratio.moments.node_moments import has_both
+from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import (
     FEATURE_FLOOR,
     FOLD_RANK_TOLERANCE,
     SOLVE_ITERATIONS,
     SOLVE_TOLERANCE,
+    Selection,
     best_candidate,
     precision_for,
 )
 from graphratio.selection.grids import Candidates, candidates_of
-from graphratio.solvers import SOLVERS
+from graphratio.solvers.path import SOLVERS
 
 if TYPE_CHECKING:
     from graphratio.estimators.dictionary_based import NystromEstimator
 
 
 def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) -> FloatArray:
-    """Fit on the engine of the model; `samples` is None if the engine has a loader.
-
-    Returns the mean second moment of the features, shape (m, m).
-    """
+    """Fit on the engine of the model; returns the mean second moment of the features, (m, m)."""
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
@@ -129,7 +127,7 @@ def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) ->
         *model._pairs_for(session.graph),
     )
     if len(candidates) == 1:
-        model._settle(candidates)
+        model._take(Selection(*candidates.middle))
     else:
         _select(model, session, candidates, kernel, rng)
     return _solve(model, session, settings, kernel)

@@ -20,7 +20,7 @@ from graphratio.data.scaling import Scaling
 from graphratio.estimators.archive import Format, lasting
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.solvers import Solution
+from graphratio.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
@@ -59,15 +59,7 @@ def estimators_by_name() -> dict[str, type[NodeRatioEstimator]]:
 
 
 def load(path: str | Path) -> NodeRatioEstimator:
-    """Read a model written by `save`.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    model : the fitted estimator
+    """Read a model written by `save` from a path; returns the fitted estimator.
 
     Examples
     --------
@@ -102,11 +94,11 @@ def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     """Raise a ValueError that names the first value that no fit can produce."""
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
-    rules = {**_COMMON, **(_NYSTROM if "features_" in fitted else _CENTRED)}
+    rules = {**COMMON, **(NYSTROM if "features_" in fitted else _CENTRED)}
     if "graph_learned_" in fitted:
-        rules |= _LEARNED
+        rules |= LEARNED
     if "profiles_" in fitted:
-        rules |= _PROFILES
+        rules |= PROFILES
     # All other rules use these two to count nodes and features.
     first = ("graph_", "n_features_in_")
     for name in (*first, *(other for other in rules if other not in first)):
@@ -115,10 +107,7 @@ def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
 
 
 def _is_array(value: Any, kinds: str, *shape: int | None, nan: bool = False) -> bool:
-    """Whether a value is an array of these kinds and this shape; None stands for any length.
-
-    Numbers must be finite, or with `nan` finite or missing.
-    """
+    """Whether a value is a finite array (or with `nan`) of a shape; None for any length."""
     return (
         isinstance(value, np.ndarray)
         and value.dtype.kind in kinds
@@ -213,22 +202,32 @@ def _are_own_scores(value: Any, n_nodes: int) -> bool:
 
 _Rule = Callable[[Any, dict[str, Any]], bool]
 
-_COMMON: dict[str, _Rule] = {
+
+def _per_node(*columns: int, kinds: str = "f", nan: bool = False, low: float = -math.inf) -> _Rule:
+    """Rule for an array with one row per node, without values below `low`."""
+
+    def holds(value: Any, fitted: dict[str, Any]) -> bool:
+        shape = (fitted["graph_"].n_nodes, *columns)
+        return _is_array(value, kinds, *shape, nan=nan) and not bool((value < low).any())
+
+    return holds
+
+
+# The keys are the attributes that files hold. First those of every estimator.
+COMMON: dict[str, _Rule] = {
     "graph_": lambda value, _: isinstance(value, Graph),
     "n_features_in_": lambda value, _: _is_count(value, low=1),
     "nodes_": lambda value, fitted: isinstance(value, tuple) and value == fitted["graph_"].nodes,
     "feature_names_in_": lambda value, fitted: (
         _is_array(value, "O", fitted["n_features_in_"]) and _are_strings(value)
     ),
-    "divergence_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
-    "effect_size_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes, nan=True),
+    "divergence_": _per_node(nan=True),
+    "effect_size_": _per_node(nan=True),
     "dependence_": lambda value, _: isinstance(value, str),
     "divergence_name_": lambda value, _: isinstance(value, str),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
-    "sizes_": lambda value, fitted: (
-        _is_array(value, "iu", fitted["graph_"].n_nodes, 2) and bool((value >= 0).all())
-    ),
+    "sizes_": _per_node(2, kinds="iu", low=0),
     "backend_": lambda value, _: value in ("pandas", "polars"),
     "alpha_": lambda value, _: _is_number(value) and 0 <= value < 1,
 }
@@ -238,31 +237,26 @@ _CENTRED: dict[str, _Rule] = {
     "centers_": lambda value, fitted: _is_array(
         value, "f", fitted["graph_"].n_nodes, None, fitted["n_features_in_"]
     ),
-    "n_centers_": lambda value, fitted: _is_array(value, "iu", fitted["graph_"].n_nodes),
+    "n_centers_": _per_node(kinds="iu"),
     "coef_": lambda value, fitted: _is_array(value, "f", *fitted["centers_"].shape[:2]),
-    "bandwidth_": lambda value, fitted: (
-        _is_array(value, "f", fitted["graph_"].n_nodes) and bool((value > 0).all())
-    ),
-    "ridge_": lambda value, fitted: _is_array(value, "f", fitted["graph_"].n_nodes),
+    "bandwidth_": lambda value, fitted: _per_node()(value, fitted) and bool((value > 0).all()),
+    "ridge_": _per_node(),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, fitted: _are_own_scores(value, fitted["graph_"].n_nodes),
 }
 
 # Estimators that share one dictionary among all nodes.
-_NYSTROM: dict[str, _Rule] = {
+NYSTROM: dict[str, _Rule] = {
     "features_": lambda value, fitted: _is_feature_map(value, fitted["n_features_in_"]),
-    "coef_": lambda value, fitted: _is_array(
-        value, "f", fitted["graph_"].n_nodes, fitted["features_"].n_components
-    ),
+    "coef_": lambda value, fitted: _per_node(fitted["features_"].n_components)(value, fitted),
     "dictionary_": lambda value, fitted: _is_array(value, "f", None, fitted["n_features_in_"]),
     "bandwidth_": lambda value, _: _is_number(value, low=0),
     "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,
     "ridge_": lambda value, _: _is_number(value, low=0),
     "prior_ratio_": lambda value, _: _is_number(value),
     "direction_weights_": lambda value, _: _is_array(value, "f", None) and bool((value >= 0).all()),
-    "direction_moments_": lambda value, fitted: (
-        _is_array(value, "f", fitted["graph_"].n_nodes, len(fitted["direction_weights_"]))
-        and bool((value >= 0).all())
+    "direction_moments_": lambda value, fitted: _per_node(len(fitted["direction_weights_"]), low=0)(
+        value, fitted
     ),
     "solution_": lambda value, fitted: _is_solution(value, fitted["coef_"]),
     "cv_results_": lambda value, fitted: _are_scores(
@@ -271,24 +265,22 @@ _NYSTROM: dict[str, _Rule] = {
     ),
     "n_selected_on_": lambda value, _: _is_count(value, low=1),
     "divergence_held_out_": lambda value, fitted: (
-        value is None or _is_array(value, "f", fitted["graph_"].n_nodes, nan=True)
+        value is None or _per_node(nan=True)(value, fitted)
     ),
 }
 
 # Estimators whose nodes share profiles.
-_PROFILES: dict[str, _Rule] = {
+PROFILES: dict[str, _Rule] = {
     "n_profiles_": lambda value, _: _is_count(value, low=1),
     "shared_": lambda value, _: isinstance(value, bool),
     "profiles_": lambda value, fitted: _is_array(
         value, "f", fitted["features_"].n_components, fitted["n_profiles_"]
     ),
-    "coordinates_": lambda value, fitted: _is_array(
-        value, "f", fitted["graph_"].n_nodes, fitted["n_profiles_"]
-    ),
+    "coordinates_": lambda value, fitted: _per_node(fitted["n_profiles_"])(value, fitted),
 }
 
 # Estimators that can learn the weights of edges.
-_LEARNED: dict[str, _Rule] = {
+LEARNED: dict[str, _Rule] = {
     "n_rounds_": lambda value, _: _is_count(value),
     "graph_learned_": lambda value, fitted: (
         isinstance(value, Graph) and value.nodes == fitted["graph_"].nodes

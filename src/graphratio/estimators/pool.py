@@ -73,19 +73,7 @@ class Pool(NystromEstimator):
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.dictionary = dictionary
-        self.node_coherence = node_coherence
-        self.graph_coherence = graph_coherence
-        self.max_atoms = max_atoms
-        self.prior_ratio = prior_ratio
-        self.cv = cv
-        self.tol = tol
-        self.random_state = random_state
-        self.progress = progress
+        self._store(locals())
 
     @property
     def _coupling(self) -> Graph:
@@ -109,4 +97,4 @@ class Pool(NystromEstimator):
         return True
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(Graph.empty(graph.nodes), ridge=self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge)

@@ -38,8 +38,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     Attributes
     ----------
-    nodes : tuple of labels
-    n_reference : ndarray of shape (n_nodes,)
+    nodes, n_reference : tuple of labels, and ndarray of shape (n_nodes,)
     sample_weight : ndarray of shape (n_rows,)
         Weights of all nodes, in the order of `nodes`; read-only.
     is_clipped : ndarray of bool, shape (n_rows,)
@@ -105,14 +104,16 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
         (sum w)^2 / sum w^2; 0 where all weights are zero, NaN without reference observations.
         """
-        total, squares = self._sums(self.sample_weight), self._sums(self.sample_weight**2)
+        total = _sums_by_node(self.sample_weight, self.n_reference)
+        squares = _sums_by_node(self.sample_weight**2, self.n_reference)
         sizes = np.divide(total**2, squares, out=np.zeros(len(self)), where=squares > 0)
         return read_only(np.where(self.n_reference > 0, sizes, np.nan))
 
     @cached_property
     def clipped_share(self) -> FloatArray:
         """Share of reference observations whose ratio was clipped, shape (n_nodes,)."""
-        return read_only(self._per_reference(self._sums(self.is_clipped.astype(np.float64))))
+        clipped = _sums_by_node(self.is_clipped.astype(np.float64), self.n_reference)
+        return read_only(_share(clipped, self.n_reference))
 
     @cached_property
     def is_doubtful(self) -> BoolArray:
@@ -130,10 +131,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     def to_frame(self) -> Any:
         """One row per node: sizes and diagnostics. Polars if the samples came from polars."""
-        return frames.make_frame(self._table(), self.backend)
-
-    def _table(self) -> dict[str, Any]:
-        return {
+        columns: dict[str, Any] = {
             "node": list(self.nodes),
             "n_reference": self.n_reference,
             "effective_sample_size": self.effective_sample_size,
@@ -141,19 +139,18 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
             "uncovered_share": self.uncovered_share,
             "is_doubtful": self.is_doubtful,
         }
+        return frames.make_frame(columns, self.backend)
 
     @cached_property
     def _positions(self) -> dict[Label, int]:
         return {label: position for position, label in enumerate(self.nodes)}
 
-    def _sums(self, values: FloatArray) -> FloatArray:
-        return _sums_by_node(values, self.n_reference)
-
-    def _per_reference(self, values: FloatArray) -> FloatArray:
-        return _share(values, self.n_reference)
+    @cached_property
+    def _effective_share(self) -> FloatArray:
+        return _share(self.effective_sample_size, self.n_reference)
 
     def __repr__(self) -> str:
-        known = self._per_reference(self.effective_sample_size)[self.n_reference > 0]
+        known = self._effective_share[self.n_reference > 0]
         share = f"{known.min():.2f}..{known.max():.2f}" if known.size else "unknown"
         clipped = f"{self.is_clipped.mean():.0%}" if self.is_clipped.size else "0%"
         doubtful = self._worst()
@@ -164,7 +161,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         )
 
     def _repr_html_(self) -> str:
-        order = np.argsort(self._per_reference(self.effective_sample_size), kind="stable")[:5]
+        order = np.argsort(self._effective_share, kind="stable")[:5]
         rows = (
             (
                 str(self.nodes[i]),
@@ -180,9 +177,9 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
 
     def _worst(self) -> list[Label]:
         """Doubtful nodes, the smallest effective share first."""
-        share = self._per_reference(self.effective_sample_size)
         doubtful = np.flatnonzero(self.is_doubtful)
-        return [self.nodes[i] for i in doubtful[np.argsort(share[doubtful], kind="stable")]]
+        order = np.argsort(self._effective_share[doubtful], kind="stable")
+        return [self.nodes[i] for i in doubtful[order]]
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn about nodes where reference and target hardly overlap."""
@@ -203,37 +200,33 @@ def weights_from_ratios(
 ) -> ImportanceWeights:
     """Weights with mean one at every node from unclipped relative ratios r of the own node.
 
-    With `relative=False` they are those of the plain ratio (1 - alpha) r / (1 - alpha r), clipped
-    to the size of the sample: the mean weight is one, so none can be larger.
+    The plain ratio (1 - alpha) r / (1 - alpha r) is clipped to the size of the sample, since no
+    weight can be larger if the mean is one.
     """
     sizes = samples.n_reference
     raw = ratios[~samples.is_target]
-    # At `upper` the plain ratio reaches the size of the sample. It is below 1 / alpha, so nothing
-    # is divided by zero.
-    limit = np.repeat(sizes, sizes).astype(np.float64)
-    bounded = alpha > 0
-    upper = np.full(len(raw), 1 / alpha if bounded else np.inf)
-    if not relative and bounded:
+    if relative or not alpha:
+        upper = np.full(len(raw), 1 / alpha if alpha else np.inf)
+        values = np.clip(raw, 0.0, upper)
+    else:
+        # There the plain ratio reaches the size of the sample. It is below 1 / alpha, so nothing
+        # is divided by zero.
+        limit = np.repeat(sizes, sizes).astype(np.float64)
         upper = limit / (1 - alpha + alpha * limit)
-    values = np.clip(raw, 0.0, upper)
-    if not relative and bounded:
+        values = np.clip(raw, 0.0, upper)
         values = (1 - alpha) * values / (1 - alpha * values)
     means = np.repeat(_sums_by_node(values, sizes) / np.maximum(sizes, 1), sizes)
+    beyond = ratios[samples.is_target] >= UNCOVERED_RATIO / (1 - alpha + alpha * UNCOVERED_RATIO)
+    uncovered = _sums_by_node(beyond.astype(np.float64), samples.n_target)
     return ImportanceWeights(
         nodes=samples.nodes,
         n_reference=sizes,
         sample_weight=read_only(np.divide(values, means, out=values, where=means > 0)),
         is_clipped=read_only((raw < 0) | (raw > upper)),
-        uncovered_share=read_only(_uncovered(ratios[samples.is_target], samples.n_target, alpha)),
+        uncovered_share=read_only(_share(uncovered, samples.n_target)),
         relative=relative,
         backend=samples.backend,
     )
-
-
-def _uncovered(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    limit = UNCOVERED_RATIO / (1 - alpha + alpha * UNCOVERED_RATIO)
-    counts = _sums_by_node((ratios >= limit).astype(np.float64), sizes)
-    return _share(counts, sizes)
 
 
 def _share(values: FloatArray, sizes: IntArray) -> FloatArray:

@@ -13,7 +13,7 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
-from graphratio.solvers import solve_nodes
+from graphratio.solvers.direct import solve_nodes
 
 # Ridge of the fits by which nodes are compared, relative to a second moment of features.
 COMPARISON_RIDGE = 0.1

@@ -39,7 +39,8 @@ from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers import basis_of, solve_many
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.path import solve_many
 
 INTERVAL_TOLERANCE = 1e-5
 INTERVAL_ITERATIONS = 1000

@@ -17,7 +17,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators.contract import RatioEstimator
+from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.refit_noise import RefitNoise
 from graphratio.moments.node_moments import segment_indicator
 
@@ -33,7 +33,7 @@ class Refit:
     these, and the ratio of the others is 1. Ratios are unclipped.
     """
 
-    model: RatioEstimator
+    model: NodeRatioEstimator
     known: BoolArray
 
     def at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
@@ -54,7 +54,7 @@ class Refit:
 
 
 def refit(
-    estimator: RatioEstimator, train: NodeSamples, graph: Graph, *, fixed: bool = False
+    estimator: NodeRatioEstimator, train: NodeSamples, graph: Graph, *, fixed: bool = False
 ) -> Refit:
     """Fit a copy on some data.
 
@@ -74,7 +74,7 @@ def refit(
 
 
 def ratios_after(
-    estimator: RatioEstimator,
+    estimator: NodeRatioEstimator,
     train: NodeSamples,
     graph: Graph,
     points: FloatArray,
@@ -91,7 +91,7 @@ def ratios_after(
 
 
 def fold_ratios(
-    estimator: RatioEstimator,
+    estimator: NodeRatioEstimator,
     samples: NodeSamples,
     graph: Graph | Callable[[int], Graph],
     folds: IntArray,

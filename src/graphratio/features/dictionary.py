@@ -61,13 +61,11 @@ _FILTER_ROWS = 2**17
 
 @dataclass(frozen=True, eq=False)
 class DictionaryRecipe:
-    """How the atoms are chosen.
+    """How the atoms are chosen: by a strategy, or an array of shape (n_atoms, n_features).
 
-    The strategy "coherence" is the paper's two-stage filter; "uniform" draws observations at
-    random; "kmeans" takes cluster centres; "all" takes every distinct observation; an array of
-    shape (n_atoms, n_features) holds the atoms. If more than `max_atoms` qualify, a pivoted
-    Cholesky factorisation of their Gram matrix chooses: at every step the atom that the chosen ones
-    represent worst.
+    "coherence" is the paper's two-stage filter, "uniform" draws observations, "kmeans" takes
+    cluster centres, "all" every distinct observation. Of more than `max_atoms` a pivoted Cholesky
+    factorisation of their Gram matrix keeps those that the others represent worst.
     """
 
     strategy: Any = "coherence"
@@ -107,18 +105,7 @@ class DictionaryRecipe:
         sigma: FloatArray,
         random_state: np.random.Generator | None = None,
     ) -> FloatArray:
-        """Choose the atoms, shape (n_atoms, n_features).
-
-        `sigma`, shape (n_nodes,), holds the bandwidth of every node from the median heuristic;
-        the graph stage uses their median.
-
-        Examples
-        --------
-        >>> from graphratio.features.kernels import get_kernel
-        >>> samples = NodeSamples.from_arrays([[0.0, 0.1, 5.0]], [[0.2, 5.1, 20.0]])
-        >>> DictionaryRecipe().build(samples, get_kernel("gaussian"), np.array([1.0])).ravel()
-        array([ 0.,  5., 20.])
-        """
+        """Choose the atoms, (n_atoms, n_features); `sigma` (n_nodes,) are the nodes' bandwidths."""
         middle = float(np.median(sigma))
         atoms = self.given(samples.n_features)
         if atoms is None and self.strategy == "coherence":
@@ -162,11 +149,7 @@ def limited(
 def node_filter(
     samples: NodeSamples, kernel: Kernel, sigma: FloatArray, coherence: float
 ) -> IntArray:
-    """Rows of `samples.values` that the node stage keeps, in order.
-
-    Within a node the reference observations come first, as in the paper. The number of rounds
-    is the size of the largest node dictionary; each round is one pass over the remaining rows.
-    """
+    """Rows of `samples.values` that the node stage keeps, in order; a node's reference first."""
     ranges = node_ranges(samples.sizes, _FILTER_ROWS)
     kept: list[IntArray] = [np.empty(0, dtype=np.intp)] * len(ranges)
 
@@ -200,11 +183,10 @@ def _node_pass(
 
 
 def _by_level(samples: NodeSamples) -> NodeSamples | None:
-    """Samples in which every level of every discrete feature is a node, with its observations.
+    """Samples in which every level of a discrete feature is a node; None without such features.
 
-    Levels are those of categories, and the values of features that take few. Observations of two
-    levels cover each other in the node stage, so the nodes alone may give no atom at a level.
-    Without an atom the ratio there could not vary on its own. None without discrete features.
+    Observations of two levels cover each other in the node stage, so nodes alone may give no atom
+    at a level, and without one the ratio there could not vary on its own.
     """
     rows: list[IntArray] = []
     for feature, column in enumerate(samples.values.T):
@@ -243,10 +225,8 @@ def graph_filter(
 ) -> IntArray:
     """Positions of the candidates that the graph stage keeps, in order.
 
-    A block of candidates is first compared with all atoms found so far, and its remaining
-    candidates then with each other. Most of a long list is redundant, because an atom found
-    early is near: a search tree finds the nearest atom, and all atoms are compared only where
-    rounding could decide.
+    A block of candidates is compared with the atoms found so far, and then with each other. A
+    search tree finds the nearest atom; all are compared only where rounding could decide.
     """
     kept = np.empty(0, dtype=np.intp)
     begin, size = 0, _BLOCK

@@ -33,10 +33,7 @@ MEDIAN_PAIRS = 1_000_000
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel exp(-profile(distance / bandwidth)) of unit norm.
-
-    `metric` is SciPy's name of the distance.
-    """
+    """A kernel exp(-profile(distance / bandwidth)) of unit norm; `metric` is SciPy's name."""
 
     name: str
     metric: str
@@ -44,15 +41,7 @@ class Kernel:
     def __call__(
         self, x: FloatArray, y: FloatArray, bandwidth: float, dtype: type[np.floating] = np.float64
     ) -> FloatArray:
-        """Kernel matrix of two sets of points, shape (len(x), len(y)), in the given precision.
-
-        Distances are always computed in double precision.
-
-        Examples
-        --------
-        >>> get_kernel("gaussian")(np.zeros((1, 1)), np.array([[0.0], [2.0]]), 1.0).round(3)
-        array([[1.   , 0.135]])
-        """
+        """Kernel matrix, shape (len(x), len(y)), from distances in double precision."""
         # The inverse of a smaller bandwidth would be infinite, and NaN at distance zero.
         bandwidth = max(bandwidth, float(np.finfo(np.float64).tiny))
         # An overflow gives the kernel zero, which is correct.
@@ -80,10 +69,7 @@ class Kernel:
         return np.asarray(np.exp(-0.5 * np.einsum("ij,ij->i", scaled, scaled)))
 
     def pair_distances(self, x: FloatArray) -> FloatArray:
-        """Distances of all pairs within each of several sets, shape (n_sets, n_pairs).
-
-        `x` has shape (n_sets, n_points, n_features).
-        """
+        """Distances of all pairs in each set of x (n_sets, n_points, d), (n_sets, n_pairs)."""
         first, second = np.triu_indices(x.shape[1], k=1)
         if self.metric == "cityblock":
             return _sum_over_features(x, first, second, np.abs)
@@ -133,18 +119,10 @@ def get_kernel(name: object) -> Kernel:
 
 
 def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
-    """Median distance between the observations of a node, for every node, shape (n_nodes,).
+    """Median distance between the observations of every node, shape (n_nodes,).
 
-    The reference sample is used, or the target sample if the reference has fewer than two
-    distinct observations. If half of the distances are zero, the median is over the others. A
-    node without a value gets the median over the other nodes, and 1 if there are none. Of more
-    than 256 observations a scattered subset of 256 is used, so that the cost stays linear.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([[0.0, 1.0, 3.0], []], [[5.0], [0.0, 4.0]])
-    >>> median_bandwidths(samples, get_kernel("gaussian"))
-    array([2., 4.])
+    Of the reference, or the target if the reference has fewer than two distinct observations. Zero
+    distances do not count if they are half of all. Nodes without a value get the median over nodes.
     """
     return fill_unknown(node_medians(samples, kernel))
 
@@ -162,13 +140,7 @@ def node_medians(samples: NodeSamples, kernel: Kernel) -> FloatArray:
 
 
 def fill_unknown(sigma: FloatArray) -> FloatArray:
-    """Replace NaN by the median of the known bandwidths, or by 1 if none is known.
-
-    Examples
-    --------
-    >>> fill_unknown(np.array([1.0, np.nan, 3.0]))
-    array([1., 2., 3.])
-    """
+    """Replace NaN by the median of the known bandwidths, or by 1 if none is known."""
     known = sigma[~np.isnan(sigma)]
     return np.where(np.isnan(sigma), np.median(known) if known.size else 1.0, sigma)
 
@@ -185,37 +157,25 @@ def _medians(values: FloatArray, starts: IntArray, sizes: IntArray, kernel: Kern
         def work(i: int, width: int = int(width), parts: Sequence[IntArray] = parts) -> None:
             step = _scattered(width, sizes[parts[i]])
             distances = kernel.pair_distances(values[starts[parts[i], np.newaxis] + step])
-            medians[parts[i]] = _positive_median(distances)
+            middle = np.median(distances, axis=1)
+            for row in np.flatnonzero(middle == 0):
+                positive = distances[row][distances[row] > 0]
+                middle[row] = np.median(positive) if positive.size else np.nan
+            medians[parts[i]] = middle
 
         in_parallel(work, len(parts))
     return medians
 
 
 def _scattered(width: int, sizes: IntArray) -> IntArray:
-    """Positions of `width` out of `sizes` rows, one at random in each of `width` equal parts.
-
-    Regular steps would miss one half of alternating rows. The draw is always the same.
-    """
+    """Positions of `width` out of `sizes` rows, one at random in each of `width` equal parts."""
+    # Regular steps would miss one half of alternating rows.
     shift = np.random.default_rng(0).random(width) if (sizes > width).any() else np.zeros(width)
     return ((np.arange(width) + shift) * sizes[:, np.newaxis] / width).astype(np.intp)
 
 
-def _positive_median(distances: FloatArray) -> FloatArray:
-    middle = np.median(distances, axis=1)
-    for row in np.flatnonzero(middle == 0):
-        positive = distances[row][distances[row] > 0]
-        middle[row] = np.median(positive) if positive.size else np.nan
-    return np.asarray(middle)
-
-
 def bandwidth_grid(sigma: FloatArray) -> FloatArray:
-    """Candidates of the paper's appendix: minimum, median, maximum and the midpoints.
-
-    Examples
-    --------
-    >>> bandwidth_grid(np.array([1.0, 2.0, 4.0]))
-    array([1. , 1.5, 2. , 3. , 4. ])
-    """
+    """Candidates of the paper's appendix: minimum, median, maximum and the midpoints."""
     low, middle, high = float(sigma.min()), float(np.median(sigma)), float(sigma.max())
     grid = (low, (low + middle) / 2, middle, (middle + high) / 2, high)
     return np.array(sorted({value for value in grid if math.isfinite(value)}))

@@ -27,17 +27,10 @@ LARGEST_RECTANGLE = 400_000
 
 
 def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArray:
-    """Distances of a kernel for several pairs of sets, shape (k, n_rows, n_centres).
+    """Distances for several pairs of sets, squared for the Gaussian kernel, (k, n_rows, n_centres).
 
-    They are squared Euclidean distances for the Gaussian kernel and 1-norms for the Laplacian.
-    `x` has shape (k, n_rows, n_features), or (1, n_rows, n_features) for all pairs, and `y` has
-    shape (k, n_centres, n_features).
-
-    Examples
-    --------
-    >>> from graphratio.features.kernels import get_kernel
-    >>> batched_distances(np.zeros((1, 1, 1)), np.array([[[1.0], [3.0]]]), get_kernel("gaussian"))
-    array([[[1., 9.]]])
+    `x` has shape (k, n_rows, n_features), or (1, ...) for all pairs, `y` (k, n_centres,
+    n_features).
     """
     absolute = kernel.metric == "cityblock"
     if x.shape[2] > DIRECT_FEATURES and not absolute:
@@ -71,12 +64,10 @@ def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) 
 
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
-    """Some nodes, with the distances of their rows to their own centres.
+    """Some nodes (k,), and distances (k, R, C) and (k, T, C) of their rows to their own centres.
 
-    `nodes` has shape (k,) and `sizes` (k, 2). The distances have shapes (k, R, C) and (k, T, C),
-    infinite where the row or the centre is padding. `target_rows`, shape (k, T), are rows of
-    `NodeSamples.values`, arbitrary in padding. `target_valid`, shape (k, T), and `present`, shape
-    (k, C), are False where the row or the centre is padding.
+    Distances are infinite where the row or the centre is padding. `target_rows` (k, T) are rows of
+    `NodeSamples.values`; `target_valid` (k, T) and `present` (k, C) are False in padding.
     """
 
     nodes: IntArray
@@ -89,10 +80,7 @@ class NodeBlock:
     kernel: Kernel
 
     def features(self, bandwidth: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Features phi of the reference and the target rows, shapes (k, R, C) and (k, T, C).
-
-        `bandwidth` has shape (k,).
-        """
+        """Features phi of reference and target rows, (k, R, C) and (k, T, C); bandwidth (k,)."""
         return (
             kernel_values(self.reference_distances, bandwidth, self.kernel),
             kernel_values(self.target_distances, bandwidth, self.kernel),
@@ -102,21 +90,7 @@ class NodeBlock:
 def node_blocks(
     samples: NodeSamples, centres: FloatArray, n_centres: IntArray, kernel: Kernel
 ) -> Iterator[NodeBlock]:
-    """Group all nodes into rectangles of similar sizes in both samples.
-
-    Every node must have both samples. `centres` has shape (n_nodes, c, n_features); only the
-    first `n_centres` of a node count, the others are padding.
-
-    Examples
-    --------
-    >>> from graphratio.features.kernels import get_kernel
-    >>> samples = NodeSamples.from_arrays([[0.0, 1.0], [5.0]], [[0.0], [5.0]])
-    >>> for block in node_blocks(samples, np.array([[[0.0]], [[5.0]]]), np.array([1, 1]),
-    ...                          get_kernel("gaussian")):
-    ...     print(block.nodes, block.reference_distances.ravel())
-    [1] [0.]
-    [0] [0. 1.]
-    """
+    """Rectangles of all nodes, which need both samples; centres beyond `n_centres` are padding."""
     starts = samples.offsets[:-1]
     sizes = samples.sizes
     for target in batches(starts[1::2], sizes[:, 1]):

@@ -41,10 +41,9 @@ KERNEL_ROWS = 2048
 
 @dataclass(frozen=True, eq=False)
 class NystromMap:
-    """Feature map of a kernel, a bandwidth and a dictionary.
+    """Feature map: kernel values at `pivots` times `transform`.
 
-    Features are the kernel values at `pivots`, the atoms that carry them, shape (n_pivots,
-    n_features), times `transform`, shape (n_pivots, n_components).
+    Shapes are (n_pivots, n_features) and (n_pivots, n_components); pivots are atoms.
     """
 
     kernel: Kernel
@@ -60,21 +59,7 @@ class NystromMap:
         bandwidth: float,
         tolerance: float | None = None,
     ) -> NystromMap:
-        """Whiten the kernels of a dictionary.
-
-        `tolerance` is by default 1e-12 up to 100 atoms and 1e-8 beyond.
-
-        Examples
-        --------
-        >>> from graphratio.features.kernels import get_kernel
-        >>> points = np.array([[0.0], [1.0], [1.0], [3.0]])
-        >>> features = NystromMap.build(get_kernel("gaussian"), points, 1.0)
-        >>> features.n_components  # the repeated point adds nothing
-        3
-        >>> psi = features(points)
-        >>> np.allclose(psi @ psi.T, get_kernel("gaussian")(points, points, 1.0))
-        True
-        """
+        """Whiten the kernels of a dictionary; tolerance 1e-12 up to 100 atoms, 1e-8 beyond."""
         if tolerance is None:
             large = len(dictionary) > LARGE_DICTIONARY
             tolerance = RANK_TOLERANCE_LARGE if large else RANK_TOLERANCE
@@ -109,16 +94,11 @@ class NystromMap:
         floor: float = 0.0,
         dtype: type[np.floating] = np.float64,
     ) -> tuple[NystromMap, FloatArray]:
-        """Rotate so that the weighted second moment of `x` is diagonal, largest first.
+        """Rotate so that the weighted second moment of `x` is diagonal; also returns its features.
 
-        In these coordinates the average over nodes of the quadratic problem is diagonal, so the
-        mean-field preconditioner is a division. A first rotation, from a fixed random subset of
-        the points, finds the directions that matter. A second one among those, from all points,
-        makes the moment diagonal. Directions with a share of the total second moment below
-        `floor` are dropped.
-
-        Also returns the features of `x` under the rotated map, shape (n_points, n_components),
-        in the given precision.
+        The mean-field preconditioner is then a division. A first rotation, from a random subset of
+        points, drops directions with a share of the moment below `floor`; a second one uses all
+        points.
         """
         rough = self.aligned(x, weights, floor) if floor > 0 else self
         psi = rough(x, dtype)
@@ -138,11 +118,7 @@ class NystromMap:
         return self.rotated(weighted_moment(self(x[rows]), weights[rows]), floor)[0]
 
     def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
-        """Rotate so that a second moment of the features becomes diagonal, largest first.
-
-        Directions with a share of the trace below `floor` are dropped. Also returns the rotation,
-        shape (n_components, n_kept): new features are the old ones times it.
-        """
+        """Make a second moment diagonal, largest first; also returns the rotation (m, n_kept)."""
         w, vectors = np.linalg.eigh(moment.astype(np.float64))
         kept = max(1, int(np.count_nonzero(w >= floor * w.sum()))) if floor > 0 else len(w)
         vectors = vectors[:, : -kept - 1 : -1]

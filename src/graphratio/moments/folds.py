@@ -8,7 +8,6 @@ total minus those of the fold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property, reduce
 from operator import add
 
@@ -28,54 +27,29 @@ from graphratio.moments.node_moments import (
 LARGEST_SUMS = 2**29
 
 
-class FoldKind(StrEnum):
-    """How observations were split into folds.
-
-    `random`: one by one. `blocks`: in whole blocks. `pieces`: in successive pieces of a sample,
-    because there are fewer blocks than folds; neighbours at the border of two pieces depend on
-    each other, so that what is held out is not independent of the rest.
-    """
-
-    random = "random"
-    blocks = "blocks"
-    pieces = "pieces"
-
-
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Fold of every observation, shape (n_observations,), their number, and how they were made.
-
-    `n_blocks` counts the blocks of the sample that has fewer; None without blocks.
-    """
+    """Fold of every observation, their number, and the blocks of the sample with fewer, or None."""
 
     folds: IntArray
     n_folds: int
-    kind: FoldKind
     n_blocks: int | None = None
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether blocks were cut, since they are fewer than folds; neighbouring folds depend."""
+        return self.n_blocks is not None and self.n_blocks < self.n_folds
 
 
 def divide(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, least: int = 2
 ) -> Division:
-    """Split the observations into folds: at most `n_folds`, and no more than there are blocks.
-
-    There are never fewer than `least`. Every cross-validation gets its folds here.
-
-    Examples
-    --------
-    >>> days = np.repeat(np.arange(3), 4)
-    >>> samples = NodeSamples.from_arrays(
-    ...     np.zeros(12), np.ones(12), time=(days, days + 10), block=4)
-    >>> found = divide(samples, 5, np.random.default_rng(0))
-    >>> found.n_folds, str(found.kind), found.folds[:12]
-    (3, 'blocks', array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]))
-    """
+    """Split the observations into at least `least` folds, otherwise no more than blocks."""
     if not samples.has_blocks or not samples.blocks.exist:
-        return Division(assign_folds(samples, n_folds, random_state), n_folds, FoldKind.random)
+        return Division(assign_folds(samples, n_folds, random_state), n_folds)
     available = _available_blocks(samples)
     used = max(least, min(n_folds, available))
-    kind = FoldKind.blocks if available >= used else FoldKind.pieces
-    return Division(assign_folds(samples, used, random_state), used, kind, available)
+    return Division(assign_folds(samples, used, random_state), used, available)
 
 
 def _available_blocks(samples: NodeSamples) -> int:
@@ -92,19 +66,10 @@ def _available_blocks(samples: NodeSamples) -> int:
 def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Generator) -> IntArray:
     """Fold of every observation, shape (n_observations,).
 
-    Each sample of each node is split at random and as evenly as possible, so every fold has its
-    share of every node. A sample with fewer observations than folds is missing in some folds,
-    and its node does not count in their mean. Both samples of a node start at the same fold, so
-    that as many folds as possible have both. Where there are blocks, a fold is a run of successive
-    ones, the same at all nodes that share them. Only where there are fewer blocks than folds,
-    samples are cut into successive pieces.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([0.0] * 10, [0.0] * 5)
-    >>> folds = assign_folds(samples, 5, np.random.default_rng(0))
-    >>> np.bincount(folds[:10]), np.bincount(folds[10:])
-    (array([2, 2, 2, 2, 2]), array([1, 1, 1, 1, 1]))
+    Each sample of each node is split at random and as evenly as possible. Both samples of a node
+    start at the same fold, so that as many folds as possible have both. Where there are blocks, a
+    fold is a run of successive ones, the same at all nodes that share them. Only where there are
+    fewer blocks than folds, samples are cut into successive pieces.
     """
     if samples.has_blocks and samples.blocks.exist:
         if _available_blocks(samples) < n_folds:
@@ -119,10 +84,7 @@ def assign_folds(samples: NodeSamples, n_folds: int, random_state: np.random.Gen
 def folds_by_key(
     samples: NodeSamples, keys: FloatArray, offset: IntArray, n_folds: int
 ) -> IntArray:
-    """Deal the observations of every sample to the folds, by increasing key.
-
-    The first observation of both samples of a node goes to the fold `offset`, shape (n_nodes,).
-    """
+    """Deal the observations of every sample to folds by key, beginning at `offset` (n_nodes,)."""
     segment = samples.segments
     shuffled = np.lexsort((keys, segment))
     position = np.arange(samples.n_observations) - samples.offsets[segment]
@@ -134,19 +96,10 @@ def folds_by_key(
 def _whole_blocks(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator
 ) -> IntArray:
-    """Give each fold a run of successive blocks; chance decides which folds have one more.
-
-    Neighbouring blocks are more alike than distant ones, so that blocks dealt at random would
-    leave copies of what is held out in the rest.
-    """
-    blocks = samples.blocks
-    # Blocks that nodes share are counted once, the others at every node.
-    group = samples.is_target.astype(np.intp) if blocks.shared else samples.segments
-    width = int(blocks.number.max()) + 1
-    unit, of_row = np.unique(group * width + blocks.number, return_inverse=True)
-    own = unit // width
-    count = np.bincount(own)
-    rank = np.arange(len(unit)) - (np.cumsum(count) - count)[own]
+    """Give each fold a run of successive blocks; chance decides which folds have one more."""
+    # Blocks dealt at random would leave copies of what is held out in their neighbours. Blocks
+    # that nodes share are counted once, the others at every node.
+    own, rank, count, of_row = _ranks(samples, samples.blocks.number, samples.blocks.shared)
     shift = random_state.random(len(count))
     folds = ((rank + shift[own]) * n_folds / count[own]).astype(np.intp)
     return np.asarray(np.minimum(folds, n_folds - 1)[of_row])
@@ -154,17 +107,28 @@ def _whole_blocks(
 
 def _pieces(samples: NodeSamples, n_folds: int) -> IntArray:
     """Cut every sample into successive pieces; of shared times the same at all nodes."""
-    n = samples.n_observations
-    shared = samples.time is not None and samples.blocks.shared
-    group = samples.is_target.astype(np.intp) if shared else samples.segments
-    when = np.arange(n) if samples.time is None else samples.time
+    when = np.arange(samples.n_observations) if samples.time is None else samples.time
     stamp = np.unique(when, return_inverse=True)[1]
     # A time counts once, whether one node or all observe it.
-    width = int(stamp.max()) + 1
-    unit, of_row = np.unique(group * width + stamp, return_inverse=True)
-    count = np.bincount(unit // width)
-    rank = np.arange(len(unit)) - (np.cumsum(count) - count)[unit // width]
-    return np.asarray((rank * n_folds // count[unit // width])[of_row])
+    shared = samples.time is not None and samples.blocks.shared
+    own, rank, count, of_row = _ranks(samples, stamp, shared)
+    return np.asarray((rank * n_folds // count[own])[of_row])
+
+
+def _ranks(
+    samples: NodeSamples, number: IntArray, shared: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Number the distinct values of each sample, of all nodes together if `shared`.
+
+    Returns the sample and the rank of each distinct value, how many each sample has, and the
+    distinct value of every row.
+    """
+    group = samples.is_target.astype(np.intp) if shared else samples.segments
+    width = int(number.max()) + 1
+    unit, of_row = np.unique(group * width + number, return_inverse=True)
+    own = unit // width
+    count = np.bincount(own)
+    return own, np.arange(len(unit)) - (np.cumsum(count) - count)[own], count, of_row
 
 
 def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
@@ -174,11 +138,7 @@ def row_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class FoldedMoments:
-    """Moments by fold of features psi (n_observations, m).
-
-    Rows are sorted by node, reference before target. `sizes` has shape (n_nodes, 2), `folds`
-    (n_observations,); `alpha` is one number or one per node.
-    """
+    """Moments by fold of features psi (n_observations, m), sorted by node, reference first."""
 
     psi: FloatArray
     sizes: IntArray

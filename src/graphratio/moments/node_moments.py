@@ -34,10 +34,9 @@ from graphratio.moments.second_moments import (
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The data of the quadratic problem: A_v and b_v of all nodes.
+    """A_v and b_v (n_nodes, m) of all nodes; ratios shrink towards the constant `prior_ratio`, rho.
 
-    `first` has shape (n_nodes, m). `complete`, shape (n_nodes,), is False at nodes that lack a
-    sample and contribute nothing. Ratios shrink towards the constant `prior_ratio`, rho.
+    Nodes that are not `complete`, shape (n_nodes,), lack a sample and contribute nothing.
     """
 
     second: SecondMoment
@@ -48,10 +47,9 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class MomentSums:
-    """Sums of psi psi' and psi over the two samples of every node, and their sizes.
+    """Sums of psi psi' and psi over the two samples of every node, reference first, and sizes.
 
-    Shapes are (n_nodes, 2, m, m), (n_nodes, 2, m) and (n_nodes, 2), with the reference before the
-    target. Add sums of disjoint sets of observations.
+    Shapes are (n_nodes, 2, m, m), (n_nodes, 2, m) and (n_nodes, 2).
     """
 
     second: FloatArray
@@ -96,10 +94,7 @@ def has_both(sizes: IntArray) -> BoolArray:
 
 
 def mixing_weights(sizes: IntArray, alpha: float | FloatArray) -> FloatArray:
-    """(1 - alpha) / n and alpha / n' of every node, (n_nodes, 2); zero if a sample is missing.
-
-    `alpha` is one number, or one per node.
-    """
+    """(1 - alpha) / n and alpha / n' of every node, (n_nodes, 2); zero if a sample is missing."""
     complete = has_both(sizes)[:, np.newaxis]
     shares = np.stack([1 - np.asarray(alpha), np.asarray(alpha)], axis=-1)
     return np.where(complete, shares / np.maximum(sizes, 1), 0.0)
@@ -132,11 +127,7 @@ def factored_moments(
     prior_ratio: float = 0.0,
     keep: BoolArray | None = None,
 ) -> Moments:
-    """Moments that keep the features psi (n_rows, m) instead of forming blocks.
-
-    Rows are sorted by node, reference before target. Rows that `keep` excludes, for example
-    those of a held-out fold, get weight zero.
-    """
+    """Moments that keep the features psi (n_rows, m); rows not in `keep` get weight zero."""
     segment = np.repeat(np.arange(sizes.size), sizes.ravel())
     used = sizes
     if keep is not None:
@@ -165,10 +156,9 @@ def moments_without(
     alpha: float | FloatArray,
     prior_ratio: float = 0.0,
 ) -> Moments:
-    """Moments of the rows in `total` without the rows psi (n_rows, m).
+    """Moments of the rows in `total` without the rows psi (n_rows, m), which `sizes` counts.
 
-    The rows to remove are sorted by node, reference before target; `sizes` counts them. Their
-    sums are never formed: a few nodes at a time stay in the cache.
+    Their sums are never formed: a few nodes at a time stay in the cache.
     """
     left = total.sizes - sizes
     scale = mixing_weights(left, alpha).astype(psi.dtype)
@@ -191,10 +181,7 @@ def moments_without(
 def _chunks(
     sizes: IntArray, m: int
 ) -> Iterator[tuple[IntArray | slice, IntArray, BoolArray | None]]:
-    """Nodes with similar numbers of rows, their rows, and which of these are not padding.
-
-    The second moments of a chunk fit into the cache.
-    """
+    """Nodes with similar numbers of rows, few enough for the cache, their rows, and validity."""
     step = max(1, CHUNK_ENTRIES // m**2)
     per_node = sizes.sum(axis=1)
     for batch in batches(np.cumsum(per_node) - per_node, per_node):
@@ -221,11 +208,7 @@ def node_moments(
 def dense_moments(
     psi: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float = 0.0
 ) -> Moments:
-    """Moments with blocks.
-
-    Equal to ``MomentSums.of(psi, sizes).mixed(alpha, prior_ratio)`` up to rounding, but one
-    product per node covers both samples.
-    """
+    """Moments with blocks, by one product per node that covers both samples."""
     m = psi.shape[1]
     root = np.sqrt(mixing_weights(sizes, alpha)).astype(psi.dtype)
     blocks = np.zeros((len(sizes), m, m), dtype=psi.dtype)

@@ -1,4 +1,4 @@
-"""The loss of a ratio at every node, and the quadratic problem that the estimates solve.
+"""The quadratic problem that the estimates solve, and what is reported of every node.
 
     Phi(Theta) = sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
                  + (lam/4) sum_uv W_uv (theta_u - theta_v)' K (theta_u - theta_v)
@@ -17,6 +17,9 @@ This is N times the paper's quadratic problem over all nodes, so that both penal
 node in the same way whatever the size of the graph. Setting its gradient to zero gives the linear
 system (blockdiag(A) + (lam lap + rho I) (x) K) Theta = b, without the factors one half of the
 printed matrix. One objective holds several pairs (lam, rho), which share the data.
+
+Of every node the loss of its ratio is reported, the divergence, which has a ceiling that samples
+reach as soon as they hardly overlap, and the effect size, which orders nodes beyond that point.
 """
 
 from __future__ import annotations
@@ -27,18 +30,25 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
 from graphratio.moments.node_moments import Moments, has_both, mixing_weights, segment_indicator
 
 # Smaller ratios count as this one in logarithms, so that no single point makes a mean infinite.
 SMALLEST_RATIO = 1e-12
 
+# Quantiles that effect sizes compare.
+N_QUANTILES = 20
+
+# The standard deviation at a node counts as at least this share of that of all data.
+_SMALLEST_SPREAD = 1e-3
+
+# Divergences above this share of their ceiling are near it.
+NEAR_CEILING = 0.9
+
 
 @dataclass(frozen=True, eq=False)
 class GraphObjective:
-    """The problem for pairs of penalties lam, rho of shape (n_candidates,).
-
-    `gram` is None for the identity.
-    """
+    """The problem for pairs of penalties lam, rho (n_candidates,); a `gram` of None is I."""
 
     moments: Moments
     laplacian: sparse.csr_array
@@ -96,10 +106,7 @@ class GraphObjective:
         return self.operator(self._stack(theta)) - self.rhs[:, np.newaxis]
 
     def residual(self, theta: FloatArray) -> FloatArray:
-        """Relative residual ||Hessian Theta - b|| / ||b||, shape (n_candidates,).
-
-        With b = 0 the solution is zero and the residual is the norm itself.
-        """
+        """Relative residual ||Hessian Theta - b|| / ||b|| (||b|| = 1 if b = 0), (n_candidates,)."""
         norm = float(np.linalg.norm(self.rhs)) or 1.0
         gradient = self.gradient(theta)
         return np.asarray(np.sqrt(np.einsum("vcm,vcm->c", gradient, gradient)) / norm)
@@ -110,11 +117,10 @@ class GraphObjective:
 
 
 def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
-    """Loss of the ratio at every node from moments, the paper's L_v: 1/2 E_{p^alpha} f^2 - E_q f.
+    """Loss of the ratio at every node from moments, shape (n_nodes, n_candidates), the paper's L_v.
 
-    For f = r0 + g this is 1/2 theta' A theta - b' theta + r0^2 / 2 - r0, with A and b of the
-    evaluation data. It is NaN at nodes that lack a sample. `theta` has shape (n_nodes,
-    n_candidates, m), the result (n_nodes, n_candidates).
+    For f = r0 + g it is 1/2 theta' A theta - b' theta + r0^2 / 2 - r0; NaN at nodes that lack a
+    sample.
     """
     losses = 0.5 * moments.second.quadratic(theta)
     losses -= (theta @ moments.first[:, :, np.newaxis])[:, :, 0]
@@ -125,16 +131,9 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
 
 
 def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Loss of the ratio at every node from its values at the node's own observations.
+    """Loss 1/2 E_{p^alpha} f^2 - E_q f of every node, (n_nodes,); NaN at nodes that lack a sample.
 
-    This is 1/2 E_{p^alpha} f^2 - E_q f over the node's samples, shape (n_nodes,); NaN at nodes that
-    lack one. `ratios`, shape (n_observations,), are sorted by node, reference before target;
-    `sizes` has shape (n_nodes, 2).
-
-    Examples
-    --------
-    >>> ratio_losses(np.array([1.0, 1.0, 1.0]), np.array([[2, 1]]), alpha=0.1)
-    array([-0.5])
+    `ratios` are those at each node's own observations, sorted by node, reference before target.
     """
     indicator = segment_indicator(sizes.ravel(), ratios.dtype)
     squares = (indicator @ ratios**2).reshape(sizes.shape)
@@ -144,25 +143,60 @@ def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArra
 
 
 def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Pearson divergence PE(p^alpha || q) at every node: minus the loss minus one half.
-
-    The estimate can be negative.
-    """
+    """Pearson divergence PE(p^alpha || q) at every node, minus the loss - 1/2; can be negative."""
     return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
 
 
 def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
-    """Kullback-Leibler divergence KL(q || p) at every node: the mean of log f over its target.
-
-    Ratios below 1e-12 count as 1e-12. The estimate can be negative. It is NaN at nodes that lack
-    a sample. Arguments are those of `ratio_losses`.
-
-    Examples
-    --------
-    >>> kl_divergences(np.array([0.5, np.e, 1.0]), np.array([[1, 2]]))
-    array([0.5])
-    """
+    """KL(q || p) at every node: the mean of log f over its target; NaN if a sample is missing."""
     logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
     indicator = segment_indicator(sizes.ravel(), logarithms.dtype)
     sums = (indicator @ logarithms).reshape(sizes.shape)
     return np.where(has_both(sizes), sums[:, 1] / np.maximum(sizes[:, 1], 1), np.nan)
+
+
+def effect_sizes(samples: NodeSamples) -> FloatArray:
+    """Mean distance between the quantiles of the two samples, (n_nodes,); NaN if one is missing.
+
+    In standard deviations within the samples of the node; the largest over features. A target moved
+    by some standard deviations has that number; a change of spread counts too.
+    """
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    sizes = samples.sizes.ravel()
+    # Rows of the quantiles of every sample; those of empty samples are not used.
+    rows = samples.offsets[:-1, np.newaxis] + np.floor(levels * sizes[:, np.newaxis]).astype(int)
+    rows = np.minimum(rows, samples.n_observations - 1)
+    largest: FloatArray = np.zeros(samples.n_nodes)
+    for column in samples.values.T:
+        ordered = column[np.lexsort((column, samples.segments))]
+        quantiles = ordered[rows].reshape(samples.n_nodes, 2, -1)
+        distance = np.abs(quantiles[:, 1] - quantiles[:, 0]).mean(axis=1)
+        spread = np.maximum(_spread(column, samples), _SMALLEST_SPREAD * column.std())
+        np.maximum(largest, distance / np.where(spread > 0, spread, 1.0), out=largest)
+    return np.where(samples.complete, largest, np.nan)
+
+
+def _spread(column: FloatArray, samples: NodeSamples) -> FloatArray:
+    """Root mean square of the standard deviations of both samples, shape (n_nodes,)."""
+    segment, sizes = samples.segments, np.maximum(samples.sizes.ravel(), 1)
+    mean = np.bincount(segment, column, minlength=sizes.size) / sizes
+    squares = np.bincount(segment, np.square(column - mean[segment]), minlength=sizes.size)
+    return np.asarray(np.sqrt((squares / sizes).reshape(-1, 2).mean(axis=1)))
+
+
+def ceiling_of(alpha: float) -> float:
+    """Largest possible Pearson divergence of a relative ratio; infinite at alpha = 0."""
+    return (1 / alpha - 1) / 2 if alpha > 0 else np.inf
+
+
+def near_ceiling(divergence: FloatArray, ceiling: float) -> BoolArray:
+    """True where a divergence is too close to its ceiling to compare it with others."""
+    return np.asarray(np.nan_to_num(divergence) > NEAR_CEILING * ceiling)
+
+
+def ranked(divergence: FloatArray, effect_size: FloatArray, ceiling: float) -> IntArray:
+    """Positions of nodes, most changed first: by divergence, near its ceiling by effect size."""
+    top = near_ceiling(divergence, ceiling)
+    second = np.where(top, effect_size, divergence)
+    order = np.lexsort((-second, ~top))
+    return np.asarray(order[~np.isnan(divergence[order])])

@@ -1,6 +1,16 @@
-"""The mixed second moments of all nodes, as blocks or as weighted features.
+"""The mixed second moments of all nodes, and their information on the leading directions.
 
-Symbols as in `node_moments`: A_v is the second moment of node v, m x m.
+Both forms, blocks and weighted features, have the same methods. The information of a node on a
+direction accounts for the other directions, which are unknown too: it is a Schur complement of
+A_v, not its diagonal entry.
+
+Symbols
+-------
+A_v         second moment of node v, m x m, as in `node_moments`
+c_j         leading eigenvectors of the covariance of the features, pooled over nodes
+omega_j     their weights: eigenvalues, scaled to sum to one
+B_v         second moments c_i' A_v c_j of node v among these directions
+a_vj        1 / [(B_v + eps I)^{-1}]_jj - eps: the Schur complement, with a small ridge
 """
 
 from __future__ import annotations
@@ -8,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
+from scipy import linalg
 
 from graphratio._utils.arrays import as_slice
 from graphratio._utils.threads import in_parallel
@@ -23,49 +34,24 @@ SUM_ROWS = 2048
 ROUGH_ROWS = 2**14
 
 # Blocks converted to double precision at once and entries processed at once, to stay in the
-# cache, and blocks per task of a thread.
+# cache, and nodes per task of a thread or per chunk.
 CHUNK_NODES = 32
 CHUNK_ENTRIES = 2**17
 TASK_NODES = 2048
 
-
-class SecondMoment(Protocol):
-    """The mixed second moments A_v of all nodes, independent of their form."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_nodes, m)."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the products."""
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        """A_v theta_v for a stack of candidates, shape (n_nodes, n_candidates, m)."""
-
-    def quadratic(self, theta: FloatArray) -> FloatArray:
-        """theta_v' A_v theta_v, shape (n_nodes, n_candidates)."""
-
-    def dense(self, compact: bool = False) -> FloatArray:
-        """All blocks, shape (n_nodes, m, m); `compact` allows single precision."""
-
-    def mean(self, rough: bool = False) -> FloatArray:
-        """Average over nodes, shape (m, m); `rough` allows a sample of the rows."""
-
-    def combinations(self, factors: FloatArray) -> FloatArray:
-        """Sums over nodes of factor times A_v, shape (k, m, m) for factors (k, n_nodes)."""
-
-    def take(self, nodes: IntArray) -> SecondMoment:
-        """Second moments of some of the nodes, in the given order."""
+# Use as many directions as carry this share of the variance, but at most MOST_DIRECTIONS.
+CARRIED = 0.9
+MOST_DIRECTIONS = 8
+# The ridge eps, relative to the variance of all features.
+RIDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class DenseSecond:
     """Second moments as blocks of shape (n_nodes, m, m).
 
-    With `compact` the blocks are in single precision and the products in double. This halves the
-    memory and the memory traffic of an iteration. A residual computed from the observations shows
-    the loss of precision (see `streaming`).
+    With `compact` the blocks are in single precision, to halve their memory, and the products in
+    double.
     """
 
     blocks: FloatArray
@@ -123,9 +109,8 @@ class DenseSecond:
 class FactoredSecond:
     """Second moments as weighted features: A_v = sum_i weight_i psi_i psi_i' over a node's rows.
 
-    This form needs less memory and fewer operations than blocks if a node has fewer rows than
-    features. Each of the `parts` is a rectangle of nodes with similar sizes: (nodes, psi, weights)
-    of shapes (k,), (k, rows, m) and (k, rows).
+    Smaller and faster than blocks if nodes have fewer rows than features. Each of the `parts` holds
+    nodes of similar sizes: (nodes, psi, weights) of shapes (k,), (k, rows, m) and (k, rows).
     """
 
     n_nodes: int
@@ -214,3 +199,47 @@ class FactoredSecond:
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])
+
+
+SecondMoment: TypeAlias = DenseSecond | FactoredSecond
+
+
+@dataclass(frozen=True, eq=False)
+class Leading:
+    """Leading directions: of `vectors`, shape (m, n_vectors), as many as there are `weights`."""
+
+    vectors: FloatArray
+    weights: FloatArray
+    ridge: float
+
+    @classmethod
+    def of(cls, second: FloatArray, mean_features: FloatArray) -> Leading:
+        """Find the directions from the mean second moment (m, m) over the complete nodes.
+
+        `mean_features` is the mean over all observations, shape (m,).
+        """
+        size = second.shape[0]
+        low = max(size - MOST_DIRECTIONS, 0)
+        covariance = second - np.outer(mean_features, mean_features)
+        values, vectors = linalg.eigh(covariance, subset_by_index=(low, size - 1))
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        # Without any spread, as for a single observation, the rest is rounding.
+        rounding = np.finfo(float).eps * float(np.trace(second)) + np.finfo(float).tiny
+        total = max(float(np.trace(covariance)), rounding)
+        count = min(1 + int(np.searchsorted(np.cumsum(values) / total, CARRIED)), len(values))
+        kept = values[:count]
+        weights = kept / kept.sum() if kept.sum() > 0 else np.full(count, 1 / count)
+        return cls(vectors, weights, RIDGE * total)
+
+    def moments(self, second: SecondMoment) -> FloatArray:
+        """Schur complements a_vj of all nodes, shape (n_nodes, n_directions)."""
+        n_nodes = second.shape[0]
+        own = np.empty((n_nodes, len(self.weights)))
+        for begin in range(0, n_nodes, TASK_NODES):
+            nodes = np.arange(begin, min(begin + TASK_NODES, n_nodes))
+            stack = np.repeat(self.vectors.T[np.newaxis].astype(second.dtype), len(nodes), axis=0)
+            blocks = (second.take(nodes).apply(stack) @ self.vectors).astype(np.float64)
+            inverse = np.linalg.inv(blocks + self.ridge * np.eye(blocks.shape[1]))
+            complements = 1.0 / np.einsum("vjj->vj", inverse)[:, : len(self.weights)] - self.ridge
+            own[nodes] = np.maximum(complements, 0.0)
+        return own

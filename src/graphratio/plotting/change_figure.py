@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray, IntArray, Label
-from graphratio.data.graph import Graph
+from graphratio._utils.typing import FloatArray
 from graphratio.plotting import style
-from graphratio.plotting.graph_map import draw_edges, draw_points, finish_map, node_size
-from graphratio.plotting.layout import node_layout
+from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
 
 # Standard deviations at which the colours of the panel end.
 _REACH = 3.0
 
 
-class Event(Protocol):
-    """The attributes of an event that figures use."""
-
-    @property
-    def step(self) -> int:
-        """Number of the time step."""
-
-    @property
-    def onsets(self) -> Mapping[Label, Label]:
-        """Time of the change of each node, by label."""
-
-
-class FittedDetector(Protocol):
-    """The attributes of a fitted detector that figures use."""
-
-    window: int
-    graph_: Graph
-    nodes_: tuple[Label, ...]
-    feature_names_in_: np.ndarray
-    times_: list[Label] | None
-
-    @property
-    def panel_(self) -> FloatArray:
-        """Observations, shape (n_times, n_nodes, n_features)."""
-
-    @property
-    def statistic_(self) -> FloatArray:
-        """The scan in units of the threshold."""
-
-    @property
-    def scan_times_(self) -> IntArray:
-        """Steps of the scan."""
-
-    @property
-    def events_(self) -> Sequence[Event]:
-        """Detected changes."""
-
-
-def plot_changes(detector: FittedDetector, axes: Any = None) -> Any:
+def plot_changes(detector: Any, axes: Any = None) -> Any:
     """Draw the panel with its events, the scan, and a map of the onsets.
 
     The panel shows the first feature; every node is standardised by itself. The map shows the
@@ -67,16 +26,10 @@ def plot_changes(detector: FittedDetector, axes: Any = None) -> Any:
     ----------
     detector : fitted GraphChangePointDetector
     axes : sequence of three matplotlib Axes, optional
-        Default: those of a new figure.
-
-    Returns
-    -------
-    ndarray of three matplotlib Axes
+        Returned as an array; default those of a new figure.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> panel = np.random.default_rng(0).normal(size=(120, 4))
     >>> panel[60:, 2:] += 3.0
@@ -106,36 +59,29 @@ def standardised(values: FloatArray) -> FloatArray:
     return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
-def first_onsets(detector: FittedDetector) -> FloatArray:
+def first_onsets(detector: Any) -> FloatArray:
     """Step of the first change of every node, NaN where there was none, shape (n_nodes,)."""
-    steps = None if detector.times_ is None else {time: i for i, time in enumerate(detector.times_)}
+    steps = {detector.label(step): step for step in range(detector.n_times_)}
     first = np.full(len(detector.nodes_), np.nan)
     for event in detector.events_:
         for node, onset in event.onsets.items():
-            step = onset if steps is None else steps[onset]
             position = detector.graph_.position(node)
-            first[position] = np.fmin(first[position], float(step))  # type: ignore[arg-type]
+            first[position] = np.fmin(first[position], steps[onset])
     return first
 
 
-def _draw_panel(ax: Any, detector: FittedDetector) -> None:
+def _draw_panel(ax: Any, detector: Any) -> None:
     values = standardised(detector.panel_[:, :, 0])
-    ax.imshow(
-        values.T,
-        aspect="auto",
-        cmap="RdBu_r",
-        vmin=-_REACH,
-        vmax=_REACH,
-        interpolation="nearest",
-        extent=(0, len(values), values.shape[1] - 0.5, -0.5),
-    )
+    how = {"cmap": style.DIVERGING, "vmin": -_REACH, "vmax": _REACH, "interpolation": "nearest"}
+    extent = (0, len(values), values.shape[1] - 0.5, -0.5)
+    ax.imshow(values.T, aspect="auto", extent=extent, **how)
     for event in detector.events_:
         ax.axvline(event.step, color=style.INK, linewidth=1.2)
     ax.set_ylabel("node")
     style.set_heading(ax, f"{detector.feature_names_in_[0]}, every node in its own units")
 
 
-def _draw_scan(ax: Any, detector: FittedDetector) -> None:
+def _draw_scan(ax: Any, detector: Any) -> None:
     ax.plot(detector.scan_times_, detector.statistic_, color=style.INK, linewidth=1.0)
     ax.axhline(1.0, color=style.TARGET_COLOUR, linewidth=1.0, linestyle="--")
     for event in detector.events_:
@@ -144,8 +90,7 @@ def _draw_scan(ax: Any, detector: FittedDetector) -> None:
     ax.set_ylim(bottom=0)
     style.set_heading(ax, "Scan, in units of the threshold")
     ax.set_xlabel("step" if detector.times_ is None else "time")
-    if detector.times_ is not None:
-        times = detector.times_
+    if times := detector.times_:
         ax.xaxis.set_major_formatter(
             lambda value, _: str(times[int(value)]) if 0 <= value < len(times) else ""
         )
@@ -153,13 +98,11 @@ def _draw_scan(ax: Any, detector: FittedDetector) -> None:
     style.without_frame(ax, "right", "top")
 
 
-def _draw_onsets(ax: Any, detector: FittedDetector) -> None:
-    layout = node_layout(detector.graph_)
-    positions = layout.positions
+def _draw_onsets(ax: Any, detector: Any) -> None:
+    _, positions = begin_map(detector.graph_, ax, edges=True)
     first = first_onsets(detector)
     changed = ~np.isnan(first)
     size = node_size(len(positions))
-    draw_edges(ax, positions[layout.edges])
     hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.0, "zorder": 2}
     draw_points(ax, positions[~changed], s=size, **hollow)
     if changed.any():

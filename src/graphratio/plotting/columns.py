@@ -5,8 +5,9 @@ A category is one column here, not one indicator for each level.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,16 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
-from graphratio.plotting.style import FittedModel, unscaled
+from graphratio.plotting import style
+
+# Figures of ratios cover the data between these quantiles: outside, a ratio rests on very few
+# observations.
+SHOWN_QUANTILES = (0.005, 0.995)
+
+_CURVE_POINTS = 200
 
 
-def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
+def columns_of(model: Any) -> tuple[list[str], list[tuple[str, ...]]]:
     """Names of the columns of the data, and the levels of each; a number has none."""
     if model.encoding_ is None:
         names = [str(name) for name in model.feature_names_in_]
@@ -27,7 +34,7 @@ def columns_of(model: FittedModel) -> tuple[list[str], list[tuple[str, ...]]]:
     return names, [model.encoding_.levels.get(name, ()) for name in names]
 
 
-def feature_column(model: FittedModel, feature: str | int | None) -> int:
+def feature_column(model: Any, feature: str | int | None) -> int:
     """Position of a column given by name or number; None is the first."""
     names = columns_of(model)[0]
     if feature is None:
@@ -40,7 +47,7 @@ def feature_column(model: FittedModel, feature: str | int | None) -> int:
     raise InputError(f"there is no feature {feature!r}", nearest_name(feature, names))
 
 
-def raw_samples(samples: NodeSamples, model: FittedModel) -> NodeSamples:
+def raw_samples(samples: NodeSamples, model: Any) -> NodeSamples:
     """Samples of the model's nodes in original units."""
     if samples.n_features != model.n_features_in_:
         raise InputError(
@@ -48,11 +55,14 @@ def raw_samples(samples: NodeSamples, model: FittedModel) -> NodeSamples:
             f"but the model was fitted with {model.n_features_in_}",
             "Pass the same features in the same order as in fit",
         )
-    values = unscaled(samples.values, samples.scaling)
+    values, scaling = samples.values, samples.scaling
+    if scaling is not None:
+        values = values * scaling.scale + scaling.mean
+        values = values if scaling.log is None else np.where(scaling.log, np.exp(values), values)
     return replace(samples.aligned(model.nodes_), values=values, scaling=None)
 
 
-def takes_logarithm(model: FittedModel, column: int) -> bool:
+def takes_logarithm(model: Any, column: int) -> bool:
     """Whether the model was fitted on the logarithm of a column."""
     scaling, encoding = model.scaling_, model.encoding_
     if encoding is not None:
@@ -74,10 +84,7 @@ def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
 def axis_of(
     values: FloatArray, levels: tuple[str, ...], count: int, logarithmic: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Horizontal positions of a curve along a column, and the value of the column at each.
-
-    Every level has two positions, its ends, so that the curve is flat over it.
-    """
+    """Positions of a curve along a column, and its values there; a level has two, its ends."""
     if not levels:
         grid = evenly(values, count, logarithmic)
         return grid, grid
@@ -114,3 +121,41 @@ def typical_values(values: FloatArray, levels: Sequence[tuple[str, ...]]) -> Flo
         if names:
             middle[j] = np.bincount(values[:, j].astype(int)).argmax()
     return np.asarray(middle)
+
+
+def draw_ratios(
+    ax: Any,
+    model: Any,
+    data: NodeSamples,
+    column: int,
+    evaluate: Callable[[FloatArray], FloatArray],
+    curves: Sequence[dict[str, Any]],
+) -> None:
+    """Draw curves of ratios over the usual range of a column of the data.
+
+    The data are in original units and by column. `evaluate` returns the ratios at points, shape
+    (n_points, n_curves); `curves` says how to draw each.
+    """
+    names, levels = columns_of(model)
+    logarithmic = takes_logarithm(model, column)
+    usual = np.quantile(data.values[:, column], SHOWN_QUANTILES)
+    grid, along = axis_of(usual, levels[column], _CURVE_POINTS, logarithmic)
+    centre = typical_values(data.values, levels)
+    ratios = evaluate(points_along(model.encoding_, centre, column, along))
+    ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    for ratio, how in zip(ratios.T, curves, strict=True):
+        ax.plot(grid, ratio, linewidth=2, **how)
+    scale_column(ax, levels[column], logarithmic)
+    ax.set_ylim(bottom=0.0)
+    name = names[column]
+    ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
+    ax.set_ylabel("target / reference")
+    style.without_frame(ax, "top", "right")
+
+
+def scale_column(ax: Any, levels: tuple[str, ...], logarithmic: bool) -> None:
+    """Scale the horizontal axis for a column, and name the levels of a category."""
+    if logarithmic:
+        ax.set_xscale("log")
+    if levels:
+        ax.set_xticks(np.arange(len(levels)), levels)

@@ -26,7 +26,7 @@ _LONGEST_MAP = 5
 
 
 def plot_graph(
-    model: style.FittedModel,
+    model: Any,
     ax: Any = None,
     *,
     names: Mapping[Label, str] | None = None,
@@ -35,29 +35,22 @@ def plot_graph(
 ) -> Any:
     """Draw the graph, every node coloured by its divergence.
 
-    The colour scale starts at 0, no change, and ends at 0.1 or above. Nodes are drawn at their
-    coordinates if the graph has two of them, and otherwise according to its edges. Nodes with an
-    undefined divergence are hollow.
+    The colour scale runs from 0, no change, to 0.1 or above. Nodes are drawn at their coordinates
+    or, without them, according to the edges; those with an undefined divergence are hollow.
 
     Parameters
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Default: those of a new figure.
+        Drawn on and returned; default those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     edges : bool, default True
     n_labels : int, default 8
         How many of the most changed nodes to name; fewer where there is no room.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
@@ -69,7 +62,17 @@ def plot_graph(
     check_integer(n_labels, "n_labels", low=0)
     graph = model.graph_
     ax, positions = begin_map(graph, ax, edges=edges)
-    _draw_nodes(ax, positions, model)
+    known = ~np.isnan(model.divergence_)
+    values = model.divergence_[known]
+    # The most changed last, so that they are never covered.
+    order = np.argsort(values, kind="stable")
+    size, top = node_size(len(positions)), float(values.max(initial=_SMALLEST_TOP))
+    colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
+    points = draw_points(ax, positions[known][order], c=values[order], s=size, **colours)
+    if not known.all():
+        _draw_missing(ax, positions[~known], size)
+        ax.legend(loc="best", fontsize=8.5, frameon=False)
+    style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
     finish_map(ax, graph, positions)
     style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
     # Only nodes that changed at all: a name draws the eye.
@@ -88,22 +91,9 @@ def plot_significance(
 ) -> Any:
     """Draw the outcome of a test on the graph.
 
-    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and those
-    with the smallest p-values are named. Nodes that lack a sample are hollow.
-
-    Parameters
-    ----------
-    result : TwoSampleResult
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
-    names : mapping of label to str, optional
-    edges : bool, default True
-    n_labels : int, default 8
-        How many of the rejected nodes to name; fewer where there is no room.
-
-    Returns
-    -------
-    matplotlib Axes
+    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and the
+    `n_labels` with the smallest p-values are named where there is room. Nodes that lack a sample
+    are hollow. The other arguments are those of `plot_graph`.
     """
     check_integer(n_labels, "n_labels", low=0)
     ax, positions = begin_map(result.graph, ax, edges=edges)
@@ -144,7 +134,11 @@ def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
     width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
     ax = style.axes_or_new(ax, (8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))))
     if check_flag(edges, "edges"):
-        draw_edges(ax, positions[layout.edges])
+        collections = import_optional("matplotlib.collections", "plot", "plotting")
+        # Many edges on top of each other would merge into a grey patch.
+        alpha = float(np.clip(60 / max(len(layout.edges), 1) ** 0.5 / 5, 0.15, 0.8))
+        how = {"colors": style.FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
+        ax.add_collection(collections.LineCollection(positions[layout.edges], **how))
     return ax, positions
 
 
@@ -173,40 +167,13 @@ def draw_points(ax: Any, positions: FloatArray, **how: Any) -> Any:
     )
 
 
-def draw_edges(ax: Any, segments: FloatArray) -> None:
-    """Draw edges as faint lines, from an array of shape (n_edges, 2, 2)."""
-    collections = import_optional("matplotlib.collections", "plot", "plotting")
-    # Many edges on top of each other would merge into a grey patch.
-    alpha = float(np.clip(60 / max(len(segments), 1) ** 0.5 / 5, 0.15, 0.8))
-    how = {"colors": style.FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
-    ax.add_collection(collections.LineCollection(segments, **how))
-
-
-def _draw_nodes(ax: Any, positions: FloatArray, model: style.FittedModel) -> None:
-    known = ~np.isnan(model.divergence_)
-    size = node_size(len(positions))
-    values = model.divergence_[known]
-    # The most changed last, so that they are never covered.
-    order = np.argsort(values, kind="stable")
-    top = max(_SMALLEST_TOP, float(values.max())) if values.size else _SMALLEST_TOP
-    colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
-    points = draw_points(ax, positions[known][order], c=values[order], s=size, **colours)
-    if not known.all():
-        _draw_missing(ax, positions[~known], size)
-        ax.legend(loc="best", fontsize=8.5, frameon=False)
-    style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
-
-
 def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
     hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.2, "zorder": 2}
     draw_points(ax, positions, s=size, label="a sample is missing", **hollow)
 
 
 def _as_map(ax: Any, positions: FloatArray) -> None:
-    """Label the axes in degrees, and scale longitudes as at the middle latitude.
-
-    A belt that would shrink to a line at this scale fills the height of the axes.
-    """
+    """Label the axes in degrees, and scale longitudes as at the middle latitude."""
     middle = np.radians((positions[:, 1].min() + positions[:, 1].max()) / 2)
     shrinkage = max(float(np.cos(middle)), 0.1)
     width, height = np.ptp(positions, axis=0)

@@ -18,15 +18,10 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> ax = plot_gains(np.array([0.3, -0.1]), np.array([0.1, 0.2]))
     >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
     ['helped (1)', 'unclear (1)']
@@ -40,16 +35,9 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
         ("helped", style.REFERENCE_COLOUR, gain > half_width),
     ]:
         if chosen.any():
-            ax.errorbar(
-                place[chosen],
-                gain[chosen],
-                half_width[chosen],
-                fmt="o",
-                markersize=3,
-                linewidth=0.8,
-                color=colour,
-                label=f"{label} ({int(chosen.sum())})",
-            )
+            how = {"fmt": "o", "markersize": 3, "linewidth": 0.8, "color": colour}
+            name = f"{label} ({int(chosen.sum())})"
+            ax.errorbar(place[chosen], gain[chosen], half_width[chosen], label=name, **how)
     _finish_ranked(ax, "gain", gain - half_width, gain + half_width)
     ax.set_ylabel("lower held-out loss than alone")
     ax.legend(frameon=False, loc="upper left")
@@ -65,15 +53,10 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         Nodes with NaN are left out.
     interval : ndarray of shape (n_nodes, 2)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> lower, fitted = np.array([0.0, 0.2]), np.array([0.1, 0.4])
     >>> ax = plot_bounds(lower, fitted, np.column_stack([fitted - 0.1, fitted + 0.1]))
     >>> ax.lines[0].get_label()
@@ -83,9 +66,8 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
     order = _ranked(lower)
     place = np.arange(len(order))
     ax.vlines(place, *interval[order].T, color=style.FAINT, linewidth=0.8)
-    ax.plot(
-        place, fitted[order], "o", markersize=3, color=style.FAINT, label="fitted, with interval"
-    )
+    own = {"markersize": 3, "color": style.FAINT, "label": "fitted, with interval"}
+    ax.plot(place, fitted[order], "o", **own)
     above = lower[order] > 0
     for chosen, colour, what in [
         (~above, style.REFERENCE_COLOUR, "not above 0"),
@@ -109,7 +91,12 @@ def _finish_ranked(ax: Any, what: str, low: FloatArray, high: FloatArray) -> Non
     ax.set_xlabel(f"nodes, from smallest to largest {what}")
     ax.axhline(0, color=style.INK, linewidth=0.8)
     if len(low):
-        style.most_of(ax, low, high)
+        # Scale to most of the intervals, so that a few wide ones do not hide the rest.
+        ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
+        room = 0.5 * (ends[1] - ends[0])
+        shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
+        margin = 0.05 * (shown[1] - shown[0])
+        ax.set_ylim(shown[0] - margin, shown[1] + margin)
     style.without_frame(ax, "top", "right")
 
 
@@ -130,15 +117,10 @@ def plot_band(
     names : tuple of str
     ratio, low, high : ndarray of shape (n_points,)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    ax : matplotlib Axes
+        Drawn on and returned.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> x = np.linspace(0.0, 1.0, 5)[:, None]
     >>> ax = plot_band(x, ("speed",), 1 + x[:, 0], x[:, 0], 2 + x[:, 0])
     >>> ax.get_xlabel()
@@ -148,16 +130,10 @@ def plot_band(
     single = points.shape[1] == 1
     along = points[:, 0] if single else np.linalg.norm(points - points[0], axis=1)
     order = np.argsort(along, kind="stable")
-    ax.fill_between(
-        along[order],
-        low[order],
-        high[order],
-        color=style.REFERENCE_COLOUR,
-        alpha=0.25,
-        linewidth=0,
-        label="interval of its expectation",
-    )
-    ax.plot(along[order], ratio[order], color=style.REFERENCE_COLOUR, label="estimated ratio")
+    along, ratio, low, high = along[order], ratio[order], low[order], high[order]
+    band = {"alpha": 0.25, "linewidth": 0, "label": "interval of its expectation"}
+    ax.fill_between(along, low, high, color=style.REFERENCE_COLOUR, **band)
+    ax.plot(along, ratio, color=style.REFERENCE_COLOUR, label="estimated ratio")
     ax.axhline(1, color=style.INK, linewidth=0.8, linestyle="--")
     ax.set_xlabel(names[0] if single else "distance from the first point")
     ax.set_ylabel("ratio = target / reference")

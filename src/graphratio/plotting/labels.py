@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,10 @@ _PLACES = (
 )
 # Distances from the point in typographic points; all but the first get a leader line.
 _DISTANCES = (6.0, 18.0, 32.0)
+_SHIFTS = np.array([distance * np.array(way) for distance in _DISTANCES for way, _ in _PLACES])
+_ANCHORS = np.array([anchor for _ in _DISTANCES for _, anchor in _PLACES])
 _FONT_SIZE = 8.5
+_MARGIN = 3.0
 
 
 def label_nodes(
@@ -40,82 +43,41 @@ def label_nodes(
     Everything else must be drawn already. Labels avoid all points, shape (n_nodes, 2). A node
     without a name gets its label.
     """
-    figure = ax.figure
-    figure.draw_without_rendering()
+    ax.figure.draw_without_rendering()
     pixels = ax.transData.transform(points)
-    frame = _corners(ax.get_window_extent())
-    unit = figure.dpi / 72
+    left, right = ax.get_window_extent().get_points()
+    unit = ax.figure.dpi / 72
     taken = np.empty((0, 2, 2))
     for index in chosen:
         text = str((names or {}).get(nodes[index], nodes[index]))
-        size = _extent(ax, text)
-        best, lowest = None, np.inf
-        for shift, box in _candidates(pixels[index], size, unit):
-            cost = _cost(box, pixels, taken, frame) + np.hypot(*shift) / 16
-            if cost < lowest:
-                best, lowest = (shift, box), cost
-        if best is not None:
-            shift, box = best
-            taken = np.concatenate([taken, box[np.newaxis]])
-            _write(ax, text, points[index], shift, (box[0] - pixels[index]) / unit)
+        probe = ax.text(0, 0, text, fontsize=_FONT_SIZE)
+        size = np.ptp(probe.get_window_extent().get_points(), axis=0)
+        probe.remove()
+        low = pixels[index] + _SHIFTS * unit - _ANCHORS * size
+        boxes = np.stack([low, low + size], axis=1)
+        free = (boxes[:, 0] >= left).all(axis=1) & (boxes[:, 1] <= right).all(axis=1)
+        free &= ~_overlaps(boxes, taken[:, 0], taken[:, 1]).any(axis=1)
+        covered = _overlaps(boxes, pixels, pixels).sum(axis=1)
+        cost = np.where(free, covered + np.hypot(*_SHIFTS.T) / 16, np.inf)
+        best = int(np.argmin(cost))
+        if free[best]:
+            taken = np.concatenate([taken, boxes[[best]]])
+            _write(ax, text, points[index], _SHIFTS[best], (low[best] - pixels[index]) / unit)
 
 
-def _corners(box: Any) -> FloatArray:
-    return np.array([[box.x0, box.y0], [box.x1, box.y1]])
-
-
-def _extent(ax: Any, text: str) -> FloatArray:
-    """Width and height of a text in pixels."""
-    probe = ax.text(0, 0, text, fontsize=_FONT_SIZE)
-    low, high = _corners(probe.get_window_extent())
-    probe.remove()
-    return np.asarray(high - low)
-
-
-def _candidates(
-    point: FloatArray, size: FloatArray, unit: float
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Shifts from the point in typographic points, and the box of the text in pixels."""
-    for distance in _DISTANCES:
-        for direction, anchor in _PLACES:
-            shift = distance * np.array(direction)
-            low = point + shift * unit - np.array(anchor) * size
-            yield shift, np.array([low, low + size])
-
-
-def _cost(box: FloatArray, pixels: FloatArray, taken: FloatArray, frame: FloatArray) -> float:
-    """Number of points that a box covers; infinite if it overlaps other text or the edge."""
-    inside = (box[0] >= frame[0]).all() and (box[1] <= frame[1]).all()
-    if not inside or _overlaps(box, taken[:, 0], taken[:, 1], margin=3).any():
-        return float("inf")
-    return float(_overlaps(box, pixels, pixels, margin=3).sum())
-
-
-def _overlaps(box: FloatArray, low: FloatArray, high: FloatArray, margin: float) -> BoolArray:
-    return np.asarray(((low < box[1] + margin) & (high > box[0] - margin)).all(axis=1))
+def _overlaps(boxes: FloatArray, low: FloatArray, high: FloatArray) -> BoolArray:
+    """Which boxes (n_boxes, 2, 2) come close to which others, shape (n_boxes, n_others)."""
+    below = low < boxes[:, 1, np.newaxis] + _MARGIN
+    above = high > boxes[:, 0, np.newaxis] - _MARGIN
+    return np.asarray((below & above).all(axis=2))
 
 
 def _write(ax: Any, text: str, point: FloatArray, shift: FloatArray, corner: FloatArray) -> None:
     if np.hypot(*shift) > 1.5 * _DISTANCES[0]:
-        ax.annotate(
-            "",
-            xy=tuple(point),
-            xytext=tuple(shift),
-            textcoords="offset points",
-            arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 0},
-            zorder=3.5,
-        )
-    label = ax.annotate(
-        text,
-        xy=tuple(point),
-        xytext=tuple(corner),
-        textcoords="offset points",
-        fontsize=_FONT_SIZE,
-        color=INK,
-        ha="left",
-        va="bottom",
-        zorder=4,
-    )
+        arrow = {"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", point, shift, textcoords="offset points", arrowprops=arrow, zorder=3.5)
+    how = {"fontsize": _FONT_SIZE, "color": INK, "ha": "left", "va": "bottom", "zorder": 4}
+    label = ax.annotate(text, point, corner, textcoords="offset points", **how)
     # A rim in the background colour keeps text readable over lines and points.
     effects = import_optional("matplotlib.patheffects", "plot", "plotting")
     label.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white", alpha=0.85)])

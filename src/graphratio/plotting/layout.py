@@ -22,24 +22,18 @@ N_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions of the nodes; `caption` says where they come from.
+    """Positions of the nodes, shape (n_nodes, 2); `caption` says where they come from.
 
     - `kind`: "globe", "plane" or "drawing".
     - `aspect`: length of one unit of y on the screen in units of x.
     - `edges`, shape (n_drawn, 2): pairs of node positions that a line joins.
     """
 
-    x: FloatArray
-    y: FloatArray
+    positions: FloatArray
     kind: str
     aspect: float
     edges: IntArray
     caption: str
-
-    @property
-    def positions(self) -> FloatArray:
-        """Both coordinates, shape (n_nodes, 2)."""
-        return np.column_stack([self.x, self.y])
 
 
 def node_layout(graph: Graph) -> Layout:
@@ -47,18 +41,30 @@ def node_layout(graph: Graph) -> Layout:
     upper = sparse.triu(graph.adjacency, k=1).tocoo()
     edges = np.column_stack([upper.row, upper.col])
     if graph.coordinates is None:
-        xy = draw(graph)
         caption = (
             "The positions come from the graph alone: nodes with few steps between them are "
             "close. Directions and distances have no other meaning."
             if graph.n_edges
             else "There are neither coordinates nor edges: the nodes are in the order given."
         )
-        return Layout(xy[:, 0], xy[:, 1], "drawing", 1.0, edges, caption)
+        return Layout(draw(graph), "drawing", 1.0, edges, caption)
+    coordinates: FloatArray = np.asarray(graph.coordinates, dtype=np.float64)
     if graph.metric == "haversine":
-        return _on_the_globe(np.asarray(graph.coordinates, dtype=np.float64), edges)
-    x, y, caption = _in_the_plane(np.asarray(graph.coordinates, dtype=np.float64))
-    return Layout(x, y, "plane", 1.0, edges, caption)
+        return _on_the_globe(coordinates, edges)
+    n_features = coordinates.shape[1]
+    if n_features == 1:
+        coordinates = np.column_stack([coordinates, np.zeros(len(coordinates))])
+        caption = "One coordinate, along a line."
+    elif n_features == 2:
+        caption = "The coordinates as given."
+    else:
+        centred = coordinates - coordinates.mean(axis=0)
+        coordinates = _oriented(centred, np.linalg.svd(centred, full_matrices=False)[2][:2])
+        caption = (
+            f"The {n_features} coordinates are flattened to the two directions in which they vary "
+            "most."
+        )
+    return Layout(coordinates, "plane", 1.0, edges, caption)
 
 
 def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
@@ -70,7 +76,7 @@ def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
     if around.any():
         caption += " Edges that run around the back of the map are not drawn."
         edges = edges[~around]
-    return Layout(longitude, latitude, "globe", 1 / shrink, edges, caption)
+    return Layout(np.column_stack([longitude, latitude]), "globe", 1 / shrink, edges, caption)
 
 
 def _unrolled(longitude: FloatArray) -> FloatArray:
@@ -82,20 +88,6 @@ def _unrolled(longitude: FloatArray) -> FloatArray:
         return longitude
     cut = ordered[int(np.argmax(gaps))]
     return np.where(longitude <= cut, longitude + 360, longitude)
-
-
-def _in_the_plane(coordinates: FloatArray) -> tuple[FloatArray, FloatArray, str]:
-    if coordinates.shape[1] == 1:
-        return coordinates[:, 0], np.zeros(len(coordinates)), "One coordinate, along a line."
-    if coordinates.shape[1] == 2:
-        return coordinates[:, 0], coordinates[:, 1], "The coordinates as given."
-    centred = coordinates - coordinates.mean(axis=0)
-    flat = _oriented(centred, np.linalg.svd(centred, full_matrices=False)[2][:2])
-    caption = (
-        f"The {coordinates.shape[1]} coordinates are flattened to the two directions in which "
-        "they vary most."
-    )
-    return flat[:, 0], flat[:, 1], caption
 
 
 def draw(graph: Graph) -> FloatArray:
@@ -116,7 +108,16 @@ def draw(graph: Graph) -> FloatArray:
         columns = math.ceil(math.sqrt(1.6 * single.size))
         order = np.arange(single.size)
         pieces.append((single, np.column_stack([order % columns, -(order // columns)]) * 1.0))
-    _set_side_by_side(pieces, xy)
+    # Rows as wide as the widest piece or the root of the total area.
+    boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
+    width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
+    left = top = height = 0.0
+    for (own, piece), box in zip(pieces, boxes, strict=True):
+        if left > 0 and left + box[0] > width:
+            left, top, height = 0.0, top - height, 0.0
+        corner = np.array([piece[:, 0].min(), piece[:, 1].max()])
+        xy[own] = piece - corner + [left, top]
+        left, height = left + box[0], max(height, box[1])
     return xy
 
 
@@ -128,12 +129,10 @@ def _draw_connected(adjacency: sparse.csr_array) -> FloatArray:
     # Older SciPy finds shortest paths with indices of 32 bits only.
     places = (part.astype(np.int32) for part in (adjacency.indices, adjacency.indptr))
     steps = sparse.csr_array((np.ones(adjacency.nnz), *places), (n, n))
-    hops = _pivot_distances(steps)
     # Classical scaling on the distances to the pivots.
-    squares = hops**2
+    squares = _pivot_distances(steps) ** 2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
-    directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    xy = _oriented(centred, directions)
+    xy = _oriented(centred, np.linalg.svd(centred, full_matrices=False)[2][:2])
     spread = xy.std(axis=0)
     xy = xy / np.where(spread > 0, spread, 1.0) * math.sqrt(n) * np.array([0.4, 0.3])
     return _relaxed(xy, steps)
@@ -185,16 +184,3 @@ def _oriented(centred: FloatArray, directions: FloatArray) -> FloatArray:
     largest = np.argmax(np.abs(np.round(xy, 6)), axis=0)
     signs = np.sign(xy[largest, [0, 1]])
     return np.asarray(xy * np.where(signs == 0, 1.0, signs))
-
-
-def _set_side_by_side(pieces: list[tuple[IntArray, FloatArray]], xy: FloatArray) -> None:
-    """Pack the pieces into rows as wide as the widest piece or the root of the total area."""
-    boxes = [np.ptp(piece, axis=0) + 2.0 for _, piece in pieces]
-    width = max(max(box[0] for box in boxes), 1.3 * math.sqrt(sum(box.prod() for box in boxes)))
-    left = top = height = 0.0
-    for (members, piece), box in zip(pieces, boxes, strict=True):
-        if left > 0 and left + box[0] > width:
-            left, top, height = 0.0, top - height, 0.0
-        corner = np.array([piece[:, 0].min(), piece[:, 1].max()])
-        xy[members] = piece - corner + [left, top]
-        left, height = left + box[0], max(height, box[1])

@@ -14,15 +14,12 @@ from graphratio.plotting import columns, style
 _GRID_POINTS = 240
 _MOST_BINS = 50
 
-# Quantiles of the data; outside them a ratio rests on very few observations.
-_USUAL = (0.005, 0.995)
-
 # The scale of ratios ends here or above, so that small waves look small.
 _LOWEST_TOP = 2.0
 
 
 def plot_node(
-    model: style.FittedModel,
+    model: Any,
     samples: Any,
     node: Label,
     feature: str | int | None = None,
@@ -33,11 +30,10 @@ def plot_node(
 ) -> Any:
     """Draw the two samples of a node, and above them the estimated ratio along a feature.
 
-    The ratio = target / reference covers the range of the node's data. A dashed line marks 1, no
-    change. The ratio is dotted over the outer 1% of the data, where it rests on very few
-    observations and may leave the figure. Thin lines are the ratios of the node's neighbours in
-    the graph. Other features are held at the node's medians, categories at the most frequent
-    level.
+    The ratio = target / reference covers the range of the node's data; it is dotted over the outer
+    1% of them, where it rests on very few observations and may leave the figure. A dashed line
+    marks 1, no change. Thin lines are the ratios of the node's neighbours in the graph. Other
+    features are held at the node's medians, categories at the most frequent level.
 
     Parameters
     ----------
@@ -48,20 +44,13 @@ def plot_node(
     feature : str or int, optional
         Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
-        The histograms take the lower part; the upper part becomes axes for the ratio. Default:
-        those of a new figure.
+        The histograms take the lower part, and these axes are returned. The upper part becomes
+        axes for the ratio, the last of the figure. Default: those of a new figure.
     reference_name, target_name : str
         Names of the samples in the legend.
 
-    Returns
-    -------
-    matplotlib Axes
-        Those of the histograms; the axes of the ratio are the last of the figure.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)
@@ -88,23 +77,18 @@ def plot_node(
     else:
         n_bins = int(np.clip(2 * np.cbrt(len(both)), 5, _MOST_BINS))
         bins = columns.evenly(both[:, column], n_bins + 1, logarithmic)
-        low, high = np.quantile(both[:, column], _USUAL)
+        low, high = np.quantile(both[:, column], columns.SHOWN_QUANTILES)
     ax = style.axes_or_new(ax, (7.0, 4.8))
     upper = _upper_part(ax)
-    _draw_histograms(
-        ax,
-        bins,
-        (reference[:, column], reference_name, style.REFERENCE_COLOUR),
-        (target[:, column], target_name, style.TARGET_COLOUR),
-    )
-    points = columns.points_along(
-        model.encoding_, columns.typical_values(both, levels), column, along
-    )
+    _draw_histogram(ax, bins, reference[:, column], reference_name, style.REFERENCE_COLOUR)
+    _draw_histogram(ax, bins, target[:, column], target_name, style.TARGET_COLOUR)
+    ax.set_ylabel("% of the sample")
+    ax.legend(frameon=False, fontsize=8.5)
+    style.without_frame(ax, "top", "right")
+    centre = columns.typical_values(both, levels)
+    points = columns.points_along(model.encoding_, centre, column, along)
     _draw_ratios(upper, model, grid, points, (low, high), position)
-    if logarithmic:
-        ax.set_xscale("log")
-    if levels[column]:
-        ax.set_xticks(np.arange(len(levels[column])), levels[column])
+    columns.scale_column(ax, levels[column], logarithmic)
     ax.set_xlim(grid[0], grid[-1])
     name, others = names[column], len(names) > 1
     ax.set_xlabel(f"{name} (other features at the node's medians)" if others else name)
@@ -130,22 +114,17 @@ def _upper_part(ax: Any) -> Any:
     return upper
 
 
-def _draw_histograms(ax: Any, bins: FloatArray, *samples: tuple[FloatArray, str, str]) -> None:
-    for values, name, colour in samples:
-        if not len(values):
-            continue
+def _draw_histogram(ax: Any, bins: FloatArray, values: FloatArray, name: str, colour: str) -> None:
+    if len(values):
         how = {"weights": np.full(len(values), 100 / len(values)), "color": colour}
         label = f"{name} (n = {len(values)})"
         ax.hist(values, bins, alpha=0.3, **how)
         ax.hist(values, bins, histtype="step", linewidth=1.4, label=label, **how)
-    ax.set_ylabel("% of the sample")
-    ax.legend(frameon=False, fontsize=8.5)
-    style.without_frame(ax, "top", "right")
 
 
 def _draw_ratios(
     ax: Any,
-    model: style.FittedModel,
+    model: Any,
     grid: FloatArray,
     points: FloatArray,
     usual: tuple[float, float],
@@ -161,16 +140,13 @@ def _draw_ratios(
         ratio = model.predict(points, node=other)
         count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
         label = count if number == 0 else None
-        ax.plot(
-            grid[inside], ratio[inside], color=style.FAINT, linewidth=0.7, alpha=0.7, label=label
-        )
+        thin = {"color": style.FAINT, "linewidth": 0.7, "alpha": 0.7, "label": label}
+        ax.plot(grid[inside], ratio[inside], **thin)
         highest = max(highest, float(ratio[inside].max()))
     ratio = model.predict(points, node=node)
     ax.axhline(1.0, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
     if not inside.all():
-        ax.plot(
-            grid, ratio, color=style.INK, linewidth=1.2, linestyle=":", label="outer 1% of the data"
-        )
+        ax.plot(grid, ratio, ":", color=style.INK, linewidth=1.2, label="outer 1% of the data")
     ax.plot(grid[inside], ratio[inside], color=style.INK, linewidth=2.0, label=str(node))
     ax.set_ylim(0.0, 1.08 * max(highest, float(ratio[inside].max())))
     ax.set_ylabel("target / reference")

@@ -14,7 +14,6 @@ from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
-from graphratio.plotting.ratio_curves import SHOWN_QUANTILES, draw_ratios
 
 _POINTS_IN_PLANE = 60
 
@@ -23,13 +22,13 @@ _LARGEST = 4.0
 
 
 def plot_profiles(
-    model: style.FittedModel, samples: Any, feature: str | int | None = None, *, most: int = 3
+    model: Any, samples: Any, feature: str | int | None = None, *, most: int = 3
 ) -> np.ndarray:
     """Draw the profiles of a model, each with a map of where it occurs.
 
-    The left column shows the ratio of a node that has only this profile, with the mean
-    coordinate of the nodes that use it: over the plane of two features, and otherwise along one
-    feature. The right column shows the coordinate of every node; 0 is no change.
+    The left column shows the ratio of a node that has only this profile, with the mean coordinate
+    of the nodes that use it, the right column the coordinate of every node; 0 is no change.
+    Returns an array of matplotlib Axes, shape (n_drawn, 2).
 
     Parameters
     ----------
@@ -42,14 +41,8 @@ def plot_profiles(
     most : int, default 3
         Largest number of profiles to draw, the most used first.
 
-    Returns
-    -------
-    ndarray of matplotlib Axes, shape (n_drawn, 2)
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
@@ -58,46 +51,38 @@ def plot_profiles(
     ((2, 2), 'Profile 1')
     """
     style.check_fitted(model, "profiles_")
-    fitted: Any = model
-    count = min(check_integer(most, "most", low=1), int(fitted.n_profiles_))
+    count = min(check_integer(most, "most", low=1), int(model.n_profiles_))
     data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
     column = columns.feature_column(model, feature)
-    pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
-    _, axes = pyplot.subplots(
-        count, 2, figsize=(10.5, 3.6 * count), squeeze=False, layout="constrained",
-        facecolor="white",
-    )  # fmt: skip
+    axes = style.new_axes(count, 2, (10.5, 3.6 * count))
     for k, (left, right) in enumerate(axes):
         if feature is None and model.n_features_in_ == 2 and model.encoding_ is None:
-            _draw_plane(left, fitted, data, k)
+            _draw_plane(left, model, data, k)
         else:
-            alone = partial(_alone, fitted, profiles=[k])
-            draw_ratios(left, model, data, column, alone, [{"color": style.INK}])
+            alone = partial(_alone, model, k=k)
+            columns.draw_ratios(left, model, data, column, alone, [{"color": style.INK}])
         style.set_heading(left, f"Profile {k + 1}")
-        _draw_coordinates(right, fitted, k)
-    return np.asarray(axes)
+        _draw_coordinates(right, model, k)
+    return axes
 
 
-def _alone(model: Any, points: FloatArray, profiles: list[int]) -> FloatArray:
-    """Ratios of nodes that have one profile only, with the mean coordinate of its users.
-
-    Shape (n_points, n_profiles).
-    """
-    used = model.coordinates_[:, profiles]
+def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
+    """Ratio of a node that has only profile k, at the mean coordinate of its users, as a column."""
+    used = model.coordinates_[:, [k]]
     total = np.square(used).sum(axis=0)
     # Weighted by the squared coordinate, so that nodes that do not use it do not count.
     typical = np.divide((used**3).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
-    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, profiles]
+    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, [k]]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
     log = [columns.takes_logarithm(model, column) for column in (0, 1)]
-    usual = np.quantile(data.values, SHOWN_QUANTILES, axis=0).T
+    usual = np.quantile(data.values, columns.SHOWN_QUANTILES, axis=0).T
     x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    ratio = np.maximum(_alone(model, points, [k]), 1 / _LARGEST).reshape(len(y), len(x))
+    ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
     image = ax.pcolormesh(
         x, y, ratio, cmap=style.DIVERGING, norm=norm, shading="gouraud", rasterized=True

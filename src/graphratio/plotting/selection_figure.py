@@ -16,27 +16,21 @@ from graphratio.plotting import style
 _AXES = ("graph_penalty", "ridge", "gamma", "bandwidth", "n_profiles", "n_rounds")
 
 
-def plot_selection(model: style.FittedModel, ax: Any = None) -> Any:
+def plot_selection(model: Any, ax: Any = None) -> Any:
     """Draw the scores of the cross-validation, with the choice marked.
 
-    Every cell is a pair of candidates. Its colour shows how much its held-out loss exceeds the
-    best one; the other hyperparameters are held at their chosen values. If only one varies, its
-    scores are a line. If every node chose for itself, a cell counts the nodes that chose it.
+    The colour of a pair of candidates shows how much its held-out loss exceeds the best one, at the
+    chosen values of the other hyperparameters. If only one varies, its scores are a line. If every
+    node chose for itself, a cell counts the nodes that chose it.
 
     Parameters
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Default: those of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
+        Drawn on and returned; default those of a new figure.
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
@@ -94,19 +88,20 @@ def _draw_surface(
     low = float(positive.min()) if positive.size else 1e-3
     high = max(float(np.nanmax(excess)), 1.0001 * low)
     norm = colors.LogNorm(low, high)
-    image = ax.imshow(
-        np.maximum(excess, low), cmap=style.SEQUENTIAL, norm=norm, origin="lower", aspect="auto"
-    )
-    _write_cells(ax, scores, norm(np.maximum(excess, low)), "{:.4g}")
-    best = tuple(
-        int(np.flatnonzero(grid == chosen[name])[0])
+    shown = np.maximum(excess, low)
+    image = ax.imshow(shown, cmap=style.SEQUENTIAL, norm=norm, origin="lower", aspect="auto")
+    _write_cells(ax, scores, norm(shown), "{:.4g}")
+    corner = [
+        int(np.flatnonzero(grid == chosen[name])[0]) - 0.5
         for grid, name in zip((x, y), names, strict=True)
-    )
-    _frame_cell(ax, best)
+    ]
+    # Orange stands out from every colour of the scale. The axes must not clip the frame.
+    frame = {"edgecolor": style.TARGET_COLOUR, "linewidth": 3, "fill": False, "clip_on": False}
+    patches = import_optional("matplotlib.patches", "plot", "plotting")
+    ax.add_patch(patches.Rectangle(corner, 1, 1, zorder=5, **frame))
     _name_cells(ax, names, (x, y))
-    style.colour_bar(
-        image, ax, "held-out loss above the best\n(cells: score, framed: chosen)", 0.03
-    )
+    meaning = "held-out loss above the best\n(cells: score, framed: chosen)"
+    style.colour_bar(image, ax, meaning, 0.03)
 
 
 def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -> None:
@@ -114,14 +109,6 @@ def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -
         colour = "white" if darkness[i, j] > 0.5 else style.INK
         text = form.format(values[i, j])
         ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
-
-
-def _frame_cell(ax: Any, cell: tuple[int, ...]) -> None:
-    patches = import_optional("matplotlib.patches", "plot", "plotting")
-    corner = (cell[0] - 0.5, cell[1] - 0.5)
-    # Orange stands out from every colour of the scale. The axes must not clip the frame.
-    how = {"fill": False, "clip_on": False, "zorder": 5}
-    ax.add_patch(patches.Rectangle(corner, 1, 1, edgecolor=style.TARGET_COLOUR, linewidth=3, **how))
 
 
 def _name_cells(ax: Any, names: tuple[str, str], grids: tuple[FloatArray, FloatArray]) -> None:
@@ -143,17 +130,8 @@ def _draw_line(ax: Any, results: dict[str, Any], name: str, chosen: float) -> No
         )
     ax.plot(x, mean, color=style.INK, linewidth=2, marker="o", markersize=4, label="mean")
     at = int(np.flatnonzero(x == chosen)[0])
-    ax.plot(
-        x[at],
-        mean[at],
-        marker="o",
-        markersize=10,
-        markerfacecolor="none",
-        linestyle="none",
-        markeredgecolor=style.TARGET_COLOUR,
-        markeredgewidth=2.5,
-        label="chosen",
-    )
+    ring = {"mfc": "none", "mec": style.TARGET_COLOUR, "mew": 2.5, "label": "chosen"}
+    ax.plot(x[at], mean[at], "o", markersize=10, **ring)
     if x[0] > 0 and x[-1] / x[0] > 20:
         ax.set_xscale("log")
     ax.set_xlabel(_words(name))

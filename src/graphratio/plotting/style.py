@@ -1,18 +1,14 @@
-"""Shared by all figures: the model they draw, colours, axes, headings, colour bars."""
+"""Shared by all figures: colours, axes, headings, colour bars."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.optional import import_optional
-from graphratio._utils.typing import FloatArray, IntArray, Label
-from graphratio.data.encoding import Encoding
-from graphratio.data.graph import Graph
-from graphratio.data.scaling import Scaling
 
 # Readers with any kind of colour vision can tell these apart; in print they differ in lightness.
 REFERENCE_COLOUR = "#0072b2"
@@ -24,24 +20,6 @@ SEQUENTIAL = "YlGnBu"
 # Light in the middle, for values of both signs.
 DIVERGING = "RdBu_r"
 KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
-
-
-class FittedModel(Protocol):
-    """The attributes of a fitted estimator that figures use."""
-
-    nodes_: tuple[Label, ...]
-    graph_: Graph
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    divergence_: FloatArray
-    divergence_name_: str
-    ranking_: IntArray
-    scaling_: Scaling | None
-    encoding_: Encoding | None
-    cv_results_: dict[str, Any] | None
-
-    def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
-        """Ratio = target / reference at given points."""
 
 
 def check_fitted(model: Any, attribute: str = "divergence_") -> None:
@@ -56,13 +34,16 @@ def check_fitted(model: Any, attribute: str = "divergence_") -> None:
     check_is_fitted(model, attribute)
 
 
-def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the given axes; for None, those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
+def new_axes(rows: int, columns: int, size: tuple[float, float]) -> np.ndarray:
+    """Axes of a new figure of this size in inches, shape (rows, columns)."""
     pyplot = import_optional("matplotlib.pyplot", "plot", "plotting")
-    _, ax = pyplot.subplots(figsize=size, layout="constrained", facecolor="white")
-    return ax
+    how = {"figsize": size, "squeeze": False, "layout": "constrained", "facecolor": "white"}
+    return np.asarray(pyplot.subplots(rows, columns, **how)[1])
+
+
+def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the given axes; for None, those of a new figure."""
+    return new_axes(1, 1, size)[0, 0] if ax is None else ax
 
 
 def set_heading(ax: Any, text: str) -> None:
@@ -79,24 +60,7 @@ def colour_bar(mappable: Any, ax: Any, label: str, width: float | None = None, *
     return bar
 
 
-def unscaled(values: FloatArray, scaling: Scaling | None) -> FloatArray:
-    """Undo the transform of standardised values, shape (n, n_features)."""
-    if scaling is None:
-        return values
-    undone = values * scaling.scale + scaling.mean
-    return undone if scaling.log is None else np.where(scaling.log, np.exp(undone), undone)
-
-
 def without_frame(ax: Any, *sides: str) -> None:
     """Hide sides of the frame."""
     for side in sides:
         ax.spines[side].set_visible(False)
-
-
-def most_of(ax: Any, low: FloatArray, high: FloatArray) -> None:
-    """Scale the axis to most of the intervals, so that a few wide ones do not hide the rest."""
-    ends = (np.quantile(low, 0.05), np.quantile(high, 0.95))
-    room = 0.5 * (ends[1] - ends[0])
-    shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
-    margin = 0.05 * (shown[1] - shown[0])
-    ax.set_ylim(shown[0] - margin, shown[1] + margin)

@@ -41,22 +41,17 @@ def write_changes(
     Parameters
     ----------
     path : str or Path
-        The file to write; an existing one is replaced.
+        The file to write, also returned; an existing one is replaced.
     detector : fitted GraphChangePointDetector
     title : str
     notes : iterable of str
         Sentences about the preparation of the data.
-
-    Returns
-    -------
-    path : Path
 
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.report import write_changes
     >>> panel = np.random.default_rng(0).normal(size=(100, 3))
     >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -64,16 +59,26 @@ def write_changes(
     'changes.html'
     """
     events = detector.events_
+    where = {node for event in events for node in event.nodes}
     return write_page(
         path,
         "changes.html.j2",
         ("theme.js", "changes.js"),
         _data(detector, events),
         title=title,
-        lead=_lead(detector),
-        found=_found(detector, events),
+        lead=f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
+        f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
+        f"Each time point splits two windows: the {detector.window} times before it were compared "
+        f"with the {detector.window} from it on.",
+        found=f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
+        if events
+        else f"No change found (p = {number(detector.p_value_, 2)}).",
         events=[_in_words(event) for event in events],
-        rows=_rows(events),
+        rows=[
+            (time_text(event.time), str(node), time_text(onset))
+            for event in events
+            for node, onset in event.onsets.items()
+        ],
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
         features=[str(name) for name in detector.feature_names_in_[:SHOWN_FEATURES]],
@@ -93,22 +98,6 @@ def time_text(label: Label) -> str:
     return str(text).removesuffix("T00:00:00")
 
 
-def _lead(detector: GraphChangePointDetector) -> str:
-    first, last = detector.label(0), detector.label(detector.n_times_ - 1)
-    return (
-        f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
-        f"{time_text(first)} to {time_text(last)}. Each time point splits two windows: the "
-        f"{detector.window} times before it were compared with the {detector.window} from it on."
-    )
-
-
-def _found(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> str:
-    if not events:
-        return f"No change found (p = {number(detector.p_value_, 2)})."
-    where = {node for event in events for node in event.nodes}
-    return f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
-
-
 def _in_words(event: ChangeEvent) -> dict[str, str]:
     low, high = (time_text(end) for end in event.interval)
     between = f", between {low} and {high}" if low != high else ""
@@ -120,29 +109,13 @@ def _in_words(event: ChangeEvent) -> dict[str, str]:
     }
 
 
-def _rows(events: list[ChangeEvent]) -> list[tuple[str, str, str]]:
-    """Rows of the table: time of the event, node and onset."""
-    return [
-        (time_text(event.time), str(node), time_text(onset))
-        for event in events
-        for node, onset in event.onsets.items()
-    ]
-
-
 def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
+    shuffled = f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled"
     return [
         ("window", str(detector.window), "time points on either side that are compared"),
         ("step", str(detector.step), "time points from one evaluation to the next"),
-        (
-            "false alarm",
-            number(float(detector.level)),
-            "chance of any alarm if nothing changes",
-        ),
-        (
-            "surrogates",
-            str(detector.n_surrogates),
-            f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled",
-        ),
+        ("false alarm", number(float(detector.level)), "chance of any alarm if nothing changes"),
+        ("surrogates", str(detector.n_surrogates), shuffled),
         ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
         ("graph penalty", number(detector.graph_penalty_), "larger makes neighbours more alike"),
         ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),

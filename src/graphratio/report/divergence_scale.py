@@ -21,13 +21,11 @@ _SHIFTS = np.concatenate([np.linspace(0, 4, 81), np.linspace(4.25, 8, 16)])
 
 @dataclass(frozen=True, eq=False)
 class DivergenceScale:
-    """How to read the divergences of a model.
+    """How to read the divergences of a model: a change is clear from `clear` on.
 
-    - `clear`: nodes with at least this divergence changed clearly.
-    - `top`: the divergence with the last colour; `capped` nodes are above it.
-    - `shift`, shape (n_nodes,): the shift of a normal distribution, in standard deviations, that
-      has this divergence; 0 for negative divergences, NaN for missing ones.
-    - `shrunk`: most estimates are far below 0, although a true divergence is never negative.
+    `top` has the last colour, and `capped` nodes are above it. `shift`, shape (n_nodes,), is the
+    shift of a normal distribution in standard deviations with this divergence, 0 if it is negative
+    and NaN if missing. `shrunk` says that most estimates are far below 0.
     """
 
     clear: float
@@ -38,10 +36,7 @@ class DivergenceScale:
 
     @classmethod
     def of(cls, divergence: FloatArray, alpha: float, name: str) -> DivergenceScale:
-        """Build the scale of divergences of a kind, "Pearson" or "Kullback-Leibler".
-
-        `alpha` is that of the relative ratio, 0 for the plain ratio.
-        """
+        """Scale of Pearson or Kullback-Leibler divergences; alpha is 0 for the plain ratio."""
         curve = _of_shifts(alpha, name)
         clear = float(np.interp(CLEAR_SHIFT, _SHIFTS, curve))
         known = divergence[~np.isnan(divergence)]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.page_file import short
@@ -27,28 +25,15 @@ MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
 
 
-@dataclass(frozen=True)
-class GraphHelp:
-    """Content of the section.
-
-    - `rows`: name of every fit, its held-out loss, and the difference to the fit without the graph.
-    - `helped`, `hurt`: nodes where neighbours helped or hurt, in words; empty for none.
-    - `nodes`: for the panels, losses and half widths of every fit, and the effect of neighbours.
-    """
-
-    heading: str
-    verdict: str
-    rows: list[tuple[str, str, str]]
-    helped: str
-    hurt: str
-    nodes: dict[str, Any]
-
-
-def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp | None:
+def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, Any] | None:
     """Compare the model with itself without the graph, at its bandwidth and dictionary.
 
     The samples are in the model's order and in original units. None if there is nothing to
     compare: another estimator, few nodes or observations, or a graph too large for a report.
+
+    `rows` are the name of every fit, its held-out loss, and the difference to the fit without the
+    graph. `helped` and `hurt` name nodes. `nodes` is for the panels: losses and half widths of
+    every fit, and the effect of neighbours.
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
@@ -60,11 +45,6 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> GraphHelp 
     again = model._again(fixed=False)
     again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
     found = compare_graphs(model._align(samples), model.graph_, again, n_repeats=1, random_state=0)
-    used = model.graph_penalty_ > 0 or not edges
-    return _in_words(found, dict(zip(model.nodes_, names, strict=True)), edges, used)
-
-
-def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool, used: bool) -> GraphHelp:
     words = {
         ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
@@ -77,25 +57,23 @@ def _in_words(found: GraphComparison, names: dict[Any, str], edges: bool, used: 
         gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
     # A model that left the graph out was neither helped nor hurt by it.
+    used = model.graph_penalty_ > 0 or not edges
     parts = (found.helped(), found.hurt()) if used else ([], [])
-    helped, hurt = ([names[v] for v in part] for part in parts)
-    return GraphHelp(
-        heading="Did the graph help?" if edges else "Would a graph help?",
-        verdict=in_words(found, offer="compare_graphs in Python gives it.", where=False),
-        rows=rows,
-        helped=enumeration(helped, MOST_NAMED),
-        hurt=enumeration(hurt, MOST_NAMED),
-        nodes=_by_node(found, words),
-    )
-
-
-def _by_node(found: GraphComparison, words: dict[str, str]) -> dict[str, Any]:
-    parts = {words[name]: found.node_losses(name) for name in words if name in found.losses}
+    called = dict(zip(model.nodes_, names, strict=True))
+    helped, hurt = (enumeration([called[v] for v in part], MOST_NAMED) for part in parts)
+    by_node = {words[name]: found.node_losses(name) for name in words if name in found.losses}
     return {
-        "fits": list(parts),
-        "loss": [_readable(loss) for loss, _ in parts.values()],
-        "half": [_readable(half) for _, half in parts.values()],
-        "neighbours": found.neighbors,
+        "heading": "Did the graph help?" if edges else "Would a graph help?",
+        "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
+        "rows": rows,
+        "helped": helped,
+        "hurt": hurt,
+        "nodes": {
+            "fits": list(by_node),
+            "loss": [_readable(loss) for loss, _ in by_node.values()],
+            "half": [_readable(half) for _, half in by_node.values()],
+            "neighbours": found.neighbors,
+        },
     }
 
 
@@ -105,10 +83,7 @@ def _readable(values: FloatArray) -> list[float | None]:
 
 
 def contributions(model: Any) -> dict[str, Any] | None:
-    """Share of each node in its own estimate, and its largest contributors.
-
-    None for estimators that look at every node by itself.
-    """
+    """Share of each node in its own estimate, and its largest contributors; None if uncoupled."""
     if not model._couples or not model._coupling.n_edges:
         return None
     sizes, worth = model._reach

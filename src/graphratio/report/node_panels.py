@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.samples import NodeSamples
-from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.plotting.columns import in_columns, typical_values
-from graphratio.report.node_table import FeatureMoments
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.plotting.columns import columns_of, in_columns, takes_logarithm, typical_values
+from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
 
 # Most numbers of each kind in a file, at about 2.7 bytes each.
@@ -34,9 +32,8 @@ DRAWN_REACH = 4.0
 class Detail:
     """How much of every node to keep, so that the file stays small.
 
-    - `grid`, `bins`: points of a ratio curve, and the largest number of bins of a histogram.
-    - `neighbours`: most curves of neighbours.
-    - `points`: observations per sample in the scatter plot; 0 for no scatter plot.
+    Points of a ratio curve, most bins of a histogram, most curves of neighbours, and observations
+    per sample in the scatter plot (0 for none).
     """
 
     grid: int
@@ -59,51 +56,38 @@ class Detail:
         )
 
 
-def shown_features(samples: NodeSamples, moments: FeatureMoments) -> IntArray:
-    """Positions of the columns that panels show: all, or those whose means moved most.
-
-    A column is a feature, or a category with all its indicators.
-    """
+def shown_features(subject: Subject) -> IntArray:
+    """Positions of the columns that panels show: all, or those whose means moved most."""
+    samples = subject.samples
     starts: IntArray = np.arange(samples.n_features)
     if samples.encoding is not None:
         starts = samples.encoding.starts[:-1]
     if len(starts) <= MOST_FEATURES:
         return np.arange(len(starts))
     spread = samples.values.std(axis=0)
-    change = np.abs(moments.mean[:, 1] - moments.mean[:, 0])[samples.complete]
+    change = np.abs(subject.mean[:, 1] - subject.mean[:, 0])[samples.complete]
     moved = np.maximum.reduceat(change.mean(axis=0) / np.where(spread > 0, spread, 1.0), starts)
     return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
 
 
 class NodePanels:
-    """Panel data of all nodes of a model.
+    """Panel data of all nodes; a category is one column with the number of its level."""
 
-    The samples are given in the model's order and in original units; `features` are the columns
-    to show. Inside, a category is one column with the number of its level, and `levels` has the
-    names of the levels of each column, none for numbers.
-    """
-
-    def __init__(self, model: NodeRatioEstimator, samples: NodeSamples, features: IntArray) -> None:
-        self.model, self.features, self.encoding = model, features, samples.encoding
+    def __init__(self, subject: Subject) -> None:
+        model, samples = subject.model, subject.samples
+        self.model, self.features, self.encoding = model, shown_features(subject), samples.encoding
         self.samples = in_columns(samples)
-        names = self.samples.feature_names
-        known = {} if self.encoding is None else self.encoding.levels
-        self.levels = [known.get(name, ()) for name in names]
-        self.detail = Detail.for_size(samples.n_nodes, len(features))
-        log = getattr(model.scaling_, "log", None)
-        logged = np.zeros(samples.n_features, bool) if log is None else log
-        self.log: BoolArray = logged if self.encoding is None else logged[self.encoding.starts[:-1]]
-        pooled = [self._pooled(i) for i in range(samples.n_nodes)]
+        names, self.levels = columns_of(model)
+        self.detail = Detail.for_size(samples.n_nodes, len(self.features))
+        self.log = np.array([takes_logarithm(model, j) for j in range(len(names))])
+        # Both samples of a node, or those of all nodes if it has none.
+        ends, every = pairwise(samples.offsets[::2]), self.samples.values
+        pooled = [every[begin:end] if end > begin else every for begin, end in ends]
         self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])
         for j, levels in enumerate(self.levels):
             if levels:
                 self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
-
-    def _pooled(self, node: int) -> FloatArray:
-        """Both samples of a node, or those of all nodes if it has none."""
-        begin, end = self.samples.offsets[2 * node], self.samples.offsets[2 * node + 2]
-        return self.samples.values[begin:end] if end > begin else self.samples.values
 
     def _axis(self, values: FloatArray) -> FloatArray:
         """Values as they are spaced on the screen, with logarithms where the model takes them."""
@@ -134,9 +118,8 @@ class NodePanels:
         """For each feature: counts of the reference, of the target, and how many are beyond."""
         largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
         bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
-        start, middle, end = self.samples.offsets[2 * node : 2 * node + 3]
-        values = self.samples.values
-        parts = [self._axis(values[start:middle]), self._axis(values[middle:end])]
+        ends = pairwise(self.samples.offsets[2 * node : 2 * node + 3])
+        parts = [self._axis(self.samples.values[begin:end]) for begin, end in ends]
         result = []
         for j in self.features:
             low, high = self.ranges[node, :, j]
@@ -209,10 +192,7 @@ class NodePanels:
 
 
 def _range(values: FloatArray) -> FloatArray:
-    """Smallest and largest value drawn of each feature, shape (2, n_features).
-
-    The data range, except that a few far observations do not squeeze the others.
-    """
+    """Range drawn of each feature, shape (2, n_features), not squeezed by far observations."""
     low, first, third, high = np.quantile(values, [0, 0.25, 0.75, 1], axis=0)
     reach = DRAWN_REACH * (third - first)
     low = np.where(reach > 0, np.maximum(low, first - reach), low)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -19,27 +20,49 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMoments:
-    """Mean and spread of every feature in both samples, shape (n_nodes, 2, n_features).
+class Subject:
+    """What a page is about: a model, its samples in its order and original units, node names.
 
-    Reference first; NaN where a sample is missing. The spread is the standard deviation, dividing
-    by the number of observations.
+    Mean and standard deviation of every feature in both samples, reference first, have shape
+    (n_nodes, 2, n_features); NaN where a sample is missing.
     """
 
+    model: Any
+    samples: NodeSamples
+    names: list[str]
     mean: FloatArray
     spread: FloatArray
 
     @classmethod
-    def of(cls, samples: NodeSamples) -> FeatureMoments:
-        """Compute them from the samples."""
-        mean = np.full((2 * samples.n_nodes, samples.n_features), np.nan)
+    def of(
+        cls,
+        model: NodeRatioEstimator,
+        samples: NodeSamples,
+        names: Mapping[Label, str] | None = None,
+    ) -> Subject:
+        """Check that the samples are those of the model and not transformed, and align them."""
+        check_is_fitted(model, "divergence_")
+        if samples.scaling is not None:
+            raise InputError(
+                "the samples are standardised, so their original units are unknown",
+                "Pass the samples as they were before standardized(); the model rescales them",
+            )
+        if samples.n_features != model.n_features_in_:
+            raise InputError(
+                f"the samples have {samples.n_features} features, "
+                f"but the model was fitted with {model.n_features_in_}",
+                "Pass the samples that the model was fitted on",
+            )
+        aligned = samples.aligned(model.nodes_)
+        mean = np.full((2 * aligned.n_nodes, aligned.n_features), np.nan)
         spread = mean.copy()
-        for segment, (begin, end) in enumerate(pairwise(samples.offsets)):
+        for segment, (begin, end) in enumerate(pairwise(aligned.offsets)):
             if end > begin:
-                part = samples.values[begin:end]
+                part = aligned.values[begin:end]
                 mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)
-        shape = (samples.n_nodes, 2, samples.n_features)
-        return cls(mean.reshape(shape), spread.reshape(shape))
+        shape = (aligned.n_nodes, 2, aligned.n_features)
+        readable = [str((names or {}).get(node, node)) for node in model.nodes_]
+        return cls(model, aligned, readable, mean.reshape(shape), spread.reshape(shape))
 
 
 def node_summary(
@@ -59,18 +82,15 @@ def node_summary(
     -------
     columns : dict of str to list of length n_nodes
         node, n_reference, n_target, divergence, divergence_held_out if it was computed,
-        near_ceiling, effect_size, degree, component, effective_sample_size, kind if kinds
-        are given, and for each feature f the columns f_mean_change and f_spread_change:
-        target minus reference, of the mean and of the standard deviation. None where a sample is
-        missing.
-        The effective sample size is (sum w)^2 / sum w^2 of the importance weights w of the
-        reference observations: they carry as much information as this many equally weighted ones.
+        near_ceiling, effect_size, degree, component, effective_sample_size ((sum w)^2 / sum w^2
+        of the importance weights w), kind if kinds are given, and for each feature f the columns
+        f_mean_change and f_spread_change: target minus reference, of the mean and of the standard
+        deviation. None where a sample is missing.
 
     Examples
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.report import node_summary
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(
     ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},
@@ -84,24 +104,25 @@ def node_summary(
     >>> [round(change) for change in table["speed_mean_change"]]
     [0, 2]
     """
-    aligned = in_original_units(model, samples)
-    moments = FeatureMoments.of(aligned)
+    subject = Subject.of(model, samples)
+    aligned = subject.samples
+    held_out = getattr(model, "divergence_held_out_", None)
     columns: dict[str, list[Any]] = {
         "node": list(model.nodes_),
         "n_reference": aligned.n_reference.tolist(),
         "n_target": aligned.n_target.tolist(),
         "divergence": _or_none(model.divergence_),
-        **_held_out(model),
+        **({} if held_out is None else {"divergence_held_out": _or_none(held_out)}),
         "near_ceiling": model._near_ceiling.tolist(),
         "effect_size": _or_none(model.effect_size_),
         "degree": model.graph_.degrees.tolist(),
         "component": model.graph_.components.tolist(),
-        "effective_sample_size": _or_none(weight_sizes(model, aligned)),
+        "effective_sample_size": _or_none(model._weights(aligned).effective_sample_size),
     }
     if kinds is not None:
         columns["kind"] = kinds_of_nodes(kinds, model).tolist()
-    mean_change = moments.mean[:, 1] - moments.mean[:, 0]
-    spread_change = moments.spread[:, 1] - moments.spread[:, 0]
+    mean_change = subject.mean[:, 1] - subject.mean[:, 0]
+    spread_change = subject.spread[:, 1] - subject.spread[:, 0]
     for position, name in enumerate(aligned.feature_names):
         columns[f"{name}_mean_change"] = _or_none(mean_change[:, position])
         columns[f"{name}_spread_change"] = _or_none(spread_change[:, position])
@@ -116,36 +137,6 @@ def kinds_of_nodes(kinds: KindsOfChange, model: NodeRatioEstimator) -> np.ndarra
             "Pass the result of kinds_of_change with this model",
         )
     return kinds.kinds
-
-
-def in_original_units(model: NodeRatioEstimator, samples: NodeSamples) -> NodeSamples:
-    """Return the samples in the model's order, after checking that they are not transformed."""
-    check_is_fitted(model, "divergence_")
-    if samples.scaling is not None:
-        raise InputError(
-            "the samples are standardised, so their original units are unknown",
-            "Pass the samples as they were before standardized(); the model rescales them",
-        )
-    if samples.n_features != model.n_features_in_:
-        raise InputError(
-            f"the samples have {samples.n_features} features, "
-            f"but the model was fitted with {model.n_features_in_}",
-            "Pass the samples that the model was fitted on",
-        )
-    return samples.aligned(model.nodes_)
-
-
-def weight_sizes(model: NodeRatioEstimator, samples: NodeSamples) -> FloatArray:
-    """Effective sample size of the importance weights, shape (n_nodes,).
-
-    NaN without reference observations; 0 where every weight is zero.
-    """
-    return model._weights(samples).effective_sample_size
-
-
-def _held_out(model: NodeRatioEstimator) -> dict[str, Any]:
-    held_out = getattr(model, "divergence_held_out_", None)
-    return {} if held_out is None else {"divergence_held_out": _or_none(held_out)}
 
 
 def _or_none(values: FloatArray) -> list[float | None]:

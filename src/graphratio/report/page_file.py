@@ -28,11 +28,7 @@ def page_packages(purpose: str) -> tuple[Any, Any]:
 def write_page(
     path: str | Path, template: str, scripts: Iterable[str], data: Any, **content: Any
 ) -> Path:
-    """Render a template and write it to a file, whose folder must exist.
-
-    `template` and `scripts` are names of assets. The scripts read `data`, the template shows
-    `content`.
-    """
+    """Render a template, which shows `content`, with scripts, which read `data`, into a file."""
     plotly, jinja2 = page_packages("the page")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_asset(template)).render(
@@ -79,8 +75,8 @@ def map_data(graph: Graph) -> dict[str, Any]:
     """Where the nodes are drawn, and the edges between them."""
     layout = node_layout(graph)
     return {
-        "x": short(layout.x, 6),
-        "y": short(layout.y, 6),
+        "x": short(layout.positions[:, 0], 6),
+        "y": short(layout.positions[:, 1], 6),
         "kind": layout.kind,
         "aspect": layout.aspect,
         "edges": layout.edges.ravel().tolist(),

@@ -15,11 +15,11 @@ from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
-from graphratio.report.kinds_section import Kinds
-from graphratio.report.node_panels import NodePanels, shown_features
-from graphratio.report.node_table import FeatureMoments, in_original_units, weight_sizes
+from graphratio.report.kinds_section import describe_kinds
+from graphratio.report.node_panels import NodePanels
+from graphratio.report.node_table import Subject
 from graphratio.report.page_file import map_data, page_packages, short, write_page
-from graphratio.report.significance_section import Significance
+from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
@@ -48,34 +48,27 @@ def write_report(
     Parameters
     ----------
     path : str or Path
-        The file to write; an existing one is replaced.
+        The file to write, also returned; an existing one is replaced.
     model : fitted estimator
     samples : NodeSamples
         The samples that the model was fitted on, in original units, with nodes in any order.
-    title : str
-    reference_name, target_name : str
-        What the two samples are called in the report.
+    title, reference_name, target_name : str
+        Title of the page, and what the two samples are called in it.
     names : mapping of label to str, optional
         Readable names of nodes; the others go by their label.
     notes : iterable of str
         Sentences about the preparation of the data, for the section on the fit.
     test : TwoSampleResult, optional
-        Result of `two_sample_test` on the same nodes: the report then says which of them
-        changed by more than chance, in which regions, and what this assumes.
+        Of the same nodes: the report then says which of them changed by more than chance, in
+        which regions, and what this assumes.
     kinds : KindsOfChange, optional
-        Result of `kinds_of_change` with this model: the report then shows which nodes changed
-        alike.
-
-    Returns
-    -------
-    path : Path
+        Of this model: the report then shows which nodes changed alike.
 
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.report import write_report
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(
     ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},
@@ -88,32 +81,29 @@ def write_report(
     'report.html'
     """
     page_packages("the report")
-    aligned = in_original_units(model, samples)
-    labels = [str(node) for node in model.nodes_]
-    given, pairs = names or {}, zip(model.nodes_, labels, strict=True)
-    readable = [str(given.get(node, label)) for node, label in pairs]
+    subject = Subject.of(model, samples, names)
+    aligned = subject.samples
     sides = (str(reference_name), str(target_name))
-    moments = FeatureMoments.of(aligned)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
-    fitting = describe_fit(model, aligned, readable, notes)
-    chance = None if test is None else Significance.of(test, model.nodes_, readable)
-    section = graph_help(model, aligned, readable)
-    alike = Kinds.of(model, aligned, moments, readable, kinds)
+    fitting = describe_fit(subject, notes)
+    chance = None if test is None else describe_test(test, model.nodes_, subject.names)
+    section = graph_help(model, aligned, subject.names)
+    alike = describe_kinds(subject, kinds)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
-        "nodes": _nodes(model, aligned, moments, scale, labels, readable),
+        "nodes": _nodes(subject, scale),
         "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
         "map": map_data(model.graph_),
-        "panels": NodePanels(model, aligned, shown_features(aligned, moments)).to_json(),
+        "panels": NodePanels(subject).to_json(),
         "n_columns": in_columns(aligned).n_features,
         "borrowed": contributions(model),
-        "held_out": None if section is None else section.nodes,
-        "selection": fitting.selection,
-        "chance": None if chance is None else chance.nodes,
-        "kinds": None if alike is None else alike.data,
+        "held_out": None if section is None else section["nodes"],
+        "selection": fitting["selection"],
+        "chance": None if chance is None else chance["nodes"],
+        "kinds": None if alike is None else alike["data"],
     }
     return write_page(
         path,
@@ -122,7 +112,7 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(model, aligned, moments, scale, readable, sides),
+        summary=summarise(subject, scale, sides),
         fitting=fitting,
         chance=chance,
         graph_help=section,
@@ -130,40 +120,28 @@ def write_report(
     )
 
 
-def _ranks(model: NodeRatioEstimator) -> list[int | None]:
-    """Place of every node, 0 for the most changed; None without a divergence."""
-    ranks: list[int | None] = [None] * len(model.nodes_)
-    for place, i in enumerate(model.ranking_):
-        ranks[i] = place
-    return ranks
-
-
-def _nodes(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    scale: DivergenceScale,
-    labels: list[str],
-    readable: list[str],
-) -> dict[str, Any]:
+def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
+    model, samples = subject.model, subject.samples
+    labels = [str(node) for node in model.nodes_]
     adjacency = model.graph_.adjacency
+    places = {int(i): place for place, i in enumerate(model.ranking_)}
     return {
         "label": labels,
-        "name": readable if readable != labels else None,
+        "name": subject.names if subject.names != labels else None,
         "n_reference": samples.n_reference.tolist(),
         "n_target": samples.n_target.tolist(),
         "divergence": short(model.divergence_),
         "near_ceiling": np.flatnonzero(model._near_ceiling).tolist(),
-        "rank": _ranks(model),
+        "rank": [places.get(i) for i in range(len(labels))],
         "shift": short(scale.shift, 2),
-        "effective": short(weight_sizes(model, samples), 4),
+        "effective": short(model._weights(samples).effective_sample_size),
         "component": model.graph_.components.tolist(),
         "neighbours": [
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()
             for i in range(len(labels))
         ],
-        "mean": short(moments.mean, 5),
-        "spread": short(moments.spread, 4),
+        "mean": short(subject.mean, 5),
+        "spread": short(subject.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),
     }

@@ -112,29 +112,17 @@ def _surface(
     # Without this limit poor candidates would give all good ones the same colour.
     best, middle = float(np.nanmax(z)), float(np.nanmedian(z))
     low = max(float(np.nanmin(z)), best - 3 * (best - middle))
-    return {
-        "kind": "surface",
-        "caption": caption,
-        "x_name": x[0],
-        "x": [number(value) for value in x[1]],
-        "selected_x": x[2],
-        "y_name": y[0],
-        "y": [number(value) for value in y[1]],
-        "selected_y": y[2],
-        "z": short(z),
-        "low": low,
-        "high": best,
-    }
+    axes = {**_axis("x", *x), **_axis("y", *y)}
+    return {"kind": "surface", "caption": caption, **axes, "z": short(z), "low": low, "high": best}
+
+
+def _axis(letter: str, name: str, values: FloatArray, selected: int | None) -> dict[str, Any]:
+    shown = [number(value) for value in values]
+    return {f"{letter}_name": name, letter: shown, f"selected_{letter}": selected}
 
 
 def _line(
     name: str, values: FloatArray, selected: int | None, scores: FloatArray, caption: str
 ) -> dict[str, Any]:
-    return {
-        "kind": "line",
-        "caption": caption,
-        "x_name": name,
-        "x": [number(value) for value in values],
-        "selected_x": selected,
-        "y": short(scores),
-    }
+    axis = _axis("x", name, values, selected)
+    return {"kind": "line", "caption": caption, **axis, "y": short(scores)}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import Label
+from graphratio.report.page_file import short
 from graphratio.report.words import count, enumeration, number, sentence
 
 if TYPE_CHECKING:
@@ -18,67 +18,43 @@ if TYPE_CHECKING:
 _NAMED = 6
 
 
-@dataclass(frozen=True)
-class RegionLine:
-    """A region in words, and the node to open for it."""
+def describe_test(
+    test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]
+) -> dict[str, Any]:
+    """What the page says about a test of its nodes, which the test may have in another order.
 
-    position: int
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Significance:
-    """What the page says about the test: the headline `found`, and its guarantee, `meaning`.
-
-    `nodes` is for the scripts: adjusted p-values and whether they are at most the level.
+    `found` is the headline, `meaning` its guarantee. `nodes` is for the scripts: adjusted p-values
+    and whether they are at most the level.
     """
-
-    found: str
-    meaning: str
-    regions: list[RegionLine]
-    assumptions: list[str]
-    notes: list[str]
-    nodes: dict[str, Any]
-
-    @classmethod
-    def of(cls, test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]) -> Significance:
-        """Describe a test of the nodes of a report; the test may have them in another order."""
-        place = {node: position for position, node in enumerate(test.nodes)}
-        unknown = [node for node in nodes if node not in place]
-        if unknown or len(test.nodes) != len(nodes):
-            raise InputError(
-                f"the test and the model have different nodes, for instance "
-                f"{listing(unknown or set(test.nodes) - set(nodes))}",
-                "Test the samples and the graph that the model was fitted on",
-            )
-        order = np.array([place[node] for node in nodes])
-        position = {node: i for i, node in enumerate(nodes)}
-        return cls(
-            found=_found(test),
-            meaning=_meaning(test),
-            regions=[
-                RegionLine(
-                    position[region.nodes[0]],
-                    names[position[region.nodes[0]]],
-                    _region_text(
-                        [names[position[node]] for node in region.nodes], region, 1 - test.level
-                    ),
-                )
-                for region in test.regions()
-                if region.size > 1
-            ],
-            assumptions=[sentence(text) for text in test.assumptions],
-            notes=[sentence(note) for note in test.notes],
-            nodes={
-                "adjusted": [
-                    float(f"{test.adjusted_p_value[v]:.3g}") if test.tested[v] else None
-                    for v in order
-                ],
-                "rejected": test.rejected[order].astype(int).tolist(),
-                "exploratory": test.null == "global",
-            },
+    place = {node: position for position, node in enumerate(test.nodes)}
+    unknown = [node for node in nodes if node not in place]
+    if unknown or len(test.nodes) != len(nodes):
+        raise InputError(
+            f"the test and the model have different nodes, for instance "
+            f"{listing(unknown or set(test.nodes) - set(nodes))}",
+            "Test the samples and the graph that the model was fitted on",
         )
+    order = np.array([place[node] for node in nodes])
+    adjusted = np.where(test.tested, test.adjusted_p_value, np.nan)
+    position = {node: i for i, node in enumerate(nodes)}
+    regions = []
+    for region in test.regions():
+        if region.size > 1:
+            members = [position[node] for node in region.nodes]
+            text = _region_text([names[i] for i in members], region, 1 - test.level)
+            regions.append({"position": members[0], "name": names[members[0]], "text": text})
+    return {
+        "found": _found(test),
+        "meaning": _meaning(test),
+        "regions": regions,
+        "assumptions": [sentence(text) for text in test.assumptions],
+        "notes": [sentence(note) for note in test.notes],
+        "nodes": {
+            "adjusted": short(adjusted[order], 3),
+            "rejected": test.rejected[order].astype(int).tolist(),
+            "exploratory": test.null == "global",
+        },
+    }
 
 
 def _found(test: TwoSampleResult) -> str:
@@ -97,14 +73,11 @@ def _found(test: TwoSampleResult) -> str:
 
 
 def _meaning(test: TwoSampleResult) -> str:
-    how = (
-        f"Each node was tested with {test.n_permutations:,} random exchanges of its labels."
-        if test.null == "node"
-        else f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
-    )
-    overall = (
-        f"The p-value of \u201cnothing changed anywhere\u201d is {number(test.global_p_value)}."
-    )
+    how = f"Each node was tested with {test.n_permutations:,} random exchanges of its labels."
+    if test.null == "global":
+        how = f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
+    p_value = number(test.global_p_value)
+    overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
             f"{how} {overall} Single nodes are marked for exploration only: unchanged "

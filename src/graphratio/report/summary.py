@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.node_table import FeatureMoments
+from graphratio.report.node_table import Subject
 from graphratio.report.words import count, enumeration, number
 
 # How many of the most changed nodes are named.
@@ -23,59 +21,32 @@ HEADLINE_OBSERVATIONS = 60
 NOTABLE = 0.2
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One of the most changed nodes."""
-
-    position: int
-    name: str
-    divergence: str
-    what: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Sentences for the top of the page."""
-
-    compared: str
-    found: str
-    scale: str
-    meaning: str
-    findings: list[Finding]
-
-
-def summarise(
-    model: NodeRatioEstimator,
-    samples: NodeSamples,
-    moments: FeatureMoments,
-    scale: DivergenceScale,
-    names: list[str],
-    sides: tuple[str, str],
-) -> Summary:
-    """Write the summary of a model and of samples in its order and in original units.
-
-    `names` are those of the nodes, `sides` those of the reference and the target.
-    """
+def summarise(subject: Subject, scale: DivergenceScale, sides: tuple[str, str]) -> dict[str, Any]:
+    """Summary of a page; `sides` are the names of the reference and the target."""
+    model, samples = subject.model, subject.samples
     divergence = model.divergence_
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "
         f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
         f"by {CLEAR_IN_WORDS}."
     )
-    return Summary(
-        compared=_compared(samples, sides),
-        found=_found(divergence, scale, samples),
-        scale=meaning,
-        meaning=(
-            f"{meaning} It is an estimate and not a test: with few observations a node can "
-            "appear changed, or unchanged, by chance."
-        ),
-        findings=[
-            Finding(int(i), names[i], f"{divergence[i]:.3f}", what_changed(samples, moments, i))
+    return {
+        "compared": _compared(samples, sides),
+        "found": _found(divergence, scale, samples),
+        "scale": meaning,
+        "meaning": f"{meaning} It is an estimate and not a test: with few observations a node can "
+        "appear changed, or unchanged, by chance.",
+        "findings": [
+            {
+                "position": int(i),
+                "name": subject.names[i],
+                "divergence": f"{divergence[i]:.3f}",
+                "what": what_changed(subject, i),
+            }
             for i in model.ranking_[:N_NAMED]
             if divergence[i] > 0
         ],
-    )
+    }
 
 
 def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
@@ -117,11 +88,12 @@ def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples)
     return text
 
 
-def what_changed(samples: NodeSamples, moments: FeatureMoments, nodes: Any) -> str:
+def what_changed(subject: Subject, nodes: Any) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
+    samples = subject.samples
     several = (-1, 2, samples.n_features)
-    mean = np.nanmean(moments.mean[nodes].reshape(several), axis=0)
-    spread = np.nanmean(moments.spread[nodes].reshape(several), axis=0)
+    mean = np.nanmean(subject.mean[nodes].reshape(several), axis=0)
+    spread = np.nanmean(subject.spread[nodes].reshape(several), axis=0)
     typical = np.sqrt((spread**2).mean(axis=0))
     usable = np.where(typical > 0, typical, np.inf)
     in_mean = np.abs(mean[1] - mean[0]) / usable

@@ -5,7 +5,6 @@ Held-out data decide; every training fold learns its own weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -23,18 +22,10 @@ ADAPTIVE_ROUNDS = 3
 WIDEST = 4
 
 
-@dataclass(frozen=True)
-class AdaptiveChoice:
-    """Graph penalty and the number of rounds; 0 rounds if reweighting does not help."""
-
-    graph_penalty: float
-    n_rounds: int
-
-
 def choose_adaptive(
     folds: Folds, graph: Graph, graph_penalty: float, ridge: float, *, fixed: bool
-) -> AdaptiveChoice:
-    """Search the graph penalty, unless it is fixed, and the number of rounds."""
+) -> tuple[float, int]:
+    """Graph penalty, unless it is fixed, and rounds; 0 if reweighting does not help."""
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
     axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE, held=fixed)
 
@@ -51,5 +42,4 @@ def choose_adaptive(
 
     known: dict[Point, list[FloatArray]] = {}
     best, tried = search([axis], evaluate)
-    lam = float(axis.values[best[0]])
-    return AdaptiveChoice(lam, tried[best].best_round)
+    return float(axis.values[best[0]]), tried[best].best_round

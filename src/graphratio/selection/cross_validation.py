@@ -40,8 +40,9 @@ from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection.grids import Candidates, paper_gammas
-from graphratio.solvers import basis_of, solve_nodes, solve_path
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, basis_of
+from graphratio.solvers.direct import solve_nodes
+from graphratio.solvers.path import solve_path
 
 # Relative residual of the solves.
 SOLVE_TOLERANCE = 1e-3
@@ -64,8 +65,7 @@ TIE_TOLERANCE = 1e-6
 class Split:
     """Samples, aligned to the graph and split into folds, and the recipe of their features.
 
-    `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
-    or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
+    `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
     `n_blocks` counts the blocks of the folds; None if observations are independent.
     """
 
@@ -91,26 +91,13 @@ class Split:
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
-    """Single precision, or double if the weights of one of the graphs are too uneven.
-
-    Examples
-    --------
-    >>> precision_for([Graph.from_edges([(0, 1), (1, 2)]), Graph.empty(3)]).__name__
-    'float32'
-    >>> precision_for([Graph.from_edges([(0, 1, 1.0), (1, 2, 1e6)])]).__name__
-    'float64'
-    """
+    """Single precision, or double if the weights of one of the graphs are too uneven."""
     weights = (graph.adjacency.data for graph in graphs)
     uneven = any(own.size and own.max() > EVEN_WEIGHTS * own.min() for own in weights)
     return np.float64 if uneven else np.float32
 
 
-def mean_losses(held_out: Moments, theta: FloatArray) -> FloatArray:
-    """Mean over the nodes that have both samples in the fold, shape (C,); NaN without any."""
-    return mean_over_nodes(moment_losses(held_out, np.ascontiguousarray(theta)))
-
-
-def mean_over_nodes(losses: FloatArray) -> FloatArray:
+def mean_losses(losses: FloatArray) -> FloatArray:
     """Mean of losses (n_nodes, C) over the nodes that have one, shape (C,); NaN without any."""
     complete = ~np.isnan(losses[:, 0])
     if not complete.any():
@@ -121,13 +108,7 @@ def mean_over_nodes(losses: FloatArray) -> FloatArray:
 def defined_means(
     losses: FloatArray, axis: int, dtype: type[np.floating] | None = None
 ) -> FloatArray:
-    """Mean of the finite values along an axis, summed in `dtype`; NaN without any.
-
-    Examples
-    --------
-    >>> defined_means(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), axis=1)
-    array([ 2., nan])
-    """
+    """Mean of the finite values along an axis, summed in `dtype`; NaN without any."""
     counted = np.isfinite(losses)
     total = np.where(counted, losses, 0.0).sum(axis=axis, dtype=dtype)
     number = counted.sum(axis=axis)
@@ -139,15 +120,8 @@ def defined_means(
 def crossed_divergences(losses: FloatArray) -> FloatArray:
     """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
 
-    The loss of a fold is that of the candidate that is best on the other folds, which does not
-    know the fold. For a fixed function minus the loss minus one half is the divergence less half
-    its squared error, so the result is not too high on average. NaN at nodes without losses.
-
-    Examples
-    --------
-    >>> losses = np.array([[[-0.9], [-0.5]], [[-0.6], [-0.8]]])  # two candidates, folds; one node
-    >>> crossed_divergences(losses)  # the other fold prefers the worse candidate
-    array([0.05])
+    The loss of a fold is that of the candidate that is best on the other folds, which does not know
+    the fold. So the result is not too high on average. NaN at nodes without losses.
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
@@ -159,13 +133,7 @@ def crossed_divergences(losses: FloatArray) -> FloatArray:
 
 
 def mean_over_folds(scores: FloatArray) -> FloatArray:
-    """Mean over the last axis without the folds that are NaN for any candidate.
-
-    Examples
-    --------
-    >>> mean_over_folds(np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]]))
-    array([2., 3.])
-    """
+    """Mean over the last axis without the folds that are NaN for any candidate."""
     usable = ~np.isnan(scores).any(axis=tuple(range(scores.ndim - 1)))
     return np.asarray(scores[..., usable].mean(axis=-1))
 
@@ -204,37 +172,24 @@ class SharedFit:
 
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """The same coefficients at every node, shape (n_nodes, C, m)."""
-        one = Graph.empty(1).laplacian
-        theta = solve_nodes(GraphObjective.of(_averaged(moments), one, lam, rho))
-        return np.broadcast_to(theta, (len(moments.complete), *theta.shape[1:]))
-
-
-def _averaged(moments: Moments) -> Moments:
-    """Average over the complete nodes, as the moments of a single node."""
-    share = len(moments.complete) / max(int(moments.complete.sum()), 1)
-    second = moments.second.mean()[np.newaxis] * share
-    first = moments.first.mean(axis=0, keepdims=True) * share
-    return Moments(
-        DenseSecond(second.astype(moments.second.dtype)),
-        first.astype(moments.second.dtype),
-        np.array([True]),
-        moments.prior_ratio,
-    )
+        # The average over the complete nodes, as the moments of a single node.
+        dtype, n_nodes = moments.second.dtype, len(moments.complete)
+        share = n_nodes / max(int(moments.complete.sum()), 1)
+        second = (moments.second.mean()[np.newaxis] * share).astype(dtype)
+        first = (moments.first.mean(axis=0, keepdims=True) * share).astype(dtype)
+        mean = Moments(DenseSecond(second), first, np.array([True]), moments.prior_ratio)
+        theta = solve_nodes(GraphObjective.of(mean, Graph.empty(1).laplacian, lam, rho))
+        return np.broadcast_to(theta, (n_nodes, *theta.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The chosen hyperparameters, and the scores of all candidates.
-
-    `results` has columns bandwidth, graph_penalty, ridge, gamma, mean_score, fold_0_score, ...,
-    rank of shape (n_candidates,). Scores are minus the mean loss over nodes, so higher is better.
-    `held_out` has the held-out divergence of every node, if the losses of nodes were kept.
-    """
+    """The chosen hyperparameters, the scores of all candidates, and held-out divergences."""
 
     bandwidth: float
     graph_penalty: float
     ridge: float
-    results: dict[str, FloatArray]
+    results: dict[str, FloatArray] | None = None
     held_out: FloatArray | None = None
 
 
@@ -265,7 +220,7 @@ def select(
                 train, held_out = data.split(r)
                 theta = coupling.solve(train, lam, rho)
                 each = moment_losses(held_out, np.ascontiguousarray(theta))
-                scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
+                scores[i, :, r], losses[i, :, r] = -mean_losses(each), each.T
                 bar.advance()
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
     crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))
@@ -281,11 +236,7 @@ def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
 
 
 def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> Selection:
-    """Pick the candidate with the best mean score; among ties the most regularised.
-
-    `scores` has shape (n_bandwidths, n_pairs, n_folds), with NaN in folds in which no node has
-    both samples.
-    """
+    """The best mean score (n_bandwidths, n_pairs, n_folds); among ties the most regularised."""
     flat = mean_over_folds(scores).ravel()
     triples = list(product(candidates.bandwidth, zip(*candidates.pairs, strict=True)))
     bandwidth = np.array([s for s, _ in triples])
@@ -304,11 +255,7 @@ def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> 
 def score_table(
     columns: dict[str, FloatArray], scores: FloatArray, chosen: int
 ) -> dict[str, FloatArray]:
-    """Columns of `cv_results_`: settings, mean score, scores of the folds, rank.
-
-    `scores` has shape (n_candidates, n_folds). The candidate `chosen` gets rank 1, also if it
-    ties with others.
-    """
+    """Columns of `cv_results_`, from scores (n_candidates, n_folds); `chosen` gets rank 1."""
     mean = mean_over_folds(scores)
     results = {**columns, "mean_score": mean}
     results |= {f"fold_{r}_score": scores[:, r] for r in range(scores.shape[1])}

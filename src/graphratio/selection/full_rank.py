@@ -10,6 +10,7 @@ the grid. The strength of the graph is its penalty times the mean degree, as in
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
 
@@ -39,16 +40,11 @@ SETTLED = 1e-3
 
 
 def graph_penalties(graph: Graph, strength: FloatArray) -> FloatArray:
-    """Graph penalties of given strengths; 0 without edges.
-
-    Examples
-    --------
-    >>> graph_penalties(Graph.from_edges([(0, 1), (1, 2), (2, 0)]), np.array([6.0]))
-    array([3.])
-    """
+    """Graph penalties of given strengths; 0 without edges."""
     return strength / graph.mean_degree if graph.n_edges else np.zeros_like(strength)
 
 
+@dataclass(eq=False, kw_only=True)
 class PlainSearch:
     """Search for the best fit without shared profiles; `tried` holds all candidates.
 
@@ -57,21 +53,14 @@ class PlainSearch:
     whether the search may leave the candidates. With `without_graph` it may switch the graph off.
     """
 
-    def __init__(
-        self,
-        data: HeldOutData,
-        coupling: Coupling,
-        candidates: Candidates,
-        *,
-        unit: float,
-        ridge: Any,
-        free: tuple[bool, bool, bool],
-        without_graph: bool,
-    ) -> None:
-        self.data, self.coupling, self.candidates = data, coupling, candidates
-        self.unit, self.ridge, self.free = unit, ridge, free
-        self.without_graph = without_graph
-        self.tried: dict[Plain, Trial] = {}
+    data: HeldOutData
+    coupling: Coupling
+    candidates: Candidates
+    unit: float
+    ridge: Any
+    free: tuple[bool, bool, bool]
+    without_graph: bool
+    tried: dict[Plain, Trial] = field(default_factory=dict)
 
     def best(self) -> Plain:
         """The best candidate of the grids, or a clearly better one beyond them."""

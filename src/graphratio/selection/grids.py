@@ -36,10 +36,7 @@ PENALTY_SPAN = (1e-15, 1e15)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Bandwidths, shape (n_bandwidths,), and pairs of penalties, shape (n_pairs,) each.
-
-    Every bandwidth is tried with every pair.
-    """
+    """Bandwidths (n_bandwidths,), each tried with every pair of penalties (n_pairs,)."""
 
     bandwidth: FloatArray
     graph_penalty: FloatArray
@@ -68,18 +65,7 @@ def penalty_pairs(
 ) -> tuple[FloatArray, FloatArray]:
     """Pairs of penalties for a graph, each of shape (n_pairs,), in increasing order.
 
-    A parameter that is None stands for the paper's candidates, a number or a sequence for
-    itself. Without edges the graph penalty is 0, whatever was asked for.
-
-    Examples
-    --------
-    >>> ring = Graph.from_edges([(0, 1, 8.0), (1, 2, 8.0), (2, 0, 8.0)])
-    >>> penalty_pairs(ring, graph_penalty=0.5, ridge=[0.1, 1.0])
-    (array([0.5, 0.5]), array([0.1, 1. ]))
-    >>> penalty_pairs(ring, graph_penalty=0.5)[1]  # gamma times 0.5 times mean weight
-    array([4.e-05, 4.e-03, 4.e-01, 4.e+00])
-    >>> penalty_pairs(Graph.empty(3))
-    (array([0., 0., 0., 0.]), array([3.e-05, 3.e-03, 3.e-01, 3.e+00]))
+    None stands for the paper's candidates. Without edges the graph penalty is 0.
     """
     degree, neighbors = graph.mean_degree, graph.mean_neighbors
     if not graph.n_edges:
@@ -109,25 +95,14 @@ def pairs_by_degree(
 
 
 def paper_gammas(graph_penalty: FloatArray, ridge: FloatArray, n_nodes: int) -> FloatArray:
-    """The paper's gamma of pairs: ridge / graph penalty, or ridge / N without coupling.
-
-    Rounded to ten digits, so that equal ones are equal.
-    """
+    """The paper's gamma: ridge / graph penalty, or ridge / N; rounded, so that equals are equal."""
     coupled = graph_penalty > 0
     gammas = ridge / np.where(coupled, graph_penalty, n_nodes)
     return np.array([float(f"{gamma:.10g}") for gamma in gammas.ravel()]).reshape(gammas.shape)
 
 
 def candidates_of(value: Any, name: str, default: FloatArray) -> FloatArray:
-    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself.
-
-    They are positive; a graph penalty may be 0.
-
-    Examples
-    --------
-    >>> candidates_of([2.0, 1.0], "bandwidth", np.ones(1))
-    array([1., 2.])
-    """
+    """Candidates of a hyperparameter: None gives the default, a number or a sequence itself."""
     if value is None:
         return np.asarray(default, dtype=np.float64)
     if np.ndim(value) == 0:
@@ -149,13 +124,7 @@ def _candidate(value: Any, name: str) -> float:
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:
-    """Number of nodes that a selection uses: the default, all, or the requested number.
-
-    Examples
-    --------
-    >>> selection_size(None, 500), selection_size(None, 100_000), selection_size("all", 100_000)
-    (500, 2000, 100000)
-    """
+    """Number of nodes that a selection uses: the default, all, or the requested number."""
     if selection_nodes is None:
         return min(n_nodes, SELECTION_NODES)
     if isinstance(selection_nodes, str):

@@ -30,6 +30,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FoldedMoments, divide
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.objective import moment_losses
 from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
 from graphratio.selection.grids import Candidates
 
@@ -50,10 +51,7 @@ class Contender(Generic[F]):
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
-    """A fit of the contender `name` on all folds but `fold`.
-
-    `train` are the moments of the other folds; `theta` has shape (n_nodes, m).
-    """
+    """A fit of a contender on all folds but `fold`: its moments `train`, and theta (n_nodes, m)."""
 
     name: str
     fold: int
@@ -66,11 +64,10 @@ class FoldFit:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out ratios of one contender, clipped to [0, 1 / alpha].
+    """Held-out ratios (n_repeats, n_observations) of one contender, clipped to [0, 1 / alpha].
 
-    `ratios` and `folds` have shape (n_repeats, n_observations). For each repeat and fold `chosen`
-    holds (bandwidth, graph penalty, ridge), and `functions` the fit itself, with coefficients of
-    shape (n_nodes, m): a ratio is the prior ratio plus features times coefficients.
+    For each repeat and fold `chosen` has bandwidth, graph penalty and ridge, and `functions` the
+    fit itself, with coefficients of shape (n_nodes, m).
     """
 
     ratios: FloatArray
@@ -82,10 +79,7 @@ class HeldOut:
 def draw_folds(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, by_node: bool
 ) -> IntArray:
-    """Fold of every observation; with `by_node` all observations of a node share a fold.
-
-    Otherwise there are at least three folds, of which two can be left out at once.
-    """
+    """Fold of every observation, three at least; with `by_node` nodes are not split."""
     if not by_node:
         return divide(samples, n_folds, random_state, least=3).folds
     position = random_state.permutation(samples.n_nodes)
@@ -101,7 +95,7 @@ def held_out_ratios(
 ) -> dict[str, HeldOut]:
     """Fit every contender on all folds but one, for each fold, with nested selection.
 
-    Each of `splits` splits the same data, one for every repeat. `look` is called with every fit.
+    Each of `splits` is one repeat on the same data. `look` is called with every fit.
     """
     grids = [contender.candidates.bandwidth for contender in contenders.values()]
     widths = np.unique(np.concatenate(grids))
@@ -131,9 +125,9 @@ def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) 
     if len(data.sizes) > MANY_NODES and n_folds > 3:
         pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
     for j, k in pairs:
-        theta = contender.fit.solve(data.without(j, k), lam, rho)
-        losses[k, :, j] = mean_losses(held_out[j], theta)
-        losses[j, :, k] = mean_losses(held_out[k], theta)
+        theta = np.ascontiguousarray(contender.fit.solve(data.without(j, k), lam, rho))
+        losses[k, :, j] = mean_losses(moment_losses(held_out[j], theta))
+        losses[j, :, k] = mean_losses(moment_losses(held_out[k], theta))
     return defined_means(losses, axis=2)
 
 

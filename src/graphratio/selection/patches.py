@@ -19,18 +19,9 @@ N_PATCHES = 4
 def choose_patches(
     graph: Graph, n_nodes: int, start: BoolArray, random_state: np.random.Generator
 ) -> IntArray:
-    """Positions of about `n_nodes` nodes in connected patches, in increasing order.
+    """Positions of about `n_nodes` nodes in patches, in increasing order.
 
-    Patches grow breadth-first from random nodes among those that `start` marks. If a component
-    ends before a patch is full, another patch begins.
-
-    Examples
-    --------
-    >>> ring = Graph.from_edges([(i, (i + 1) % 100) for i in range(100)])
-    >>> rng = np.random.default_rng(0)
-    >>> chosen = choose_patches(ring, 20, np.ones(100, dtype=bool), rng)
-    >>> len(chosen), int((np.diff(chosen) == 1).sum())
-    (20, 16)
+    Patches grow breadth-first from random nodes among those that `start` marks.
     """
     taken = np.zeros(graph.n_nodes, dtype=bool)
     each = max(1, -(-n_nodes // N_PATCHES))

@@ -7,7 +7,7 @@ observations enter only the loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -21,7 +21,7 @@ from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
-from graphratio.selection.held_out_data import MOST_PROFILES, FoldProblems, HeldOutData
+from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
 from graphratio.selection.search import (
     Axis,
     Point,
@@ -33,7 +33,7 @@ from graphratio.selection.search import (
     moderate,
     search,
 )
-from graphratio.solvers.alternating import Profiles, rounds
+from graphratio.solvers.alternating import rounds
 
 # Largest number of rounds tried, and the larger one tried if the last was the best.
 MOST_ROUNDS = 3
@@ -45,10 +45,7 @@ USUAL_POINTS = 50
 
 @dataclass(frozen=True)
 class ProfileSettings:
-    """One candidate; `n_profiles` is 0 if every node has its own ratio.
-
-    `strength` and `ridge` are the lam and rho of `solvers.alternating`.
-    """
+    """One candidate; 0 profiles if every node has its own ratio. Penalties as in `alternating`."""
 
     n_profiles: int
     strength: float
@@ -63,10 +60,7 @@ Row = tuple[ProfileSettings, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen settings, and a table of the scores of all candidates.
-
-    `held_out` has the held-out divergence of every node.
-    """
+    """The chosen settings, the scores of all candidates, and held-out divergences of nodes."""
 
     settings: ProfileSettings
     results: dict[str, FloatArray]
@@ -83,10 +77,7 @@ def profile_axes(
     ridge: Any,
     adaptive: bool,
 ) -> list[Axis]:
-    """Axes of the search: number of profiles, strength of the graph, ridge, bandwidth.
-
-    Parameters are those of the estimator: None searches a wide range, numbers are themselves.
-    """
+    """Axes of number of profiles, strength of the graph, ridge, bandwidth, from parameters."""
     most = max(1, min(MOST_PROFILES, graph.n_nodes, n_atoms))
     if n_profiles is None:
         # One more profile must gain a standard error, since readers must interpret it too.
@@ -124,39 +115,36 @@ def profile_axes(
     return [ranks, strength, ridges, listed(widths)]
 
 
+@dataclass(eq=False, kw_only=True)
 class ProfileSelection:
     """Search for the settings with the smallest held-out loss.
 
-    The `axes` are number of profiles, strength of the graph, ridge and bandwidth. If `n_rounds` is
-    None, it is chosen from 0 to `MOST_ROUNDS`, or up to `MORE_ROUNDS` if the last is the best.
-    `bar` advances with every point.
+    If `n_rounds` is None, it is chosen up to `MOST_ROUNDS`, or `MORE_ROUNDS` if the last is best.
+    `unit` is the mean degree of the whole graph, of which the data may be a part.
     """
 
-    def __init__(
-        self,
-        data: HeldOutData,
-        axes: Sequence[Axis],
-        n_rounds: int | None,
-        *,
-        adaptive: bool,
-        bar: ProgressBar,
-    ) -> None:
-        self.data, self.axes, self.n_rounds, self.adaptive = data, axes, n_rounds, adaptive
-        self.bar = bar
-        self.most_rounds = MOST_ROUNDS if n_rounds is None else n_rounds
-        # Mean degree of the whole graph, of which the data may be a part.
-        self.unit = data.edges.unit
-        self._losses: dict[ProfileSettings, list[FloatArray]] = {}
+    data: HeldOutData
+    axes: Sequence[Axis]
+    n_rounds: int | None
+    adaptive: bool
+    unit: float
+    bar: ProgressBar
+    _losses: dict[ProfileSettings, list[FloatArray]] = field(default_factory=dict)
 
-    def choose(self, plain: PlainSearch, *, or_plain: bool, without_graph: bool) -> Choice:
-        """Search; with `or_plain` also try ratios that share no profiles.
+    def __post_init__(self) -> None:
+        self.most_rounds = MOST_ROUNDS if self.n_rounds is None else self.n_rounds
 
-        Plain fits choose the bandwidth, since held-out losses of profiles are flat in it. Profiles
-        must be better than the best plain fit by a standard error. With `without_graph` the graph
-        is used only if it is better than none by a standard error.
+    def choose(
+        self, plain: PlainSearch, *, shared: bool, or_plain: bool, without_graph: bool
+    ) -> Choice:
+        """Search; with `or_plain` also try ratios without profiles, without `shared` only those.
+
+        Plain fits choose the bandwidth, in which held-out losses of profiles are flat. Profiles
+        must beat the best plain fit, and with `without_graph` the graph must beat none, by a
+        standard error.
         """
         rival = plain.best()
-        if or_plain and plain.few_blocks:
+        if not shared or (or_plain and plain.few_blocks):
             return self._choice(_unshared(rival), [], [], plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
@@ -174,11 +162,6 @@ class ProfileSelection:
             if not gain > error:
                 chosen = _unshared(rival)
         return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
-
-    def choose_plain(self, plain: PlainSearch) -> Choice:
-        """Fit a separate ratio at every node."""
-        chosen = _unshared(plain.best())
-        return self._choice(chosen, [], [], plain)
 
     def _choice(
         self, chosen: ProfileSettings, rows: list[Row], trials: list[Trial], plain: PlainSearch
@@ -217,25 +200,21 @@ class ProfileSelection:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]
         return ProfileSettings(round(values[0]), values[1], values[2], values[3], n_rounds)
 
-    def _path(self, fold: FoldProblems, choice: ProfileSettings) -> list[Profiles]:
-        return rounds(
-            fold.problem,
-            fold.start(choice.n_profiles, smooth=choice.strength > 0),
-            choice.strength,
-            choice.ridge,
-            choice.n_rounds,
-            adaptive=self.adaptive,
-        )
-
     def _trial(self, point: Point, n_folds: int | None = None) -> Trial:
         """Held-out losses of a point in the first folds, or in all; each is computed once."""
         settings = self._settings(point, self.most_rounds)
         losses = self._losses.setdefault(settings, [])
         for fold in islice(self.data.at(settings.bandwidth), len(losses), n_folds):
-            path = self._path(fold, settings)
-            if self.n_rounds is not None:
-                path = path[-1:]
-            theta = np.stack([fit.theta for fit in path], axis=1)
+            path = rounds(
+                fold.problem,
+                fold.start(settings.n_profiles, smooth=settings.strength > 0),
+                settings.strength,
+                settings.ridge,
+                settings.n_rounds,
+                adaptive=self.adaptive,
+            )
+            used = path if self.n_rounds is None else path[-1:]
+            theta = np.stack([fit.theta for fit in used], axis=1)
             losses.append(fold.losses(theta).T)
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))

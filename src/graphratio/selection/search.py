@@ -28,11 +28,7 @@ HOPELESS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Held-out losses of one point after every round, (n_rounds + 1, n_folds, n_nodes).
-
-    They are NaN where a fold lacks a sample of a node. `blocked` says that folds are blocks of
-    time, which nodes may share.
-    """
+    """Held-out losses (n_rounds + 1, n_folds, n_nodes) of a point; `blocked` folds are of time."""
 
     losses: FloatArray
     blocked: bool = False
@@ -60,22 +56,11 @@ class Trial:
     @property
     def node_losses(self) -> FloatArray:
         """Mean loss of every node in the best round, shape (n_nodes,)."""
-        return node_means(self.losses[self.best_round])
-
-
-def node_means(losses: FloatArray) -> FloatArray:
-    """Mean over folds, shape (n_nodes,); NaN at nodes without both samples in any fold."""
-    return defined_means(losses, 0)
+        return defined_means(self.losses[self.best_round], 0)
 
 
 def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
-    """Mean of the paired differences worse - better over nodes, and its standard error.
-
-    Examples
-    --------
-    >>> advantage(np.array([0.0, 0.0]), np.array([1.0, 3.0]))
-    (2.0, 1.0)
-    """
+    """Mean of the paired differences worse - better over nodes, and its standard error."""
     gain = worse - better
     gain = gain[np.isfinite(gain)]
     if len(gain) < 2:
@@ -84,13 +69,10 @@ def advantage(better: FloatArray, worse: FloatArray) -> tuple[float, float]:
 
 
 def lead(better: Trial, worse: Trial) -> tuple[float, float]:
-    """Mean advantage of one trial over another, and its standard error.
-
-    Over nodes. Where folds are blocks of time, all nodes may share what happened in a block, so
-    the standard error over folds counts too, if it is larger.
-    """
+    """Mean advantage of one trial over another over nodes, and its standard error."""
     gain, error = advantage(better.node_losses, worse.node_losses)
     if better.blocked:
+        # All nodes may share what happened in a block of time, so folds count too.
         folds = (trial.by_fold[trial.best_round] for trial in (better, worse))
         error = max(error, advantage(*folds)[1])
     return gain, error
@@ -99,13 +81,7 @@ def lead(better: Trial, worse: Trial) -> tuple[float, float]:
 def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool:
     """Whether losses of nodes are `HOPELESS` standard errors short of what they need.
 
-    They need to be below those of a rival by `needed` standard errors. A single node has no
-    standard error, and is never hopeless.
-
-    Examples
-    --------
-    >>> hopeless(np.array([1.0, 1.1, 0.9]), np.zeros(3)), hopeless(np.zeros(3), np.zeros(3))
-    (True, False)
+    They must be below those of a rival by `needed` standard errors; a single node has none.
     """
     behind, error = advantage(rival, losses)
     return behind > (HOPELESS - needed) * error > 0
@@ -116,17 +92,7 @@ def search(
 ) -> tuple[Point, dict[Point, Trial]]:
     """Find the point with the smallest held-out loss; also return all tried points.
 
-    `evaluate` tries a point in the first few folds, or in all. A point that is hopeless in the
-    first fold is not tried in the others.
-
-    Examples
-    --------
-    >>> axis = Axis(np.arange(9.0), start=1, stride=2)
-    >>> def bowl(point, n_folds):
-    ...     return Trial(np.full((1, 1, 1), (axis.values[point[0]] - 6.0) ** 2))
-    >>> best, tried = search([axis], bowl)
-    >>> best, len(tried)
-    ((6,), 5)
+    `evaluate` tries a point in the first few folds, or in all.
     """
     tried: dict[Point, Trial] = {}
 
@@ -188,10 +154,10 @@ PER_DECADE = 2
 class Axis:
     """Candidates of one setting, by position, with `values` in increasing order.
 
-    The search starts at the position `start`. Its first, coarse pass takes steps of `stride` and
-    always tries the positions in `scanned`, because losses may have several minima. A smaller and a
-    larger candidate must be better by `reluctance` standard errors to be chosen. If `held`, the
-    search must stay at its start. If `given`, the user gave the candidates; they are not extended.
+    The search starts at `start`. Its first, coarse pass takes steps of `stride` and always tries
+    the positions in `scanned`, because losses may have several minima. A smaller and a larger
+    candidate must be better by `reluctance` standard errors. If `held`, the search stays at its
+    start.
     """
 
     values: FloatArray
@@ -200,7 +166,6 @@ class Axis:
     scanned: tuple[int, ...] = ()
     reluctance: tuple[float, float] = (0.0, 0.0)
     held: bool = False
-    given: bool = False
 
     def __contains__(self, position: int) -> bool:
         return not self.held and 0 <= position < len(self.values)
@@ -215,40 +180,20 @@ def decades(
     scanned: Sequence[float] = (),
     reluctance: tuple[float, float] = (0.0, 0.0),
 ) -> Axis:
-    """Powers of ten and the half-powers between them, far beyond the usual choices.
-
-    Examples
-    --------
-    >>> decades(-1, 1, start=1.0, zero=True).values.round(2)
-    array([ 0.  ,  0.1 ,  0.32,  1.  ,  3.16, 10.  ])
-    """
+    """Powers of ten and the half-powers between them, far beyond the usual choices."""
     powers = 10.0 ** (np.arange(low * PER_DECADE, high * PER_DECADE + 1) / PER_DECADE)
     values = np.concatenate([[0.0], powers]) if zero else powers
     begin, *looked_at = (int(np.argmin(np.abs(values - value))) for value in (start, *scanned))
     return Axis(values, begin, PER_DECADE, tuple(looked_at), reluctance)
 
 
-def listed(values: FloatArray, reluctance: tuple[float, float] = (0.0, 0.0)) -> Axis:
-    """Given candidates; the search starts in the middle.
-
-    Examples
-    --------
-    >>> listed(np.array([1.0, 2.0, 4.0])).start
-    1
-    """
-    return Axis(values, (len(values) - 1) // 2, reluctance=reluctance, given=True)
+def listed(values: FloatArray) -> Axis:
+    """Given candidates; the search starts in the middle."""
+    return Axis(values, (len(values) - 1) // 2)
 
 
 def moderate(penalties: FloatArray, name: str) -> FloatArray:
-    """Refuse penalties whose products with each other or with moments leave single precision.
-
-    Examples
-    --------
-    >>> moderate(np.array([0.1, 1e-300]), "ridge")
-    Traceback (most recent call last):
-        ...
-    graphratio.exceptions.InputError: ridge=[0.1, 1e-300] is not between 1e-12 and 1e+12...
-    """
+    """Refuse penalties whose products with each other or with moments leave single precision."""
     if penalties.size and (penalties.min() < _SMALLEST or penalties.max() > _LARGEST):
         raise InputError(
             f"{name}={penalties.tolist()} is not between {_SMALLEST:g} and {_LARGEST:g}",

@@ -74,11 +74,7 @@ class ProfileProblem:
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Profiles (m, r) and coordinates (n_nodes, r) after some rounds.
-
-    The edge weights `weights`, shape (n_edges,), gave these coordinates. `scale` is the typical
-    distance of the adaptive penalty, None for the quadratic one.
-    """
+    """Profiles (m, r), coordinates (n_nodes, r), and the edge weights (n_edges,) that gave them."""
 
     profiles: FloatArray
     coordinates: FloatArray
@@ -110,11 +106,9 @@ def rounds(
     *,
     adaptive: bool,
 ) -> list[Profiles]:
-    """Fit the coordinates to given profiles, then alternate.
+    """Fits after 0, 1, ..., n_rounds rounds, from profiles (m, r) with B' M B = I.
 
-    The profiles, shape (m, r), satisfy B' M B = I; `first_profiles` gives them. Every round refits
-    them, if `adaptive` after reweighting the edges. Returns the fits after 0, 1, ..., n_rounds
-    rounds.
+    Every round refits profiles and coordinates, if `adaptive` after reweighting the edges.
     """
     weights, scale = problem.edges.weights, None
     start = np.zeros((problem.edges.n_nodes, profiles.shape[1]), dtype=problem.dtype)
@@ -141,11 +135,10 @@ def rounds(
 
 
 def first_profiles(problem: ProfileProblem, n_profiles: int, *, smooth: bool) -> FloatArray:
-    """Leading profiles of a mean-field estimate, shape (m, n_profiles).
+    """Leading principal functions of a mean-field estimate, shape (m, n_profiles).
 
-    With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, which
-    are smoothed over the graph first if `smooth`. Returns the leading principal functions of the
-    estimates over the data.
+    With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, if
+    `smooth` averaged over the graph.
     """
     first = problem.moments.first
     smoothed = _smoothed(problem.edges, first) if smooth else first
@@ -178,10 +171,7 @@ def fit_coordinates(
     ridge: float,
     start: FloatArray,
 ) -> FloatArray:
-    """Minimise over C at given profiles and edge weights, shape (n_nodes, r).
-
-    On larger graphs the iterative solver begins at `start`.
-    """
+    """Minimise over C at given profiles and weights, (n_nodes, r); iterations begin at `start`."""
     blocks, rhs = _node_systems(problem, profiles, ridge)
     if not strength or not len(weights):
         return _solve_blocks(blocks, rhs)
@@ -249,10 +239,8 @@ def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
 
 
 def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a positive definite system in the precision of the matrix; least norm if singular.
-
-    Calls LAPACK directly, since there are thousands of small systems.
-    """
+    """Solve a positive definite system in the precision of the matrix; least norm if singular."""
+    # LAPACK itself, since there are thousands of small systems.
     single = matrix.dtype == np.float32
     factorise = linalg.lapack.sposv if single else linalg.lapack.dposv
     # A symmetric matrix in C order is the same in Fortran order.

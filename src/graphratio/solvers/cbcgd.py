@@ -34,28 +34,18 @@ RESIDUAL_SLACK = 10.0
 def solve_cbcgd(
     objective: GraphObjective, tol: float, max_iter: int, start: FloatArray | None = None
 ) -> Solution:
-    """Run cycles until the relative change of Theta is at most `tol`.
+    """Run cycles from `start` (n_nodes, m), default zero, until Theta hardly changes.
 
-    This is the rule of the paper. It can hold far from the solution, so `converged` also
-    requires a residual of the linear system of at most ten times `tol`. Near the solution of a
-    well-conditioned problem the residual is a few times the relative change.
-
-    Parameters
-    ----------
-    objective : GraphObjective
-        With one candidate, in Nystrom or plain form.
-    tol : float
-    max_iter : int
-        Largest number of cycles.
-    start : ndarray of shape (n_nodes, m), optional
-        Default zero, where the first relative change is undefined and skipped.
+    The rule of the paper, a relative change of at most `tol`, can hold far from the solution. So
+    `converged` also requires a residual of the linear system of at most ten times `tol`.
     """
     n_nodes, _, m = objective.shape
     lam, rho = float(objective.lam[0]), float(objective.rho[0])
     blocks = objective.moments.second.dense()
     gram = np.eye(m) if objective.gram is None else objective.gram
-    adjacency = _adjacency(objective.laplacian)
     degrees = objective.laplacian.diagonal()
+    adjacency = sparse.csr_array(sparse.diags_array(degrees) - objective.laplacian)
+    adjacency.eliminate_zeros()
     curvature = curvatures(objective)
     kappa, rotation = np.linalg.eigh(gram)
     plan = [(nodes, adjacency[nodes]) for nodes in levels(adjacency)]
@@ -101,10 +91,8 @@ def curvatures(objective: GraphObjective) -> FloatArray:
 
 
 def levels(adjacency: sparse.csr_array) -> list[IntArray]:
-    """Split nodes into sets that can be updated together without changing the cyclic order.
-
-    The level of a node is one more than the highest level among its earlier neighbours.
-    """
+    """Sets of nodes that can be updated together without changing the cyclic order."""
+    # The level of a node is one more than the highest level among its earlier neighbours.
     earlier = sparse.csr_array(sparse.tril(adjacency, k=-1))
     level = np.zeros(adjacency.shape[0], dtype=np.intp)
     while True:
@@ -115,9 +103,3 @@ def levels(adjacency: sparse.csr_array) -> list[IntArray]:
             break
         level = reach
     return [np.flatnonzero(level == k) for k in range(int(level.max()) + 1)]
-
-
-def _adjacency(laplacian: sparse.csr_array) -> sparse.csr_array:
-    adjacency = sparse.csr_array(sparse.diags_array(laplacian.diagonal()) - laplacian)
-    adjacency.eliminate_zeros()
-    return adjacency

@@ -71,10 +71,9 @@ def times(matrix: Any, x: FloatArray) -> FloatArray:
 def by_columns(
     work: Callable[[FloatArray, slice], FloatArray], x: FloatArray, entries: int | None = None
 ) -> FloatArray:
-    """Apply a function that treats columns independently, to groups of columns of a stack.
+    """Apply `work` to groups of columns of a stack; it takes (n_nodes, n_columns) and their slice.
 
-    `work` takes columns, shape (n_nodes, n_columns), and which of the n_candidates * m they are. A
-    group has at most `entries` entries, by default few enough for the cache.
+    A group has at most `entries` entries, by default few enough for the cache.
     """
     flat = x.reshape(len(x), -1)
     n_columns = flat.shape[1]
@@ -97,9 +96,8 @@ def by_columns(
 class Iterates(Protocol):
     """X, R, Z, P and Q of all active candidates.
 
-    `norms`, shape (n_candidates,), are those of the right-hand sides of all candidates; 1 where a
-    side is zero. Converged candidates are dropped once at most `keep_share` of the batch is
-    unfinished.
+    `norms`, (n_candidates,), are those of the right-hand sides, 1 if zero. Converged candidates are
+    dropped once at most `keep_share` of the batch is unfinished.
     """
 
     norms: FloatArray
@@ -122,11 +120,7 @@ class Iterates(Protocol):
 
 
 class StackIterates:
-    """Iterates in this process: stacks.
-
-    The preconditioner is `inverse`. The iteration starts from `x` and overwrites it. Large stacks
-    do not fit into the cache, so each update is one pass over chunks of nodes.
-    """
+    """Iterates as stacks; starts from `x` and overwrites it, with `inverse` as preconditioner."""
 
     def __init__(
         self,
@@ -193,11 +187,7 @@ class StackIterates:
 
 @dataclass(eq=False)
 class Progress:
-    """Iterations and relative residuals of every candidate, shape (n_candidates,) each.
-
-    `history` holds the residuals after every iteration; those of dropped candidates stay.
-    `preconditioner` is the one used last.
-    """
+    """Iterations and relative residuals of every candidate, and residuals after each iteration."""
 
     n_iter: IntArray
     residual: FloatArray
@@ -219,10 +209,7 @@ class Progress:
 
 
 def iterate(iterates: Iterates, progress: Progress, tol: float, max_iter: int) -> None:
-    """Iterate until all candidates have converged, at most `max_iter` times.
-
-    Every iteration updates `progress`, since partitions can be lost on the way.
-    """
+    """Iterate until all candidates have converged; `progress` is valid after every iteration."""
     active = np.arange(len(progress.n_iter))
     squares = iterates.restart()
     progress.residual[:] = np.sqrt(squares) / iterates.norms
@@ -254,15 +241,9 @@ def stages(
 ) -> Iterator[tuple[str, int]]:
     """Preconditioners to use in turn, each with its largest number of iterations.
 
-    The mean field replaces every A_v by their mean. This works where the graph penalty dominates.
-    Where the penalty is small against the data, or the nodes are very different, the preconditioner
-    needs the blocks of the nodes. A small penalty is known beforehand; different nodes show in slow
-    progress.
-
-    So `first`, the mean field, gets at most `patience` iterations, and none if `coupling`, the
-    smallest lam * mean degree of all candidates, is weak. Then comes `preconditioner`, with the
-    blocks. `max_iter` bounds all stages together. The caller updates `progress` before the next
-    stage, with residuals from scratch if possible.
+    The mean field, `first`, works where the graph penalty dominates. If `coupling`, the smallest
+    lam * mean degree, is weak, or `patience` iterations were not enough because nodes differ, then
+    `preconditioner` takes over, with the blocks of the nodes. The caller updates `progress`.
     """
     plan = [(preconditioner, max_iter)] * MAX_RESTARTS
     if first is not None and coupling >= WEAK_COUPLING:

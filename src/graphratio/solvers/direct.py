@@ -33,18 +33,7 @@ def system_matrix(objective: GraphObjective) -> FloatArray:
 
 
 def solve_direct(objective: GraphObjective, tol: float) -> Solution:
-    """Solve the dense system of a single candidate by Cholesky factorisation.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from graphratio.moments.node_moments import Moments
-    >>> from graphratio.moments.second_moments import DenseSecond
-    >>> data = Moments(DenseSecond(np.ones((1, 1, 1))), np.ones((1, 1)), np.array([True]))
-    >>> solution = solve_direct(GraphObjective.of(data, sparse.csr_array((1, 1)), 1.0, 0.5), 1e-9)
-    >>> float(solution.theta[0, 0]), solution.converged
-    (0.666..., True)
-    """
+    """Solve the dense system of a single candidate by Cholesky factorisation."""
     n_nodes, _, m = objective.shape
     if n_nodes * m > LARGEST_SYSTEM:
         raise InputError(
@@ -59,10 +48,7 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
 
 
 def solve_nodes(objective: GraphObjective) -> FloatArray:
-    """Solve every node by itself for every candidate, shape (n_nodes, n_candidates, m).
-
-    The paper's closed form of POOL, [A_v + rho I]^{-1} b_v; exact if nothing couples the nodes.
-    """
+    """Every node by itself, the paper's closed form of POOL, shape (n_nodes, n_candidates, m)."""
     n_nodes, n_candidates, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
     blocks = objective.moments.second.dense(compact=True)

@@ -50,13 +50,9 @@ def kliep_residuals(
 ) -> FloatArray:
     """KKT residual of several problems at given coefficients, shape (k,).
 
-    The largest of |b' theta - 1|, of (-z_k)_+ / (s max b) over k and of sum_k theta_k |z_k| / s,
-    where s = 1 + gam ||theta||^2 is the size of the terms that cancel in z; see the top of this
-    module. The sum over theta_k z_k is the duality gap: if no z_k is negative, the objective is at
-    most that far below its maximum. Scaling the features by a constant does not change the
-    residual.
-
-    `theta` and `mean` have shape (k, C), `rows` (k, T, C), `omega` (k, T) and `ridge` (k,).
+    The largest of |b' theta - 1|, of (-z_k)_+ / (s max b) and of the duality gap sum_k theta_k
+    |z_k| / s, with s = 1 + gam ||theta||^2, the size of the terms that cancel in z. Arguments as in
+    `solve_kliep`.
     """
     slope = slope_of(rows, omega, ratios_of(rows, theta))
     return _residuals(theta, slope, mean, ridge)
@@ -75,25 +71,11 @@ def solve_kliep(
 ) -> tuple[Solution, FloatArray]:
     """Solve several problems at once, to a KKT residual of `tol` (see `kliep_residuals`).
 
-    `rows` are the features of the target rows, shape (k, T, C). Rows without a positive feature
-    have a ratio of zero for any theta and are left out. The row weights `omega`, shape (k, T), are
-    scaled to sum to one. `mean`, shape (k, C), holds the mean features of the reference, at least
-    `SMALLEST_MEAN` for some centre. `present`, shape (k, C), is False for centres that are padding;
-    their coefficients are zero. `ridge` has shape (k,). A `basis` from
-    `interior_step.low_rank_basis`, shape (k, C, r), makes iterations faster, for tolerances of
-    about 1e-3.
-
-    Returns the solution, and the residual of every problem, shape (k,). `theta` has shape (k, C)
-    and gives a mean ratio of exactly one; `residual` is the largest of all problems, `history` the
-    largest after every iteration.
-
-    Examples
-    --------
-    >>> rows = np.array([[[1.0, 0.1], [0.1, 1.0], [0.2, 1.0]]])
-    >>> mean = np.array([[0.5, 0.5]])
-    >>> solution, _ = solve_kliep(rows, np.ones((1, 3)), mean, np.ones((1, 2), bool), np.zeros(1))
-    >>> solution.theta.round(3), solution.converged
-    (array([[0.635, 1.365]]), True)
+    Target features `rows` (k, T, C), their weights `omega` (k, T), reference means `mean` (k, C),
+    at least `SMALLEST_MEAN` for some centre, and `ridge` (k,). Rows without a positive feature are
+    left out; centres that are not `present` (k, C) have the coefficient zero. A `basis` from
+    `low_rank_basis` makes iterations faster, for tolerances of about 1e-3. Returns the solution,
+    whose `theta` (k, C) gives a mean ratio of exactly one, and the residual of every problem, (k,).
     """
     largest = rows.max(axis=2)
     omega = np.where(largest > 0, omega, 0.0)

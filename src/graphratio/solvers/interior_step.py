@@ -51,11 +51,7 @@ class State:
 
 
 def low_rank_basis(rows: FloatArray) -> FloatArray | None:
-    """Orthonormal V with rows V V' close to rows, or None if that saves nothing.
-
-    `rows` has shape (k, T, C), and V has (k, C, r). All problems share r, so some have more
-    directions than they need.
-    """
+    """Orthonormal V (k, C, r) with rows V V' close to rows (k, T, C), or None if it costs more."""
     values, vectors = np.linalg.eigh(rows.transpose(0, 2, 1) @ rows)
     rank = max(1, int((values > _RANK_TOLERANCE**2 * values[:, -1:]).sum(axis=1).max()))
     return vectors[:, :, -rank:] if 2 * rank <= rows.shape[2] else None

@@ -40,11 +40,7 @@ SOFTENING = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of a graph, each once, in arrays of shape (n_edges,).
-
-    `weights` are divided by `unit`, the mean degree (1 without edges), so that the units of the
-    weights do not matter.
-    """
+    """The edges of a graph, each once, shape (n_edges,); `weights` in units of the mean degree."""
 
     n_nodes: int
     rows: IntArray
@@ -109,10 +105,7 @@ def typical_distance(distances: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveFit:
-    """Coefficients (n_nodes, m) after some rounds, and the graph with the weights that gave them.
-
-    `scale` is the typical distance of the adaptive penalty, None for the quadratic one.
-    """
+    """Coefficients (n_nodes, m) after some rounds, and the reweighted graph that gave them."""
 
     theta: FloatArray
     graph: Graph
@@ -125,13 +118,7 @@ def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
 
 
 def adaptive_rounds(
-    moments: Moments,
-    graph: Graph,
-    lam: float,
-    rho: float,
-    n_rounds: int,
-    tol: float,
-    max_iter: int,
+    moments: Moments, graph: Graph, lam: float, rho: float, n_rounds: int, tol: float, max_iter: int
 ) -> list[AdaptiveFit]:
     """Solve, then reweight and solve `n_rounds` times; returns all fits in order."""
     edges = Edges.of(graph)

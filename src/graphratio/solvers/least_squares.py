@@ -47,18 +47,10 @@ def _second_moments(phi_ref: FloatArray, phi_tgt: FloatArray, weights: FloatArra
 def least_squares(
     phi_ref: FloatArray, phi_tgt: FloatArray, sizes: IntArray, alpha: float, ridge: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Closed form theta = (H + gam I)^{-1} h of several nodes, shape (k, C).
+    """Closed form theta = (H + gam I)^{-1} h, shape (k, C), and its relative residuals (k,).
 
-    The features have shapes (k, R, C) and (k, T, C), with zeros in padding. `sizes`, shape (k, 2),
-    holds n and n' of every node; `ridge` has shape (k,). Also returns the relative residuals, ||(H
-    + gam I) theta - h|| / ||h||, shape (k,).
-
-    Examples
-    --------
-    >>> theta, _ = least_squares(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                          alpha=0.1, ridge=np.array([1.0]))
-    >>> theta
-    array([[0.5]])
+    The features have shapes (k, R, C) and (k, T, C), with zeros in padding; `sizes` (k, 2), `ridge`
+    (k,).
     """
     system = _second_moments(phi_ref, phi_tgt, np.array([1 - alpha, alpha]) / sizes)
     each = np.arange(system.shape[1])
@@ -79,21 +71,10 @@ def left_out_losses(
     *,
     nonnegative: bool = False,
 ) -> FloatArray:
-    """Loss of every left-out pair, for every node and ridge, shape (k, n_pairs, n_ridges).
+    """Loss (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y) of left-out pairs, (k, n_pairs, n_ridges).
 
-    The loss of a pair is (1 - alpha)/2 f(x)^2 + alpha/2 f(y)^2 - f(y). The top of this module says
-    how rows are paired when the sizes differ. Losses are zero after the last pair of a node, and
-    NaN at nodes with a single row in a sample, where nothing would remain.
-
-    `ridges` has shape (n_ridges,); the other arguments are those of `least_squares`. If
-    `nonnegative`, the negative coefficients of every theta_i are set to zero before computing its
-    loss.
-
-    Examples
-    --------
-    >>> left_out_losses(np.ones((1, 2, 1)), np.ones((1, 3, 1)), np.array([[2, 3]]),
-    ...                 alpha=0.1, ridges=np.array([1.0])).ravel()  # always f = 1/2
-    array([-0.375, -0.375, -0.375])
+    Zero after the last pair of a node, and NaN at nodes with a single row in a sample. If
+    `nonnegative`, negative coefficients of theta_i are set to zero first.
     """
     longest = sizes.max(axis=1)
     step = np.arange(int(longest.max()))
@@ -155,11 +136,8 @@ class _Pairs:
     def clipped_ratios(
         self, ridge: float, fx: FloatArray, fy: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Values at x_i and y_i after setting negative coefficients of theta_i to zero.
-
-        From A_i theta_i = h_i follows theta_i = B^{-1} (h_i + a f(x_i) x_i + b f(y_i) y_i).
-        `fx` and `fy` have shape (k, pairs).
-        """
+        """Values at x_i and y_i (k, pairs) with negative coefficients of theta_i set to zero."""
+        # From A_i theta_i = h_i follows theta_i = B^{-1} (h_i + a f(x_i) x_i + b f(y_i) y_i).
         theta = _rows(self.x, self.first) * (self.a * fx)[:, :, np.newaxis]
         share = (self.b * fy - 1 / self.remaining)[:, :, np.newaxis]
         theta += _rows(self.y, self.second) * share

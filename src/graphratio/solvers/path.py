@@ -1,7 +1,9 @@
 """Solve for one pair of penalties, for many pairs, or for many first moments.
 
 `solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, rho) at
-once, since they share the data, see `conjugate_gradients`. Symbols as in `mean_field`.
+once, since they share the data, see `conjugate_gradients`. Moments in single precision are refined:
+the residual comes from the observations, and its correction, solved with the same moments, gains
+about as many digits as single precision has. Symbols as in `bases`.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import numpy as np
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
+from graphratio.moments.memory import StreamedData
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.bases import Basis, SpectralBasis, basis_of
+from graphratio.solvers.bases import Basis, SpectralBasis, basis_of, corrected_mean_field
 from graphratio.solvers.cbcgd import solve_cbcgd
 from graphratio.solvers.conjugate_gradients import (
+    REMEDY,
     Chosen,
     Linear,
     Progress,
@@ -27,10 +31,9 @@ from graphratio.solvers.conjugate_gradients import (
     stages,
 )
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, InCoordinates, node_inverses
+from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodeInverses, node_inverses
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
-from graphratio.solvers.preconditioners.mean_field import corrected_mean_field
-from graphratio.solvers.solution import Solution
+from graphratio.solvers.solution import Solution, without_judgement
 
 SOLVERS = ("auto", "direct", "pcg", "cbcgd")
 
@@ -42,13 +45,13 @@ PRECONDITIONERS = ("auto", "kronecker", "mixed", "multigrid")
 # Iterations with the mean field before a preconditioner with the blocks of the nodes takes over.
 PATIENCE = 30
 
+# Corrections of a solution with moments in single precision.
+MAX_CORRECTIONS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions of several candidates: `theta` has shape (n_nodes, n_candidates, m).
-
-    In double precision the residuals of `progress` are computed from scratch.
-    """
+    """Solutions of several candidates, (n_nodes, n_candidates, m), and how they were found."""
 
     theta: FloatArray
     progress: Progress
@@ -57,11 +60,7 @@ class PathSolution:
 def solve(
     objective: GraphObjective, graph: Graph, method: str, tol: float, max_iter: int
 ) -> Solution:
-    """Solve with the given method; "auto" chooses one and gives the reason in `Solution.reason`.
-
-    If nothing couples the nodes, each has a closed form. A dense factorisation solves small
-    systems, and conjugate gradients all others.
-    """
+    """Solve with the given method; "auto" chooses one and says why in `Solution.reason`."""
     n_nodes, _, m = objective.shape
     coupled = graph.n_edges > 0 and bool(objective.lam[0])
     if method == "direct":
@@ -81,35 +80,64 @@ def solve(
     return replace(chosen, reason=reason)
 
 
-def solve_pcg(
+def solve_streamed(
     objective: GraphObjective,
-    basis: Basis,
+    data: StreamedData,
+    graph: Graph,
+    method: str,
     tol: float,
     max_iter: int,
-    preconditioner: str = "auto",
-) -> Solution:
-    """Solve a single candidate of an objective in Nystrom form; `tol` bounds the residual.
+) -> tuple[Solution, FloatArray]:
+    """Solve a single candidate; the residual comes from the observations in `data`.
 
-    The preconditioner "kronecker" is the mean field, "mixed" its average with the inverses at
-    every node, "multigrid" works on the whole system. "auto" starts with the mean field and then
-    takes one of the others, by the size of the graph.
+    Also returns psi' theta at every observation, shape (n_observations,).
+    """
+    norm = float(np.linalg.norm(objective.rhs)) or 1.0
+    total = Solution(np.zeros_like(objective.rhs), False, 0, 1.0, [], "")
+    first = objective.moments.first
+    goal = tol
+    for _ in range(1 + MAX_CORRECTIONS):
+        problem = replace(objective, moments=replace(objective.moments, first=first))
+        # Only the residual from the observations counts, below.
+        with without_judgement():
+            found = solve(problem, graph, method, goal, max_iter)
+        total = replace(
+            found,
+            theta=total.theta + found.theta,
+            n_iter=total.n_iter + found.n_iter,
+            history=total.history + [total.residual * step for step in found.history],
+        )
+        product, fitted = data.apply(total.theta)
+        gradient = product - objective.rhs
+        gradient += objective.penalty_gradient(total.theta[:, np.newaxis])[:, 0]
+        residual = float(np.linalg.norm(gradient)) / norm
+        total = replace(total, residual=residual, converged=residual <= tol)
+        if total.converged or total.n_iter >= max_iter:
+            break
+        first = -gradient
+        # `tol` is relative to the first right-hand side; half of it for safety.
+        goal = min(0.5, 0.5 * tol / residual)
+    return total.warn_unless_converged(tol, REMEDY), fitted
+
+
+def solve_pcg(
+    objective: GraphObjective, basis: Basis, tol: float, max_iter: int, preconditioner: str = "auto"
+) -> Solution:
+    """Solve a single candidate in Nystrom form by conjugate gradients; `tol` bounds the residual.
+
+    Preconditioners: "kronecker", the mean field; "mixed", its average with the inverses at the
+    nodes; "multigrid", on the whole system; "auto", the mean field first, then one of the others.
     """
     path = solve_path(objective, basis, tol, max_iter, preconditioner)
     return path.progress.solution(path.theta[:, 0], tol)
 
 
 def solve_path(
-    objective: GraphObjective,
-    basis: Basis,
-    tol: float,
-    max_iter: int,
-    preconditioner: str = "auto",
+    objective: GraphObjective, basis: Basis, tol: float, max_iter: int, preconditioner: str = "auto"
 ) -> PathSolution:
-    """Solve all candidates of an objective at once, in the precision of its moments.
+    """Solve all candidates of an objective at once, in the precision of its moments and the basis.
 
-    The basis must be in the same precision. The iteration starts from the solution of the
-    preconditioner, so `n_iter` counts the corrections to it. Candidates without a graph penalty
-    have a closed form.
+    The iteration starts from the solution of the preconditioner; `n_iter` counts the corrections.
     """
     check_choice(preconditioner, "preconditioner", PRECONDITIONERS)
     if not objective.lam.all():
@@ -175,11 +203,9 @@ def _solve_uncoupled_apart(
 def solve_many(
     objective: GraphObjective, basis: Basis | None, first: FloatArray, tol: float, max_iter: int
 ) -> FloatArray:
-    """Solve one pair of penalties for many first moments, shape (n_nodes, n_sets, m).
+    """Solve one pair of penalties for many first moments `first`, shape (n_nodes, n_sets, m).
 
-    `first` has the same shape and replaces the first moment of the objective, which has one
-    candidate. If nothing couples the nodes (no basis, or no graph penalty), each has a closed
-    form. `tol` bounds the relative residual of each solution.
+    Without a basis or a graph penalty every node has a closed form.
     """
     if basis is None or not objective.lam[0]:
         blocks = objective.moments.second.dense() + objective.rho[0] * np.eye(objective.shape[2])
@@ -197,11 +223,28 @@ def solve_many(
 
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
-        return BlockMultigrid.of(objective, basis, basis.hierarchy)
+        return BlockMultigrid.of(objective, basis)
     field = corrected_mean_field(objective, basis)
     if name == "kronecker":
         return field
-    return HalfSum(field, InCoordinates(node_inverses(objective), basis))
+    return HalfSum(field, _InCoordinates(node_inverses(objective), basis))
+
+
+@dataclass(frozen=True, eq=False)
+class _InCoordinates:
+    """Inverses at the nodes, in the coordinates of a basis."""
+
+    nodes: NodeInverses
+    basis: Basis
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Solve every node by itself."""
+        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
+        return self.basis.from_nodes(own.astype(x.dtype, copy=False))
+
+    def restrict(self, candidates: Chosen) -> _InCoordinates:
+        """Keep some of the candidates."""
+        return replace(self, nodes=self.nodes.restrict(candidates))
 
 
 class _System:

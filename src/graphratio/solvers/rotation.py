@@ -14,18 +14,7 @@ _SMALLEST_SHARE = 1e-9
 
 
 def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotate profiles and coordinates together; the ratios stay the same.
-
-    The rotation maximises the variance of the squared coordinates of each profile. The most used
-    profile comes first, and signs make the sum of the coordinates positive.
-
-    Examples
-    --------
-    >>> mixed = np.array([[1.0, 1.1], [2.0, 2.1], [1.0, -1.1]])  # two kinds, half turned
-    >>> _, turned = readable(np.eye(2), mixed)
-    >>> bool((np.abs(turned).min(axis=1) < 0.15).all())  # each uses one of them
-    True
-    """
+    """Rotate profiles and coordinates together, so that each node uses few; most used first."""
     rotation = _varimax(coordinates)
     turned = coordinates @ rotation
     order = np.argsort(-np.square(turned).sum(axis=0), kind="stable")
@@ -35,17 +24,9 @@ def readable(profiles: FloatArray, coordinates: FloatArray) -> tuple[FloatArray,
 
 
 def principal(theta: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Profiles and coordinates of any coefficients, by a singular value decomposition.
+    """Profiles and coordinates of any coefficients (n_nodes, m), by a singular value decomposition.
 
-    `theta` has shape (n_nodes, m); `metric`, shape (m, m), is the mean second moment of the
-    features. Directions with a tiny share of the metric are left out. Signs are as in `readable`.
-
-    Examples
-    --------
-    >>> theta = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.5]])
-    >>> profiles, coordinates = principal(theta, np.diag([4.0, 1.0]))
-    >>> bool(np.allclose(coordinates @ profiles.T, theta))
-    True
+    `metric` (m, m) is the mean second moment of the features.
     """
     values, vectors = np.linalg.eigh(metric.astype(np.float64))
     kept = values > _SMALLEST_SHARE * values[-1]

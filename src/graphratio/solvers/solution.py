@@ -33,27 +33,18 @@ class Solution:
     ----------
     theta : ndarray of shape (n_nodes, m)
     converged : bool
-        Whether the residual is at most the tolerance. For "cbcgd" the stopping rule must hold
-        too.
+        Whether the residual is at most the tolerance, and the stopping rule of "cbcgd" holds.
     n_iter : int
         Iterations of conjugate gradients, or cycles of block descent; 0 for closed forms.
     residual : float
         Relative residual of the linear system at `theta`, computed from scratch.
     history : list of float
-        Relative residual after every iteration; for "cbcgd" the relative change of theta, which
-        its stopping rule uses.
-    method : str
-        The solver.
-    reason : str, optional
-        Why "auto" chose this solver.
-    preconditioner : str, optional
-        The last one that conjugate gradients used.
-    partitions : int
-        Number of partitions of the graph; 1 in one process.
-    cut_edges, boundary_rows : int
-        Edges between partitions, and rows that travel in an exchange.
-    recoveries : int
-        How often lost partitions were rebuilt.
+        Relative residual after every iteration; for "cbcgd" the relative change of theta.
+    method, reason, preconditioner : str
+        The solver, why "auto" chose it, and the last preconditioner of conjugate gradients.
+    partitions, cut_edges, boundary_rows, recoveries : int
+        Partitions of the graph (1 in one process), edges between them, rows that travel in an
+        exchange, and how often lost partitions were rebuilt.
 
     Examples
     --------
@@ -77,14 +68,7 @@ class Solution:
     recoveries: int = 0
 
     def describe(self) -> str:
-        """Describe the solver in words.
-
-        Examples
-        --------
-        >>> Solution(None, True, 9, 1e-7, [], "pcg", preconditioner="mixed", partitions=2,
-        ...          cut_edges=1, boundary_rows=2, recoveries=1).describe()
-        'pcg (mixed preconditioner), partitions: 2, cut edges: 1, boundary rows: 2, recoveries: 1'
-        """
+        """Describe the solver in words."""
         words = self.method
         if self.preconditioner is not None:
             words += f" ({self.preconditioner} preconditioner)"

@@ -20,7 +20,8 @@ from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import basis_of, solve_many
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.path import solve_many
 from graphratio.testing.joint_statistics import (
     JOINT_NAMES,
     JOINT_SHARES,

@@ -17,7 +17,7 @@ import numpy as np
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.estimators.contract import RatioEstimator
+from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.node_moments import segment_indicator
 from graphratio.testing.global_null import label_source, node_first_moments
@@ -66,7 +66,7 @@ class HalfTest:
     @classmethod
     def of(
         cls,
-        estimator: RatioEstimator,
+        estimator: NodeRatioEstimator,
         samples: NodeSamples,
         learned: BoolArray,
         plan: PermutationPlan,

@@ -30,7 +30,8 @@ from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers import basis_of, solve_path
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.path import solve_path
 from graphratio.testing.groups import group_parts
 from graphratio.testing.permutations import PermutationPlan
 from graphratio.testing.permuted_means import Columns

@@ -14,11 +14,11 @@ from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.blocks import Blocks
-from graphratio.data.effect_size import effect_sizes
 from graphratio.data.finding import SampleFinding
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.time_checks import rows, single_day
+from graphratio.moments.objective import effect_sizes
 from graphratio.testing import wording
 from graphratio.testing.answers import Answers
 from graphratio.testing.multiplicity import changed_at_least, strictest_threshold

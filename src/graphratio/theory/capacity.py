@@ -32,7 +32,6 @@ class Capacity:
     Examples
     --------
     >>> import numpy as np
-    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> found.n_eigenvalues, round(found.decay, 6)
     (array([19]), 1.5)
@@ -82,14 +81,9 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
         Eigenvalues below this share of a node's largest are left out: they are sampling and
         rounding noise, which is flat and looks like slow decay.
 
-    Returns
-    -------
-    Capacity
-
     Examples
     --------
     >>> import numpy as np
-    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> round(found.decay, 6), round(found.capacity, 6)
     (1.5, 2.0)
@@ -103,8 +97,7 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
     descending = eigenvalues[:, ::-1]
     significant = (descending > floor * descending[:, :1]) & (descending > 0.0)
     counts = significant.sum(axis=1)
-    decay = np.full(len(counts), np.nan)
-    capacity = np.full(len(counts), np.nan)
+    decay, capacity = np.full((2, len(counts)), np.nan)
     log_index = np.log(np.arange(1, descending.shape[1] + 1))
     for node in np.flatnonzero(counts >= 2):
         x, y = log_index[: counts[node]], np.log(descending[node, : counts[node]])
@@ -115,10 +108,5 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
             "no node has two significant eigenvalues, so there is no decay to estimate",
             "Use more features, more observations or a smaller floor",
         )
-    return Capacity(
-        decay=float(np.nanmin(decay)),
-        capacity=float(np.nanmax(capacity)),
-        node_decay=decay,
-        node_capacity=capacity,
-        n_eigenvalues=counts,
-    )
+    smallest, largest = float(np.nanmin(decay)), float(np.nanmax(capacity))
+    return Capacity(smallest, largest, decay, capacity, counts)

@@ -20,23 +20,20 @@ class ConvergenceBound:
 
     Attributes
     ----------
-    excess_divergence : float
-        Bound on the mean over nodes of the true minus the attained Pearson divergence.
-    squared_error : float
-        Bound on the mean over nodes of the squared distance between estimate and ratio.
+    excess_divergence, squared_error : float
+        Bounds on the mean over nodes of the true minus the attained Pearson divergence, and of
+        the squared distance between estimate and ratio.
     fixed_point : float
         The local complexity of the class of functions; it carries the rate in n and n_nodes.
-    variance_factor : float
-        Factor between the variance of the excess loss and its mean (B_0 in the paper).
-    loss_bound : float
-        Largest excess loss of one observation (B_1 in the paper).
+    variance_factor, loss_bound : float
+        B_0 of the paper, the variance of the excess loss over its mean, and B_1, the largest
+        excess loss of one observation.
     n_directions : float
         Eigen-directions per node that the proof treats as signal. The proof needs at least
         one; below that the bound is not established.
 
     Examples
     --------
-    >>> from graphratio.theory import convergence_bound
     >>> bound = convergence_bound(10_000, 10, decay=2.0, capacity=1.0, smoothness=5.0, bound=10.0,
     ...                           alpha=0.1, graph_factor=1.0)
     >>> bound.squared_error > bound.fixed_point > 0
@@ -72,51 +69,41 @@ def convergence_bound(
 
     Parameters
     ----------
-    n : int
-        Observations in each of the two samples of each node.
-    n_nodes : int
-    decay : float
-        Exponent of the capacity condition, mu_i <= capacity^2 i^(-decay), for the eigenvalues
-        of the covariance operator; the smallest over nodes, greater than 1.
-    capacity : float
-        Factor of the capacity condition; the largest over nodes.
+    n, n_nodes : int
+        Observations in each of the two samples of each node, and nodes.
+    decay, capacity : float
+        Exponent, above 1, and factor of the capacity condition mu_i <= capacity^2 i^(-decay) for
+        the eigenvalues of the covariance operator: the smallest and the largest over nodes.
     smoothness : float
         Lambda of the paper, with Lambda^2 at least half the squared graph norm of the ratios:
         half of (the sum over edges of W_uv |r_u - r_v|^2 plus gamma times the sum over
         nodes of |r_v|^2), in the norm of the kernel space.
     bound : float
         Estimates range in [-bound, bound].
+    graph_factor : float
+        Of the graph, see the function `graph_factor`.
     alpha : float in (0, 1)
         The plain ratio, alpha = 0, is unbounded and not covered.
-    graph_factor : float
-        The result of the function `graph_factor` for the graph.
     constant : float, default 2
         Free constant C of the theorem, greater than 1; smaller is sharper here.
     delta : float, default 0.05
         The bound holds with probability at least 1 - delta.
 
-    Returns
-    -------
-    ConvergenceBound
-
     Notes
     -----
     The right-hand side is the printed one except where the proof does not give it:
 
-    - The capacity condition contains the square of the capacity, but the lemma on the fixed
-      point drops the square when it sums the tail of the eigenvalues. The correct step gives
-      capacity^(2 / (1 + decay)), which is used here; the theorem prints the exponent
-      1 / (1 + decay).
+    - The lemma on the fixed point drops the square of the capacity when it sums the tail of the
+      eigenvalues. The correct step gives capacity^(2 / (1 + decay)), used here; the theorem
+      prints the exponent 1 / (1 + decay).
     - The chain of inequalities that defines B_0 ends with half of B_0, but the Bernstein
-      condition then uses the whole. B_0 = (bound + 1/alpha)^2 + 4/alpha, used here, is twice
-      the printed one.
+      condition then uses the whole. B_0 = (bound + 1/alpha)^2 + 4/alpha is twice the printed one.
     - C = 1, which the theorem admits, makes its factor C / (C - 1) infinite.
 
     The factor B_1 of the fixed point is more than the theorem needs, since B_1 > 1; it is kept.
 
     Examples
     --------
-    >>> from graphratio.theory import convergence_bound
     >>> setting = dict(decay=2.0, capacity=1.0, smoothness=5.0, bound=10.0, alpha=0.1,
     ...                graph_factor=1.0)
     >>> few = convergence_bound(10_000, 10, **setting)
@@ -166,20 +153,14 @@ def graph_factor(graph: Graph, gamma: float) -> float:
     gamma : float
         Positive.
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     Beyond a thousand nodes the diagonal comes from one sparse factorisation and n_nodes
-    triangular solves, a few columns at a time. Memory is that of the factors, little for sparse
-    graphs; time grows at least with the square of n_nodes.
+    triangular solves: little memory for sparse graphs, but time at least like n_nodes^2.
 
     Examples
     --------
     >>> import graphratio as gr
-    >>> from graphratio.theory import graph_factor
     >>> graph_factor(gr.Graph.empty(3), gamma=0.5)
     2.0
     >>> round(graph_factor(gr.Graph.from_adjacency([[0, 1], [1, 0]]), gamma=0.5), 6)
@@ -196,9 +177,6 @@ def graph_factor(graph: Graph, gamma: float) -> float:
     factors = splu(shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=symmetric)
     largest = 0.0
     for start in range(0, n_nodes, theory.COLUMN_BLOCK):
-        columns = np.arange(start, min(start + theory.COLUMN_BLOCK, n_nodes))
-        units = np.zeros((n_nodes, len(columns)))
-        units[columns, np.arange(len(columns))] = 1.0
-        inverse = factors.solve(units)
-        largest = max(largest, float(inverse[columns, np.arange(len(columns))].max()))
+        units = np.eye(n_nodes, min(theory.COLUMN_BLOCK, n_nodes - start), -start)
+        largest = max(largest, float(factors.solve(units)[start:].diagonal().max()))
     return largest

@@ -26,14 +26,11 @@ class CycleBound:
     ----------
     cycles : int
         Cycles after which the objective is within the tolerance of its minimum.
-    strong_convexity : float
-        lambda times gamma times `gram_eigenvalue`.
-    gram_eigenvalue : float
-        Smallest eigenvalue of the Gram matrix; 1 in the Nystrom form.
-    curvature : float
-        Largest eigenvalue of the Hessian of the smooth part.
-    node_curvature : ndarray of shape (n_nodes,)
-        The same for the block of each node, which is the node's learning rate.
+    gram_eigenvalue, strong_convexity : float
+        Smallest eigenvalue of the Gram matrix, 1 in the Nystrom form; lambda times gamma times it.
+    curvature, node_curvature : float, ndarray of shape (n_nodes,)
+        Largest eigenvalue of the Hessian of the smooth part, and of the block of each node, which
+        is the node's learning rate.
     log_gap : float
         Logarithm of the initial gap over the tolerance, at least 0.
 
@@ -41,7 +38,7 @@ class CycleBound:
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> bound = gr.theory.cbcgd_cycle_bound(
+    >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,
     ... )
@@ -68,9 +65,9 @@ def cbcgd_cycle_bound(
 ) -> CycleBound:
     """Bound the cycles that CBCGD needs, as in Theorem 2 of the paper.
 
-    CBCGD is the paper's cyclic block coordinate gradient descent with its learning rates. The
-    bound is loose by orders of magnitude. It proves linear convergence and shows the influence of
-    the penalties, the graph and the sizes, but does not predict the cycles of a fit.
+    CBCGD is the paper's cyclic block coordinate gradient descent. The bound proves linear
+    convergence and shows the influence of penalties, graph and sizes; it is loose by orders of
+    magnitude and does not predict the cycles of a fit.
 
     Parameters
     ----------
@@ -82,18 +79,12 @@ def cbcgd_cycle_bound(
     lambda_, gamma : float
         The paper's penalties, positive; the ridge is their product. `paper_penalties_` of a
         fitted model has both.
-    initial_gap : float
-        Objective at the starting point minus its minimum. At zero coefficients the objective is
-        zero.
-    tolerance : float
-        Requested accuracy, in units of the objective.
+    initial_gap, tolerance : float
+        Objective at the start minus its minimum (at zero coefficients the objective is zero), and
+        requested accuracy.
     gram : array of shape (m, m), optional
         Gram matrix of the dictionary, if the features are plain kernel values. Default:
         the Nystrom form, where it is the identity.
-
-    Returns
-    -------
-    CycleBound
 
     Notes
     -----
@@ -105,7 +96,6 @@ def cbcgd_cycle_bound(
     --------
     >>> import numpy as np
     >>> import graphratio as gr
-    >>> from graphratio.theory import cbcgd_cycle_bound
     >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,

@@ -1,10 +1,9 @@
 """Is there a shift at a node? Evidence from held-out observations.
 
-Take any function that was chosen without the held-out observations. If reference and target have
-the same law, its means over the two agree. The ratio fitted without a fold is such a function,
-and it is large where the target seems dense. A one-sided Welch test at each node compares its
-values at the held-out observations. The neighbours only choose the function: their changes cannot
-make an unchanged node look changed.
+The ratio fitted without a fold is large where the target seems dense. If reference and target have
+the same law, its means over their held-out observations agree; a one-sided Welch test compares
+them. Neighbours only help to choose the function, so they cannot make an unchanged node look
+changed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,7 @@ def shift_p_values(
     n_folds: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """P-value of "reference and target are the same" at every node, NaN where not tested.
-
-    The samples are aligned to the graph. Hyperparameters that the fitted model chose for all
-    nodes are kept, others are chosen in each fold.
-    """
+    """P-value of no shift at every node, NaN where not tested; samples as in the graph."""
     large = samples.sizes >= SMALLEST
     tested = large.all(axis=1)
     p_values = np.full(samples.n_nodes, np.nan)

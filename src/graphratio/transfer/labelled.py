@@ -22,8 +22,7 @@ def read_labels(
 ) -> list[np.ndarray]:
     """Labels by node, in the order of `nodes`, each checked against its reference sample.
 
-    `y` is a mapping, or a sequence in the order of the samples, which are as the user gave them.
-    `numeric` is True for regression: labels must then be finite numbers.
+    `y` is a mapping, or a sequence in the order of the samples as given; `numeric` for regression.
     """
     given = samples if samples.labelled else samples.aligned(nodes)
     if isinstance(y, Mapping):
@@ -66,14 +65,13 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
 
 def weight_parameter(predictor: Any) -> str:
     """Name under which `fit` takes weights; of a pipeline, those of its last step."""
-    name = _weight_parameter(predictor)
-    if name is None:
-        raise InputError(
-            f"{type(predictor).__name__} takes no sample_weight in fit, so it cannot be reweighted",
-            "Use a predictor that does, such as Ridge, LogisticRegression, RandomForestRegressor "
-            "or HistGradientBoostingClassifier",
-        )
-    return name
+    if name := _weight_parameter(predictor):
+        return name
+    raise InputError(
+        f"{type(predictor).__name__} takes no sample_weight in fit, so it cannot be reweighted",
+        "Use a predictor that does, such as Ridge, LogisticRegression, RandomForestRegressor "
+        "or HistGradientBoostingClassifier",
+    )
 
 
 def _weight_parameter(predictor: Any) -> str | None:

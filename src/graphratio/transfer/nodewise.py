@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -45,11 +46,10 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     weights. Weights are used only where they should help:
 
     1. Evidence. A node is reweighted only if held-out observations show that its target differs
-       from its reference: a test per node, with the false discovery rate over nodes at
-       `level`. All other nodes get the plain model.
-    2. Own samples. The weights are the geometric mean of those by the joint ratio and those by
-       a ratio of the node alone (RULSIF). The joint ratio knows better what changed; the node's
-       own ratio balances chance differences between the weighted and the target observations.
+       from its reference: a test per node, with the false discovery rate over nodes at `level`.
+    2. Own samples. The weights are the geometric mean of those by the joint ratio, which knows
+       better what changed, and those by a ratio of the node alone (RULSIF), which balances
+       chance differences between the weighted and the target observations.
     3. Strength. The weights are raised to one power for all reweighted nodes: 1.25, since
        estimated ratios are shrunk, or one of 0 (no reweighting), 1, 1.5, 2 and 3 if it is
        clearly better, by two standard errors over nodes, in the cross-validated error on target
@@ -66,15 +66,13 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     level : float in (0, 1], default 0.1
         Accepted share of unchanged nodes among the reweighted; 1 reweights every node.
     own_share : float in [0, 1], default 0.5
-        Exponent of the weights of the node alone, if all nodes share features. 0 uses the
-        weights of `estimator` as they are.
+        Exponent of the weights of the node alone, if all nodes share features; 0 ignores them.
     sharpness : float >= 0, sequence of float, or None
         The power: a number is used as it is, a sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
-        Seed of the folds, of the default estimator, and of predictors whose
-        `random_state` is None.
+        Seed of folds, default estimator, and predictors whose `random_state` is None.
 
     Attributes
     ----------
@@ -82,19 +80,16 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         Nodes without reference observations share one model, fitted to those of all nodes.
         Where the reference has a single class, the model is a constant.
     weights_ : ImportanceWeights
-        The weights that were used; ones at nodes that were not reweighted.
+        Those that were used; ones at nodes that were not reweighted.
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
         Nodes with fewer than 5 reference or target observations follow the majority of their
         neighbours, by edge weight.
     p_values_ : ndarray of shape (n_nodes,)
         Of the evidence, before the correction; NaN where there were too few observations.
-    sharpness_ : float
-    estimator_ : fitted estimator
-    nodes_ : tuple of labels
-        In the order of the graph.
-    classes_ : ndarray, classifiers only
-        Over all nodes.
-    n_features_in_ : int
+    sharpness_, estimator_, n_features_in_ :
+        The power, the fitted estimator, and the number of features.
+    nodes_, classes_ :
+        Labels in the order of the graph; classes of all nodes, for classifiers only.
 
     Examples
     --------
@@ -173,13 +168,17 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             alpha, chosen = self.estimator_.alpha_, self.is_reweighted_
             weights = blended(weights, aligned, chosen, alpha, share, rng)
         self.sharpness_ = self._choose_sharpness(aligned, labels, weights, n_folds, rng)
-        self.weights_ = self._final(weights)
+        used = [
+            sharpened(weights[node], self.sharpness_ if on else 0.0)
+            for node, on in zip(self.nodes_, self.is_reweighted_, strict=True)
+        ]
+        self.weights_ = replace(weights, sample_weight=read_only(np.concatenate(used)))
         self._fit_models(aligned, labels, rng)
         self.weights_.warn(stacklevel=3)
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
-        """Predictions for target observations.
+        """Predictions for target observations, shape (n_points,), or a dict of them by label.
 
         Parameters
         ----------
@@ -187,10 +186,6 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             Without `node` the observations of every node: a dict by label, a list in the order
             of `nodes_`, or NodeSamples; only the target samples of these are used.
         node : label, optional
-
-        Returns
-        -------
-        ndarray of shape (n_points,), or a dict of them by label
         """
         return self._apply("predict", x, node)
 
@@ -244,50 +239,38 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         blocked = samples.has_blocks and samples.blocks.exist
         division = divide(samples, n_folds, rng) if blocked else None
         errors = []
+        error = partial(pointwise_errors, self.predictor)
         for v in np.flatnonzero(self.is_reweighted_ & samples.complete):
             node = self.nodes_[v]
-            if len(labels[v]) >= n_folds:
-                if division is None:
-                    fold = rng.permutation(np.arange(len(labels[v])) % n_folds)
-                else:
-                    fold = division.folds[samples.offsets[2 * v] : samples.offsets[2 * v + 1]]
-                errors.append(
-                    target_errors(
-                        self._fit_one,
-                        lambda truth, found: pointwise_errors(self.predictor, truth, found),
-                        (samples.reference(node), labels[v], samples.target(node)),
-                        weights[node],
-                        candidates,
-                        fold,
-                    )
-                )
+            if len(labels[v]) < n_folds:
+                continue
+            fold = (
+                rng.permutation(np.arange(len(labels[v])) % n_folds)
+                if division is None
+                else (division.folds[samples.offsets[2 * v] : samples.offsets[2 * v + 1]])
+            )
+            data = samples.reference(node), labels[v], samples.target(node)
+            errors.append(
+                target_errors(self._fit_one, error, data, weights[node], candidates, fold)
+            )
         return best_exponent(np.array(errors).reshape(-1, len(candidates)), candidates)
-
-    def _final(self, weights: ImportanceWeights) -> ImportanceWeights:
-        used = [
-            sharpened(weights[node], self.sharpness_ if on else 0.0)
-            for node, on in zip(self.nodes_, self.is_reweighted_, strict=True)
-        ]
-        return replace(weights, sample_weight=read_only(np.concatenate(used)))
 
     def _fit_models(
         self, samples: NodeSamples, labels: list[np.ndarray], rng: np.random.Generator
     ) -> None:
-        self.models_: dict[Label, Any] = {}
-        for node, y in zip(self.nodes_, labels, strict=True):
-            if len(y):
-                self.models_[node] = self._fit_one(
-                    samples.reference(node), y, self.weights_[node], rng=rng
-                )
-        if is_classifier(self.predictor):
-            constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
-            if constant:
-                warnings.warn(
-                    f"the reference has a single class, which is always predicted, at nodes "
-                    f"{listing(constant)}",
-                    DataWarning,
-                    stacklevel=4,
-                )
+        self.models_: dict[Label, Any] = {
+            node: self._fit_one(samples.reference(node), y, self.weights_[node], rng=rng)
+            for node, y in zip(self.nodes_, labels, strict=True)
+            if len(y)
+        }
+        constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
+        if constant and is_classifier(self.predictor):
+            warnings.warn(
+                f"the reference has a single class, which is always predicted, at nodes "
+                f"{listing(constant)}",
+                DataWarning,
+                stacklevel=4,
+            )
         lacking = [node for node in self.nodes_ if node not in self.models_]
         if lacking:
             pooled = self._fit_one(
@@ -305,11 +288,8 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             return DummyClassifier(strategy="most_frequent").fit(x, y)
         model = clone(self.predictor)
         if self.random_state is not None:
-            names = [
-                name
-                for name, value in model.get_params().items()
-                if name.split("__")[-1] == "random_state" and value is None
-            ]
+            unset = [name for name, value in model.get_params().items() if value is None]
+            names = [name for name in unset if name.split("__")[-1] == "random_state"]
             seed = 0 if rng is None else int(rng.integers(2**31))
             model.set_params(**dict.fromkeys(names, seed))
         return model.fit(x, y, **{self._weight_name: weights})
@@ -320,13 +300,10 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     def _apply(self, method: str, x: Any, node: Label | None) -> Any:
         check_is_fitted(self, "models_")
         if node is None:
-            return {
-                label: self._apply(method, own, label) for label, own in self._by_node(x).items()
-            }
+            return {own: self._apply(method, part, own) for own, part in self._by_node(x).items()}
         points, model = self.estimator_._points(x), self._model(node)
         if not len(points):
-            shape = (0, len(self.classes_)) if method == "predict_proba" else (0,)
-            return np.empty(shape)
+            return np.empty((0, len(self.classes_)) if method == "predict_proba" else (0,))
         found = getattr(model, method)(points)
         if method == "predict":
             return found
@@ -345,7 +322,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                 )
             return {node: own.target(node) for node in self.nodes_}
         if isinstance(x, Mapping):
-            return {node: x[node] for node in x}
+            return dict(x)
         if isinstance(x, list) or np.ndim(x) == 3:
             if len(x) != len(self.nodes_):
                 raise InputError(
@@ -354,8 +331,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
                 )
             return dict(zip(self.nodes_, x, strict=True))
         raise InputError(
-            "it is not clear which node's model is meant",
-            "Pass node=, or a dict of arrays by node",
+            "it is not clear which node's model is meant", "Pass node=, or a dict of arrays by node"
         )
 
 

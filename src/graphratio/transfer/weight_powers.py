@@ -1,23 +1,17 @@
 """Weights that use the neighbours and fit the node's own samples, raised to a power.
 
-*Blending.* A ratio shared with the neighbours is closer to the true one, but the true ratio is
-not the best weight. Weights fitted to the very observations that they weight also balance the
-chance differences between these and the target sample; for the same reason estimated propensity
-scores beat the true ones. The geometric mean of the joint weights and those of the node alone
-combines both advantages.
+*Blending.* A ratio shared with the neighbours is closer to the true one. Weights fitted to the very
+observations that they weight also balance chance differences, as estimated propensity scores do,
+which beat the true ones. The geometric mean of the joint and the node's own weights does both.
 
-*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the
-shift, which is right for a model that is correct everywhere, since uneven weights only add
-variance. s = 1 uses the estimated ratio as it is. s > 1 undoes shrinkage: the estimate was
-regularised for all nodes, most of which may not have changed. All estimates are shrunk somewhat,
-so the usual power is a little above 1.
+*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the shift:
+for a model that is correct everywhere uneven weights only add variance. s > 1 undoes shrinkage.
+All estimates are shrunk somewhat, so the usual power is a little above 1.
 
-The choice of s needs the error on the target, estimated without the ratio: judging weights by
-themselves would favour s = 1 whatever the truth. Every target observation is represented by its
-nearest reference observation, and by the held-out error of that one. This estimate is noisy, and
-in several dimensions it favours small powers, since the reference observation nearest to a remote
-target observation is less remote. So the usual power stands unless another one is better by two
-standard errors over the reweighted nodes.
+The choice of s needs the error on the target, estimated without the ratio: judged by themselves,
+weights would favour s = 1. The nearest reference observation, with its held-out error, represents
+a target observation. This is noisy and in several dimensions favours small powers, so the usual
+power stands unless another one is better by two standard errors over the reweighted nodes.
 """
 
 from __future__ import annotations
@@ -53,10 +47,7 @@ def blended(
     share: float,
     rng: np.random.Generator,
 ) -> ImportanceWeights:
-    """Blend the weights of the chosen nodes with those of RULSIF, if they have both samples.
-
-    `share` is the exponent of the node's own weights; the joint ones get 1 - share.
-    """
+    """Blend weights of chosen nodes with those of RULSIF, whose exponent is `share`."""
     nodes = [samples.nodes[i] for i in np.flatnonzero(chosen & samples.complete)]
     if share == 0 or not nodes:
         return weights
@@ -80,10 +71,7 @@ def sharpened(weights: FloatArray, sharpness: float) -> FloatArray:
 
 
 def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
-    """The power nearest to the usual one, or the best of those that are clearly better.
-
-    `errors` has shape (n_nodes, n_candidates).
-    """
+    """The usual power, or a clearly better one, from errors (n_nodes, n_candidates)."""
     usual = int(np.argmin(np.abs(np.asarray(candidates) - USUAL)))
     if len(errors) > 1:
         gain = errors[:, [usual]] - errors
@@ -111,8 +99,7 @@ def target_errors(
     """Cross-validated target error of one node for every candidate, shape (n_candidates,).
 
     `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
-    `data` are reference observations, their labels, and target observations; `fold` are the folds
-    of the reference.
+    `data` are reference observations, labels, and target observations; `fold` is of the reference.
     """
     x, y, target = data
     total = np.zeros(len(candidates))

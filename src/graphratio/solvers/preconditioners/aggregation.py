@@ -47,11 +47,10 @@ POWER_STEPS = 12
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One graph of the hierarchy, and the way down to the next.
+    """One graph of the hierarchy: L and M (n, n), P (n, n_next) and its transpose.
 
-    `laplacian` and `mass` have shape (n, n); `mass` is None on the finest level, for the identity.
-    `interpolation` is P, shape (n, n_next), and `restriction` its transpose. `radius` bounds the
-    eigenvalues of D^{-1} (tau M + L), whatever tau is.
+    `mass` is None for the identity on the finest level. `radius` bounds the eigenvalues of
+    D^{-1} (tau M + L) for any tau.
     """
 
     laplacian: sparse.csr_array
@@ -75,11 +74,9 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """All levels, from fine to coarse.
+    """All levels from fine to coarse; `laplacian` and `mass`, (n_last, n_last), are of the last.
 
-    `levels` is empty for a graph that is small enough by itself. The last level is not among them:
-    `laplacian` and `mass`, shape (n_last, n_last), describe it. It may have no nodes, since nodes
-    without edges stay on the levels before.
+    It may have no nodes, since nodes without edges stay on the levels before.
     """
 
     levels: list[Level]
@@ -88,33 +85,27 @@ class Hierarchy:
 
     @cached_property
     def dense_level(self) -> DenseLevel:
-        """The first level that is small enough for its eigenvectors."""
-        for depth, level in enumerate(self.levels):
+        """The first level that is small enough for its eigenvectors; it may have no nodes."""
+        depth, laplacian, mass = len(self.levels), self.laplacian, self.mass
+        for above, level in enumerate(self.levels):
             n = level.laplacian.shape[0]
             if 0 < n <= DENSE_LEVEL:
+                depth, laplacian = above, level.laplacian.toarray()
                 mass = np.eye(n) if level.mass is None else level.mass.toarray()
-                return DenseLevel.of(depth, level.laplacian.toarray(), mass)
-        return DenseLevel.of(len(self.levels), self.laplacian, self.mass)
+                break
+        if not len(laplacian):
+            return DenseLevel(depth, np.empty(0), np.empty((0, 0)))
+        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
+        return DenseLevel(depth, np.maximum(modes, 0.0), vectors)
 
 
 @dataclass(frozen=True, eq=False)
 class DenseLevel:
-    """Eigenvectors of a level, with V' M V = I and V' L V diagonal.
-
-    `modes` has shape (n,), `vectors` (n, n); `depth` levels lie above.
-    """
+    """Eigenvectors (n, n) of the level at a depth, with V' M V = I and V' L V = diag(modes)."""
 
     depth: int
     modes: FloatArray
     vectors: FloatArray
-
-    @classmethod
-    def of(cls, depth: int, laplacian: FloatArray, mass: FloatArray) -> DenseLevel:
-        """Diagonalise a level, which may have no nodes."""
-        if not len(laplacian):
-            return cls(depth, np.empty(0), np.empty((0, 0)))
-        modes, vectors = linalg.eigh(laplacian.astype(np.float64), mass.astype(np.float64))
-        return cls(depth, np.maximum(modes, 0.0), vectors)
 
 
 def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hierarchy:
@@ -137,10 +128,7 @@ def build_hierarchy(laplacian: sparse.csr_array, dtype: Any = np.float32) -> Hie
 
 
 def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
-    """P of a graph: group indicators, smoothed once over the heavy edges.
-
-    The rows of nodes without edges are zero.
-    """
+    """P of a graph: group indicators, smoothed once over heavy edges; zero without edges."""
     n = lap.shape[0]
     heavy = heavy_edges(lap, rng)
     group = groups(heavy, rng)
@@ -155,10 +143,9 @@ def interpolation(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr
 
 
 def heavy_edges(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
-    """The edges that form groups, as a symmetric matrix of weights.
+    """Weights of the edges that form groups, symmetric; one end is enough to keep an edge.
 
-    Nodes with many edges keep only the heaviest few, with ties broken at random. Edges below a
-    share of the heaviest are left out. One end is enough to keep an edge.
+    Nodes with many edges keep the heaviest few, with ties broken at random.
     """
     entries = lap.tocoo()
     beside = (entries.row != entries.col) & (entries.data < 0)
@@ -177,9 +164,8 @@ def heavy_edges(lap: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_a
 def groups(heavy: sparse.csr_array, rng: np.random.Generator) -> IntArray:
     """Group of every node, shape (n,); -1 for nodes without edges.
 
-    Roots are a maximal set of nodes at least three steps apart. In every round a node becomes a
-    root if its random number is the largest within two steps. Neighbours then join their root,
-    and all other nodes join a neighbour.
+    Roots are a maximal set of nodes at least three steps apart: a node becomes one if its random
+    number is the largest within two steps. Neighbours join their root, all others join a neighbour.
     """
     n = heavy.shape[0]
     near = sparse.csr_array(heavy + sparse.eye_array(n))

@@ -15,7 +15,6 @@ import numpy as np
 from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.bases import Basis
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
 
 # Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
@@ -33,9 +32,8 @@ INVERTED_AT_ONCE = 1024
 class NodeInverses:
     """Inverses of A_v + ridge_v I at every node.
 
-    With few candidates `blocks` are the inverses themselves, shape (n, n_candidates, m, m), and
-    `scale` is None. With many they are the eigenvectors of the A_v, shape (n, m, m), which all
-    ridges share, and `scale` the reciprocals of the eigenvalues, shape (n, n_candidates, m).
+    With few candidates `blocks` are the inverses, (n, n_candidates, m, m). With many they are the
+    eigenvectors of the A_v, (n, m, m), and `scale`, (n, n_candidates, m), the inverse eigenvalues.
     """
 
     blocks: FloatArray
@@ -45,10 +43,7 @@ class NodeInverses:
     def of(
         cls, second: FloatArray, ridge: FloatArray, damping: float = 1.0, dtype: Any = np.float32
     ) -> NodeInverses:
-        """Set up from blocks of shape (n, m, m) and ridges of shape (n, n_candidates).
-
-        In double precision always by eigenvectors, which keep it definite for any ridge.
-        """
+        """Set up from blocks (n, m, m) and ridges (n, n_candidates)."""
         n, m, _ = second.shape
         single = dtype == np.float32
         if single:
@@ -56,6 +51,7 @@ class NodeInverses:
             ridge = np.maximum(ridge, floor[:, np.newaxis])
         ridge = ridge.astype(dtype)
         n_candidates = ridge.shape[1]
+        # Eigenvectors keep the inverse definite for any ridge.
         few = single and n_candidates <= FEW_CANDIDATES
         blocks = np.empty((n, n_candidates, m, m) if few else (n, m, m), dtype=dtype)
         scale = None if few else np.empty((n, n_candidates, m), dtype=dtype)
@@ -97,23 +93,6 @@ def node_inverses(objective: GraphObjective, dtype: Any = np.float32) -> NodeInv
     ridge = objective.lam * degrees + objective.rho
     blocks = objective.moments.second.dense(compact=dtype == np.float32)
     return NodeInverses.of(blocks, ridge, dtype=dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class InCoordinates:
-    """Inverses at the nodes, in the coordinates of a basis."""
-
-    nodes: NodeInverses
-    basis: Basis
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Solve every node by itself."""
-        own = self.nodes.apply(self.basis.to_nodes(x).astype(np.float32, copy=False))
-        return self.basis.from_nodes(own.astype(x.dtype, copy=False))
-
-    def restrict(self, candidates: Chosen) -> InCoordinates:
-        """Keep some of the candidates."""
-        return replace(self, nodes=self.nodes.restrict(candidates))
 
 
 @dataclass(frozen=True, eq=False)

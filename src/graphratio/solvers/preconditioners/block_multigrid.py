@@ -24,11 +24,10 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
-from graphratio.solvers.bases import Basis
+from graphratio.solvers.bases import Basis, DenseInverse
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
-from graphratio.solvers.preconditioners.mean_field import DenseInverse
 
 # Up to this many unknowns the last level is solved exactly, which is quick.
 LARGEST_LAST = 3000
@@ -39,12 +38,10 @@ BLOCK_DAMPING = 4 / 3
 
 @dataclass(frozen=True, eq=False)
 class BlockMultigrid:
-    """Approximate inverse of blockdiag(A) + (lam lap + rho I) (x) I.
+    """Approximate inverse of blockdiag(A) + (lam lap + rho I) (x) I, in the coordinates of `basis`.
 
-    It is applied to stacks in the coordinates of `basis`. `second` holds A of every level below the
-    finest, shape (n, m, m), and `inverses` one for every level but the last. `last` is the inverse
-    on the last level, exact unless the level is too large. `lam` and `rho` have shape
-    (n_candidates,).
+    `second` holds A of every level below the finest, (n, m, m), `inverses` one for every level but
+    the last, and `last` that of the last level, exact unless it is too large.
     """
 
     basis: Basis
@@ -56,9 +53,9 @@ class BlockMultigrid:
     last: Linear
 
     @classmethod
-    def of(cls, objective: GraphObjective, basis: Basis, hierarchy: Hierarchy) -> BlockMultigrid:
+    def of(cls, objective: GraphObjective, basis: Basis) -> BlockMultigrid:
         """Set up for an objective in Nystrom form."""
-        lam, rho = objective.lam, objective.rho
+        lam, rho, hierarchy = objective.lam, objective.rho, basis.hierarchy
         blocks = objective.moments.second.dense(compact=True)
         second, inverses = [], []
         for level in hierarchy.levels:

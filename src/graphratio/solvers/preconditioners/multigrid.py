@@ -36,11 +36,9 @@ DAMPING = 1.5
 class Multigrid:
     """Approximate inverse of lam (tau I + lap) for stacks of shape (n_nodes, n_candidates, m).
 
-    `lam` has shape (n_candidates,), `tau` (n_candidates, m). `diagonals` are those of L and M,
-    divided by omega, of every level above the diagonalised one, shape (n, 1) each. With a shift
-    they give the steps omega / D. `vectors`, shape (n_last, n_last), are of the diagonalised level:
-    vectors' M vectors = I and vectors' L vectors is diagonal. `last`, shape (n_last, n_candidates,
-    m), holds the reciprocals of its eigenvalues.
+    `diagonals` are those of L and M over omega, (n, 1) each, of every level above the diagonalised
+    one. There `vectors`, (n_last, n_last), diagonalise L and M, and `last`, (n_last, n_candidates,
+    m), holds the reciprocals of the eigenvalues. `tau` has shape (n_candidates, m).
     """
 
     hierarchy: Hierarchy
@@ -56,7 +54,11 @@ class Multigrid:
         dtype = np.float32
         tau = ((w + rho[:, np.newaxis]) / lam[:, np.newaxis]).astype(dtype)
         small = hierarchy.dense_level
-        diagonals = [_diagonals(level, dtype) for level in hierarchy.levels[: small.depth]]
+        diagonals = []
+        for level in hierarchy.levels[: small.depth]:
+            both = (level.laplacian.diagonal(), level.mass_diagonal)
+            edges, mass = (d[:, np.newaxis] * (level.radius / DAMPING) for d in both)
+            diagonals.append((edges.astype(dtype), mass.astype(dtype)))
         last = 1.0 / (small.modes[:, np.newaxis, np.newaxis] + tau)
         return cls(
             hierarchy,
@@ -96,10 +98,7 @@ class Multigrid:
 
 @dataclass(frozen=True, eq=False)
 class _Cycle:
-    """The cycle on some of the columns; the attributes are those of `Multigrid`, flattened.
-
-    `steps` are omega / D of every level but the last.
-    """
+    """The cycle on some columns; attributes of `Multigrid`, flattened. `steps` are omega / D."""
 
     levels: list[Level]
     tau: FloatArray
@@ -151,9 +150,3 @@ class _Cycle:
         product: FloatArray = self.tau * (x if level.mass is None else level.mass @ x)
         product += level.laplacian @ x
         return np.subtract(right, product, out=product)
-
-
-def _diagonals(level: Level, dtype: type[np.floating]) -> tuple[FloatArray, FloatArray]:
-    scale = level.radius / DAMPING
-    edges, mass = level.laplacian.diagonal() * scale, level.mass_diagonal * scale
-    return edges[:, np.newaxis].astype(dtype), mass[:, np.newaxis].astype(dtype)

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import graphratio as gr
-from graphratio.data.effect_size import NEAR_CEILING, effect_sizes
+from graphratio.moments.objective import NEAR_CEILING, ceiling_of, effect_sizes, ranked
 
 
 def samples_of(reference, target):
@@ -60,3 +60,9 @@ def test_no_ceiling_without_alpha():
     model = gr.ULSIF(random_state=0).fit((rng.normal(size=50), rng.normal(9.0, size=50)))
     assert model.divergence_ceiling_ == np.inf
     assert not model.to_frame()["near_ceiling"].any()
+
+
+def test_nodes_near_the_ceiling_are_ranked_by_effect_size():
+    divergence, effect = np.array([4.4, 0.1, np.nan, 4.3]), np.array([5.0, 0.2, np.nan, 9.0])
+    assert ranked(divergence, effect, ceiling_of(0.1)).tolist() == [3, 0, 1]
+    assert (ceiling_of(0.1), ceiling_of(0.0)) == (4.5, np.inf)
