@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 import graphratio as gr
-from graphratio.moments.objective import NEAR_CEILING, ceiling_of, effect_sizes, ranked
+from graphratio.moments.effect_size import NEAR_CEILING, ceiling_of, effect_sizes, ranked
 
 
 def samples_of(reference, target):

@@ -18,7 +18,7 @@ from graphratio.data.finding import SampleFinding
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.time_checks import rows, single_day
-from graphratio.moments.objective import effect_sizes
+from graphratio.moments.effect_size import effect_sizes
 from graphratio.testing import wording
 from graphratio.testing.answers import Answers
 from graphratio.testing.multiplicity import changed_at_least, strictest_threshold
