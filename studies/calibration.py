@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from calibration_page import page
 from draws import seeds
 from per_node_tests import per_node_p_values
@@ -100,13 +101,21 @@ def surrounded(rng: np.random.Generator, i: int) -> Data:
     return (reference, target), graph
 
 
-def correlated(rng: np.random.Generator, i: int, rho: float, timed: bool) -> Data:
-    """Nothing changed; all nodes follow a common fluctuation from one time to the next."""
+def correlated(rng: np.random.Generator, i: int, rho: float, timed: bool, lost: int = 0) -> Data:
+    """Nothing changed; all nodes follow a common fluctuation from one time to the next.
+
+    Up to `lost` of the last observations of each sample of a node are missing.
+    """
     d, n = 1 + i % 2, 30
     common = rng.normal(size=(1, 2 * n, d))
     x = np.sqrt(rho) * common + np.sqrt(1 - rho) * rng.normal(size=(N_NODES, 2 * n, d))
-    times = (range(n), range(n, 2 * n)) if timed else None
-    samples = gr.NodeSamples.from_arrays(list(x[:, :n]), list(x[:, n:]), time=times)
+    sizes = n - rng.integers(lost + 1, size=(N_NODES, 2))
+    reference = [x[v, :count] for v, (count, _) in enumerate(sizes)]
+    target = [x[v, n : n + count] for v, (_, count) in enumerate(sizes)]
+    times = None
+    if timed:
+        times = ([range(k) for k in sizes[:, 0]], [range(n, n + k) for k in sizes[:, 1]])
+    samples = gr.NodeSamples.from_arrays(reference, target, time=times)
     return samples, list(GRAPHS.values())[i % 5]
 
 
@@ -122,6 +131,45 @@ def autocorrelated(rng: np.random.Generator, i: int, phi: float, length: int | N
     return samples, list(GRAPHS.values())[i % 5]
 
 
+def odd(rng: np.random.Generator, i: int, kind: str) -> Data:
+    """Nothing changed; data of a kind that breaks careless tests, on the graphs in turn."""
+    graph = list(GRAPHS.values())[i % 5]
+    sizes = np.tile([30, 30], (N_NODES, 1))
+    draw: Callable[[int], np.ndarray] = lambda n: rng.normal(size=(n, 1))  # noqa: E731
+    if kind == "ties":
+        draw = lambda n: rng.poisson(1.0, size=(n, 1)).astype(float)  # noqa: E731
+    elif kind == "Cauchy":
+        draw = lambda n: rng.standard_cauchy(size=(n, 1))  # noqa: E731
+    elif kind == "8 against 400":
+        sizes = np.tile([8, 400], (N_NODES, 1))
+    elif kind == "d = 10":
+        draw = lambda n: rng.normal(size=(n, 10))  # noqa: E731
+    elif kind == "weights":
+        pairs = np.argwhere(np.triu(graph.adjacency.toarray()))
+        edges = [(u, v, 10 ** rng.uniform(-6, 6)) for u, v in pairs.tolist()]
+        graph = gr.Graph.from_edges(edges, nodes=graph.nodes)
+    elif kind == "categories":
+        table = pd.DataFrame(
+            {
+                "node": np.repeat(np.arange(N_NODES), 60),
+                "sample": np.tile(np.repeat(["before", "after"], 30), N_NODES),
+                "kind": rng.choice(["a", "b", "c"], size=60 * N_NODES, p=[0.6, 0.3, 0.1]),
+            }
+        )
+        samples = gr.NodeSamples.from_frame(
+            table,
+            node="node",
+            sample="sample",
+            reference="before",
+            target="after",
+            features=["kind"],
+            categorical=["kind"],
+        )
+        return samples, graph
+    reference = [draw(n) for n, _ in sizes]
+    return (reference, [draw(n) for _, n in sizes]), graph
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One kind of data sets and one null hypothesis.
@@ -132,6 +180,8 @@ class Cell:
         Whether the test claims to be valid here.
     family : bool
         Also count data sets in which Holm rejects any unchanged node.
+    correction : str or None
+        If given, the smallest adjusted p-value of a data set counts: any node.
     stream : str
         Seeds the draws, if not the name.
     """
@@ -144,14 +194,15 @@ class Cell:
     n_permutations: int = 199
     nodes: np.ndarray | None = None
     family: bool = False
+    correction: str | None = None
     options: dict[str, object] = field(default_factory=dict)
     stream: str = ""
 
 
 CELLS = [
-    Cell("nothing changed", heterogeneous, "node", n_permutations=399, family=True),
+    Cell("nothing changed", heterogeneous, "node", n_sets=1500, n_permutations=399, family=True),
     Cell("nothing changed", heterogeneous, "global"),
-    Cell("four nodes among changed ones", surrounded, "node", nodes=UNCHANGED),
+    Cell("four nodes among changed ones", surrounded, "node", n_sets=1500, nodes=UNCHANGED),
     Cell("three nodes only", heterogeneous, "node", options={"n_nodes": 3}),
     *(
         Cell(
@@ -165,9 +216,36 @@ CELLS = [
         )
         for rho in (0.3, 0.6)
         for text, null, claim, n in (
-            ("without", "node", False, 250),
             ("without", "global", False, 250),
             ("with", "global", True, 2000),
+        )
+    ),
+    *(
+        Cell(
+            f"common factor {rho}, {text}",
+            correlated,
+            "node",
+            n_sets=500,
+            n_permutations=999,
+            correction="fwer",
+            options={"rho": rho} | options,
+        )
+        for rho in (0.5, 0.8)
+        for text, options in (
+            ("with times", {"timed": True}),
+            ("without times", {"timed": False}),
+            ("without times, unequal sizes", {"timed": False, "lost": 3}),
+        )
+    ),
+    *(
+        Cell(name, odd, "node", n_sets=500, n_permutations=399, family=True, options={"kind": kind})
+        for name, kind in (
+            ("counts with many ties", "ties"),
+            ("Cauchy", "Cauchy"),
+            ("8 against 400 observations", "8 against 400"),
+            ("ten features", "d = 10"),
+            ("edge weights from 1e-6 to 1e6", "weights"),
+            ("a feature with three categories", "categories"),
         )
     ),
     *(
@@ -193,12 +271,14 @@ def one_set(cell: Cell, i: int) -> np.ndarray:
             samples,
             graph,
             null=cell.null,
-            correction=None,
+            correction=cell.correction,
             n_permutations=cell.n_permutations,
             random_state=rng,
         )
     if cell.null == "global":
         return np.array([result.global_p_value])
+    if cell.correction is not None:
+        return np.array([result.adjusted_p_value.min()])
     return result.p_value if cell.nodes is None else result.p_value[cell.nodes]
 
 
@@ -224,6 +304,8 @@ def rates(cell: Cell, p_values: np.ndarray, name: str, kind: str) -> Iterator[di
 def summarise(cell: Cell, p_values: np.ndarray) -> list[dict[str, object]]:
     """Rates of a cell, by dimension and graph too where both vary."""
     kind = "whole graph" if cell.null == "global" else "a node"
+    if cell.correction is not None:
+        kind = "any node"
     rows = list(rates(cell, p_values, cell.name, kind))
     if cell.family:
         smallest = np.array([adjust(p, "fwer").min() for p in p_values])
@@ -265,6 +347,77 @@ def power_draw(name: str, seed: int) -> list[dict[str, object]]:
     return rows
 
 
+# Changes of single nodes: graph, observations, features, shift, factor of the spread, shift of the
+# four nearest nodes. "two modes": a law with two modes instead of one, of equal mean and spread.
+LONE: dict[str, dict[str, Any]] = {
+    "one node, shift 0.9": {"shift": 0.9},
+    "one node, shift 1.3": {"shift": 1.3},
+    "one node, shift 0.6 of three features": {"shift": 0.6, "d": 3},
+    "one node, spread x 2": {"factor": 2.0},
+    "one node of a 10 x 10 grid, shift 1, n = 50": {"shift": 1.0, "n": 50, "grid": True},
+    "one node down by 1.5, four neighbours up": {"shift": -1.5, "around": 1.5},
+    "one node, two modes, n = 60": {"modes": True, "n": 60},
+    "all nodes, shift 0.9": {"shift": 0.9, "everywhere": True},
+}
+LONE_DRAWS = 200
+
+
+def lone_problem(
+    rng: np.random.Generator,
+    shift: float = 0.0,
+    factor: float = 1.0,
+    n: int = 40,
+    d: int = 1,
+    around: float = 0.0,
+    grid: bool = False,
+    modes: bool = False,
+    everywhere: bool = False,
+) -> tuple[np.ndarray, np.ndarray, gr.Graph, int]:
+    """Standard normal samples, shape (n_nodes, n, d), with a change at one node or at all."""
+    if grid:
+        edges = [(i, i + 1) for i in range(100) if i % 10 < 9] + [(i, i + 10) for i in range(90)]
+        graph = gr.Graph.from_edges(edges, nodes=range(100))
+    else:
+        graph = gr.Graph.from_edges([(i, (i + 1) % 25) for i in range(25)])
+    reference, target = rng.normal(size=(2, graph.n_nodes, n, d))
+    node = graph.n_nodes // 2
+    changed = slice(None) if everywhere else node
+    target[changed] = factor * target[changed] + shift
+    if modes:
+        target[node] = 0.9 * rng.choice([-1, 1], size=(n, d)) + np.sqrt(0.19) * target[node]
+    if around:
+        for near in (-2, -1, 1, 2):
+            target[node + near] += around
+    return reference, target, graph, node
+
+
+def lone_draw(name: str, seed: int) -> list[dict[str, object]]:
+    """Whether each test finds a node, by Holm, with nothing else changed or its neighbours."""
+    rng = np.random.default_rng([crc32(name.encode()), seed])
+    reference, target, graph, node = lone_problem(rng, **LONE[name])
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target))
+    count = 10 * graph.n_nodes * 20 - 1
+    ours = gr.two_sample_test(samples, graph, n_permutations=count, random_state=seed)
+    # Only the changed node by the others: Holm then compares it with level / number of nodes.
+    every = LONE[name].get("everywhere", False)
+    some = samples if every else samples.subset([node])
+    found = {"graphratio": ours.p_value}
+    for test, p_values in per_node_p_values(some, count, rng).items():
+        if not test.startswith("RULSIF"):
+            found[test] = (
+                p_values if every else np.where(np.arange(graph.n_nodes) == node, p_values, 1)
+            )
+    return [
+        {
+            "case": name,
+            "seed": seed,
+            "test": test,
+            "found": (adjust(p_values, "fwer") <= 0.05)[slice(None) if every else node].mean(),
+        }
+        for test, p_values in found.items()
+    ]
+
+
 def write(path: Path, rows: list[dict[str, object]]) -> None:
     """Write a table."""
     with path.open("w", newline="") as stream:
@@ -294,6 +447,11 @@ def main(processes: int = 2) -> None:
         for found in pool.map(power_draw, *zip(*work, strict=True)):
             power += found
             write(HERE / "calibration_power.csv", power)
+        lone: list[dict[str, object]] = []
+        work = [(name, seed) for name in LONE for seed in range(LONE_DRAWS)]
+        for found in pool.map(lone_draw, *zip(*work, strict=True), chunksize=10):
+            lone += found
+        write(HERE / "calibration_lone.csv", lone)
     (HERE.parent / "docs" / "calibration.md").write_text(page(HERE))
     print("wrote studies/calibration.csv, calibration_power.csv and docs/calibration.md")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 import graphratio as gr
 from graphratio.features.kernels import get_kernel, median_bandwidths
@@ -16,7 +17,7 @@ RIDGES = (0.1, 0.01, 0.001)
 def per_node_p_values(
     samples: gr.NodeSamples, n_permutations: int, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """P-values of every node by RULSIF, MMD and, in one dimension, Kolmogorov-Smirnov.
+    """P-values of every node by RULSIF, MMD, energy distance and Kolmogorov-Smirnov (if d = 1).
 
     All nodes have samples of the same sizes. RULSIF is the divergence of the relative ratio of
     the target to the pooled sample with a centre at every observation, MMD the distance of the
@@ -30,7 +31,7 @@ def per_node_p_values(
     # Weights of the mean of the target minus that of the pooled sample.
     weights = labels / m - 1 / (n + m)
     found: dict[str, list[float]] = {f"RULSIF {ridge:g}": [] for ridge in RIDGES}
-    found["MMD"] = []
+    found |= {"MMD": [], "energy": []}
     if samples.n_features == 1:
         found["KS"] = []
     for node in samples.nodes:
@@ -41,6 +42,8 @@ def per_node_p_values(
             form = _ratio_form(gram, ridge)
             found[f"RULSIF {ridge:g}"].append(_p_value(_quadratic(weights, form)))
         found["MMD"].append(_p_value(_quadratic(weights, gram)))
+        centre = np.eye(n + m) - 1 / (n + m)
+        found["energy"].append(_p_value(_quadratic(weights, -centre @ cdist(x, x) @ centre)))
         if "KS" in found:
             along = np.cumsum(weights[:, np.argsort(x[:, 0], kind="stable")], axis=1)
             found["KS"].append(_p_value(np.abs(along).max(axis=1)))

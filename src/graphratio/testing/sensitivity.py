@@ -133,7 +133,7 @@ def _centred(gram: FloatArray) -> FloatArray:
     return np.asarray(gram - rows - gram.mean(axis=0, keepdims=True) + rows.mean())
 
 
-def typical_values(samples: NodeSamples) -> FloatArray:
+def usual_observations(samples: NodeSamples) -> FloatArray:
     """Observations of all nodes as if they were of one, shape (n, n_features).
 
     Each is centred at its own sample and divided by the standard deviation there, and then
@@ -174,7 +174,7 @@ def detectable_shifts(
     `sizes`, shape (n_nodes, 2), are the numbers of independent observations; nodes with none in a
     sample have an infinite shift.
     """
-    values = typical_values(samples)
+    values = usual_observations(samples)
     if not len(values) or not values.any():
         return np.full(len(sizes), np.inf)
     kinds, place = np.unique(sizes, axis=0, return_inverse=True)
@@ -236,7 +236,7 @@ def observations_needed(
         read = as_samples(samples)
         if n_features is not None:
             raise InputError("n_features is that of the samples", "Leave out one of them")
-        values = typical_values(read)
+        values = usual_observations(read)
         n_nodes = read.n_nodes if n_nodes is None else n_nodes
     tests = check_integer(1 if n_nodes is None else n_nodes, "n_nodes", low=1)
     threshold = strictest_threshold(tests, level, correction)
