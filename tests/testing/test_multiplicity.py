@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from graphratio.testing.multiplicity import adjust, changed_at_least, strictest_threshold
-from graphratio.testing.statistics import combined_count, exceedances
 
 METHODS = {"fwer": "holm", "fdr": "fdr_bh", "fdr-by": "fdr_by"}
 
@@ -81,16 +80,3 @@ def test_bounds_hold_for_regions_chosen_by_looking(dependence):
     # Three standard deviations above 100.
     assert failures <= 128
     assert found > 2000
-
-
-def test_ties_are_conservative():
-    assert exceedances(np.array([[1.0, 1.0 + 1e-14, 0.5]])).tolist() == [[2, 2, 3]]
-    assert exceedances(np.zeros((1, 4))).tolist() == [[4, 4, 4, 4]]
-
-
-def test_combination_is_a_valid_p_value():
-    """Exchangeable statistics: the observed one is anywhere with the same probability."""
-    rng = np.random.default_rng(0)
-    counts = [combined_count(exceedances(rng.normal(size=(4, 20)))) for _ in range(4000)]
-    share = np.bincount(counts, minlength=21)[1:] / 4000
-    np.testing.assert_allclose(share, 0.05, atol=5 * np.sqrt(0.05 * 0.95 / 4000))
