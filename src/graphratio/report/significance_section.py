@@ -71,7 +71,7 @@ def verdict_words(test: TwoSampleResult, v: int) -> str:
     shift = float(test.detectable_shift[v])
     if not np.isfinite(shift):
         return "no change found; only an extreme change would have been"
-    return f"no change found; a shift of {shift:.2g} standard deviations would have been"
+    return f"no change found; a shift of {shift:.1f} standard deviations would have been"
 
 
 def _found(test: TwoSampleResult) -> str:
