@@ -92,7 +92,7 @@ def page(folder: Path) -> str:
         'otherwise. "Four nodes among changed ones": all others shifted by two standard',
         'deviations. "Three nodes only": almost nothing is left to select the penalties on.',
         "Correlated nodes share a fluctuation at every time; autoregressive series have 150",
-        "observations per sample. Odd data have 30 observations per sample, and cells with a common",
+        "observations per sample. Odd data have 30 observations per sample. Cells with a common",
         f"factor count data sets in which any node is rejected. {verdict}",
     ]
     for title, wanted in (
@@ -194,8 +194,8 @@ def lone_lines(rows: list[Row]) -> list[str]:
     n_draws = len({row["seed"] for row in rows})
     lines = [
         "Neighbours that changed alike help, and neighbours that did not must not hurt. A ring of",
-        "25 nodes, 40 normal observations in each sample, a family-wise error rate of 5 %; share of",
-        f"{n_draws} draws in which the changed node is found. MMD with the median distance, the",
+        "25 nodes, 40 normal observations in each sample, a family-wise error rate of 5 %; share",
+        f"of {n_draws} draws in which the changed node is found. MMD with the median distance, the",
         "energy distance and Kolmogorov-Smirnov (KS) test the node by itself, on the same data and",
         "with the same threshold. A part of the level goes to what the neighbours know, so for a",
         "pure shift of one node the energy distance alone finds a little more.",

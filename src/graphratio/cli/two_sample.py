@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -38,10 +37,7 @@ _TEST = "The test"
 _SHOWN = 15
 
 # Without --test, kinds of change are not looked for in larger graphs: the test takes minutes.
-MOST_NODES = 2000
-
-# Permutations behind kinds of change: twice as many as the smallest p-value needs.
-_TIMES_NEEDED = 2
+MOST_NODES = 10_000
 
 
 # The null hypothesis, and the correction for the number of nodes.
@@ -123,9 +119,7 @@ def find_kinds(
         screen.notes(notes)
         return None, notes
     if tested is None:
-        level = TestOptions().level
-        permutations = max(999, math.ceil(_TIMES_NEEDED * samples.n_nodes / level) - 1)
-        options = TestOptions(Correction.fdr, level, permutations)
+        options = TestOptions(Correction.fdr)
         tested, said = run_test(problem, samples, options, Null.node, seed, screen)
         notes.extend(said)
     kinds = kinds_from(samples, model, tested, random_state=seed, progress=screen.live)
@@ -168,7 +162,8 @@ def node_tests(
 
     A permutation test at every node, corrected for the number of nodes. Neighbours in the graph
     tell it what kind of change to look for, and cannot make an unchanged node significant.
-    Writes tests.csv (one row per node) and regions.csv (connected significant nodes).
+    Writes tests.html (a page to open), tests.csv (one row per node) and regions.csv (connected
+    significant nodes).
 
         graphratio test air.csv --node station \
           --sample period --reference before --target after \
@@ -180,6 +175,8 @@ def node_tests(
           --time hour --split 2020-03-01 --edges roads.csv \
           --block 1D --null global
     """
+    from graphratio.report import write_significance
+
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
@@ -190,6 +187,14 @@ def node_tests(
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
     with staged(output) as rough:
         files = _write(rough, result)
+        files["page"] = write_significance(
+            rough / "tests.html",
+            result,
+            title=f"{data.data.stem}: which nodes changed",
+            reference_name=problem.reference_name,
+            target_name=problem.target_name,
+            notes=notes,
+        )
     files = moved(files, output)
     show_test(screen, result)
     for name, path in files.items():
@@ -217,6 +222,14 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
             "adjusted p": result.adjusted_p_value[shown].tolist(),
         },
     )
+    unseen = result.tested & ~result.rejected & np.isfinite(result.detectable_shift)
+    if result.null == "node" and unseen.any():
+        ends = {f"{find(result.detectable_shift[unseen]):.1f}" for find in (np.min, np.max)}
+        size = " to ".join(sorted(ends, key=float))
+        screen.say(
+            f"At nodes without a finding a shift of {size} standard deviations would have been "
+            "found with a probability of 80 %."
+        )
     regions = [region for region in result.regions() if region.size > 1]
     if regions:
         screen.table(

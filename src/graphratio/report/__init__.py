@@ -3,5 +3,6 @@
 from graphratio.report.change_page import time_text, write_changes
 from graphratio.report.node_table import node_summary
 from graphratio.report.report_page import write_report
+from graphratio.report.significance_page import write_significance
 
-__all__ = ["node_summary", "time_text", "write_changes", "write_report"]
+__all__ = ["node_summary", "time_text", "write_changes", "write_report", "write_significance"]

@@ -53,11 +53,30 @@ def describe_test(
             "adjusted": short(adjusted[order], 3),
             "rejected": test.rejected[order].astype(int).tolist(),
             "exploratory": test.null == "global",
+            "verdict": [verdict_words(test, v) for v in order],
         },
     }
 
 
+def verdict_words(test: TwoSampleResult, v: int) -> str:
+    """What the test says about the node at position v."""
+    if test.null == "global":
+        return "stands out (exploratory)" if test.rejected[v] else "does not stand out"
+    if test.rejected[v]:
+        return "changed"
+    if not test.tested[v]:
+        return "not tested: a sample is missing"
+    if not test.answerable_nodes[v]:
+        return "these data cannot say"
+    shift = float(test.detectable_shift[v])
+    if not np.isfinite(shift):
+        return "no change found; only an extreme change would have been"
+    return f"no change found; a shift of {shift:.1f} standard deviations would have been"
+
+
 def _found(test: TwoSampleResult) -> str:
+    if not test.answerable:
+        return sentence(test.summary)
     tested = int(test.tested.sum())
     if test.null == "global":
         if test.global_p_value > test.level:

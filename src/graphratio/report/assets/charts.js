@@ -9,6 +9,8 @@ const divergenceText = (i) =>
     : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1")
       + (nodes.near_ceiling.includes(i) ? " (near its ceiling)" : "");
 const isSignificant = (i) => data.chance !== null && data.chance.rejected[i] === 1;
+const pValueTitle = data.chance && data.chance.exploratory ? "p-value (exploratory)" : "adjusted p-value";
+const sentenceOf = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 const pValueText = (i) => {
   const p = data.chance.adjusted[i];
   return p === null ? "not tested" : `${number(p, 3, 3)}${isSignificant(i) ? " *" : ""}`;
@@ -27,7 +29,7 @@ const drawMap = (selected, showEdges) => {
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
   const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`
-    + (data.chance ? `<br>p-value ${pValueText(i)}` : "");
+    + (data.chance ? `<br>${pValueTitle} ${pValueText(i)}` : "");
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
   const shapes = showEdges ? edgeShapes(data.map) : [];
   const traces = [

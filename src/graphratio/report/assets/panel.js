@@ -85,7 +85,7 @@ const verdict = (i) => {
   if (data.chance && !data.chance.exploratory) {
     return isSignificant(i)
       ? `Changed by more than chance explains: ${like}.`
-      : `Not significant: chance may explain the difference, ${like}.`;
+      : `${sentenceOf(data.chance.verdict[i])} The estimate is ${like}, which chance may explain.`;
   }
   return value >= data.scale.clear ? `A clear change: ${like}.` : `No clear change: ${like}.`;
 };
@@ -193,7 +193,7 @@ const fillPanel = (i, onSelect) => {
     element("p", {}, verdict(i)),
     element("dl", { class: "facts" },
       fact("divergence", divergenceText(i)),
-      ...(data.chance ? [fact("p-value", pValueText(i))] : []),
+      ...(data.chance ? [fact(pValueTitle, pValueText(i))] : []),
       fact(`observations, ${data.sides[0]}`, number(nodes.n_reference[i])),
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),

@@ -13,7 +13,7 @@ const columns = [
     show: divergenceText, class: "divergence",
   },
   ...(data.chance ? [{
-    title: data.chance.exploratory ? "p-value (exploratory)" : "adjusted p-value",
+    title: pValueTitle,
     value: (i) => data.chance.adjusted[i], show: pValueText, ascending: true,
   }] : []),
   { title: `observations, ${data.sides[0]}`, value: (i) => nodes.n_reference[i] },

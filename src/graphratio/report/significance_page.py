@@ -1,0 +1,92 @@
+"""The page about a test: what was found, the map, and a line for every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio.report.page_file import map_data, short, write_page
+from graphratio.report.significance_section import describe_test, verdict_words
+from graphratio.report.words import count, number, sentence
+
+if TYPE_CHECKING:
+    from graphratio.testing import TwoSampleResult
+
+_NONE = "\N{EN DASH}"
+
+
+def write_significance(
+    path: str | Path,
+    test: TwoSampleResult,
+    *,
+    title: str = "graphratio test",
+    reference_name: str = "reference",
+    target_name: str = "target",
+    notes: Iterable[str] = (),
+) -> Path:
+    """Write the outcome of a test as one self-contained HTML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; an existing one is replaced.
+    test : TwoSampleResult
+    title, reference_name, target_name : str
+        Title of the page, and what the two samples are called in it.
+    notes : iterable of str
+        Sentences about the preparation of the data.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> from graphratio.report import write_significance
+    >>> rng = np.random.default_rng(0)
+    >>> test = gr.two_sample_test((rng.normal(size=60), rng.normal(size=60) + 1), random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_significance(f"{folder}/tests.html", test).name
+    'tests.html'
+    """
+    labels = [str(node) for node in test.nodes]
+    described = describe_test(test, test.nodes, labels)
+    verdicts = [verdict_words(test, v) for v in range(len(labels))]
+    untested = np.setdiff1d(np.arange(len(labels)), test.order)
+    return write_page(
+        path,
+        "significance.html.j2",
+        ("theme.js", "significance.js"),
+        {
+            "nodes": labels,
+            "map": map_data(test.graph),
+            "effect": short(test.effect_size, 3),
+            "rejected": test.rejected.astype(int).tolist(),
+            "verdict": verdicts,
+        },
+        title=title,
+        lead=f"{count(len(labels), 'node')}, “{target_name}” compared with “{reference_name}”.",
+        chance=described,
+        exploratory=test.null == "global",
+        corrected=test.correction is not None,
+        notes=[sentence(note) for note in notes],
+        rows=[
+            {
+                "node": labels[v],
+                "effect": number(float(test.effect_size[v]), 3) if test.tested[v] else _NONE,
+                "p": number(float(test.p_value[v]), 3) if test.tested[v] else _NONE,
+                "adjusted": number(float(test.adjusted_p_value[v]), 3) if test.tested[v] else _NONE,
+                "extrapolated": bool(test.extrapolated[v]),
+                "verdict": verdicts[v],
+                "changed": bool(test.rejected[v]),
+            }
+            for v in (*test.order.tolist(), *untested.tolist())
+        ],
+    )
