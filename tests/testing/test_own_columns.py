@@ -34,7 +34,7 @@ class TestEnergy:
     @pytest.mark.parametrize(("n", "n_features"), [(5, 1), (30, 1), (40, 3), (LANDMARKS, 2)])
     @pytest.mark.usefixtures("whole")
     def test_it_is_the_energy_distance(self, n, n_features):
-        """The mean over the target minus that over both is a share n / (n + m) of the difference."""
+        """The target minus both samples is a share n / (n + m) of the difference of means."""
         x, target = node(n, n_features)
         found = squared_mean(OwnColumns.of(x[np.newaxis]).energy[0], target)
         share = (~target).mean()
