@@ -115,10 +115,10 @@ def read_problem(
 
 
 def _times(column: Any, name: str, data: DataOptions) -> np.ndarray:
-    """Times of the rows, missing where the column is empty."""
+    """Local times of the rows, missing where the column is empty."""
     axis = TimeAxis(column, name)
     refuse_blanks(name, int((~axis.known).sum()), len(axis.known), data)
-    return np.asarray(axis.values)
+    return np.asarray(axis.local)
 
 
 def checked(problem: Problem) -> list[str]:
