@@ -145,7 +145,7 @@ class KLIEP(CentredEstimator):
         assert folds is not None
         # Problems of one bandwidth are solved together: nodes x folds x penalties.
         n_folds = folds.n_folds
-        fold = np.where(block.target_valid, folds.folds[block.target_rows], -1)
+        fold = np.where(block.target.valid, folds.folds[block.target.rows], -1)
         held_out = fold[:, np.newaxis, :] == np.arange(n_folds)[:, np.newaxis]  # (k, folds, T)
         trained = (fold[:, np.newaxis, :] >= 0) & ~held_out
         usable = held_out.any(axis=2) & trained.any(axis=2)
@@ -192,7 +192,7 @@ class KLIEP(CentredEstimator):
             )
         solution, _ = solve_kliep(
             phi_tgt,
-            block.target_valid.astype(float),
+            block.target.valid.astype(float),
             mean,
             block.present,
             penalty,

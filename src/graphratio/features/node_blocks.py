@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from graphratio._utils.arrays import batches
+from graphratio._utils.arrays import Batch, batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import DIRECT_FEATURES, Kernel
@@ -69,22 +70,48 @@ def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) 
     return np.asarray(np.exp(values, out=values))
 
 
+class SampleRows(NamedTuple):
+    """Rows of one sample of several nodes in `NodeSamples.values`, shape (k, n_rows).
+
+    In padding `valid` is False, and rows are arbitrary.
+    """
+
+    rows: IntArray
+    valid: BoolArray
+
+    @classmethod
+    def of(cls, batch: Batch, which: IntArray | slice) -> SampleRows:
+        """Rows of some segments of a batch."""
+        rows = batch.rows[which]
+        valid = np.ones(rows.shape, dtype=bool) if batch.valid is None else batch.valid[which]
+        return cls(rows, valid)
+
+    def distances(
+        self, values: FloatArray, centres: FloatArray, present: BoolArray, kernel: Kernel
+    ) -> FloatArray:
+        """Distances to the centres, infinite in padding."""
+        found = batched_distances(values[self.rows], centres, kernel)
+        found[~self.valid] = np.inf
+        if not present.all():
+            np.copyto(found, np.inf, where=~present[:, np.newaxis, :])
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
     """Some nodes, with the distances of their rows to their own centres.
 
     `nodes` has shape (k,) and `sizes` (k, 2). The distances have shapes (k, R, C) and (k, T, C),
-    infinite where the row or the centre is padding. `target_rows`, shape (k, T), are rows of
-    `NodeSamples.values`, arbitrary in padding. `target_valid`, shape (k, T), and `present`, shape
-    (k, C), are False where the row or the centre is padding.
+    infinite where the row or the centre is padding. `present`, shape (k, C), is False where the
+    centre is padding.
     """
 
     nodes: IntArray
     sizes: IntArray
     reference_distances: FloatArray
     target_distances: FloatArray
-    target_rows: IntArray
-    target_valid: BoolArray
+    reference: SampleRows
+    target: SampleRows
     present: BoolArray
     kernel: Kernel
 
@@ -130,30 +157,7 @@ def node_blocks(
                 part = slice(begin, begin + count)
                 nodes = members[group[part]]
                 present = np.arange(most) < n_centres[nodes, np.newaxis]
-                rows = target.rows[group[part]]
-                valid = None if target.valid is None else target.valid[group[part]]
-                ref_valid = None if reference.valid is None else reference.valid[part]
-                points = centres[nodes, :most]
-                yield NodeBlock(
-                    nodes,
-                    sizes[nodes],
-                    _padded(
-                        samples.values[reference.rows[part]], ref_valid, points, present, kernel
-                    ),
-                    _padded(samples.values[rows], valid, points, present, kernel),
-                    rows,
-                    np.ones(rows.shape, dtype=bool) if valid is None else valid,
-                    present,
-                    kernel,
-                )
-
-
-def _padded(
-    x: FloatArray, valid: BoolArray | None, y: FloatArray, present: BoolArray, kernel: Kernel
-) -> FloatArray:
-    distances = batched_distances(x, y, kernel)
-    if valid is not None:
-        distances[~valid] = np.inf
-    if not present.all():
-        np.copyto(distances, np.inf, where=~present[:, np.newaxis, :])
-    return distances
+                sides = (SampleRows.of(reference, part), SampleRows.of(target, group[part]))
+                points = (centres[nodes, :most], present, kernel)
+                distances = (side.distances(samples.values, *points) for side in sides)
+                yield NodeBlock(nodes, sizes[nodes], *distances, *sides, present, kernel)
