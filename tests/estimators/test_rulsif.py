@@ -394,7 +394,9 @@ def test_losses_of_folds_equal_refitting(nonnegative):
         fold[:, :3] = [0, 1, 2]
     folds[1][1][folds[1][1] == 2] = 0
     ridges = np.array([0.01, 1.0])
-    found = fold_losses(tuple(phi), tuple(folds), 3, 0.1, ridges, nonnegative=nonnegative)
+    found = fold_losses(
+        tuple(phi), tuple(folds), [[0], [1], [2]], 0.1, ridges, nonnegative=nonnegative
+    )
     assert np.isnan(found[1, :, 2]).all()
     for node, fold in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):
         (x, y), (of_x, of_y) = [part[node] for part in phi], [part[node] for part in folds]

@@ -197,7 +197,7 @@ class NystromEstimator(BorrowingMixin):
         return samples.subset(labels), graph.subset(labels), positions
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
-        division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
+        division = divide(samples, check_integer(self.cv, "cv", low=2), rng, single=True)
         if division.kind is FoldKind.pieces:
             self.dependence_ += (
                 "; there are fewer blocks than folds, so held-out data depend on the rest, and the "

@@ -12,16 +12,13 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.features.node_blocks import NodeBlock
-from graphratio.moments.folds import Division, divide
+from graphratio.moments.folds import FEW_BLOCKS, Division, divide
 from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.least_squares import fold_losses, least_squares, left_out_losses
 from graphratio.solvers.solution import Solution
 
 # Largest relative residual of the linear systems that counts as solved.
 _TOLERANCE = 1e-6
-
-# Most folds of blocks.
-BLOCK_FOLDS = 10
 
 
 class _LeastSquares(CentredEstimator):
@@ -39,7 +36,7 @@ class _LeastSquares(CentredEstimator):
         """Folds of whole blocks; None where observations are left out one by one."""
         if not samples.has_blocks or not samples.blocks.exist:
             return None
-        return divide(samples, BLOCK_FOLDS, rng)
+        return divide(samples, FEW_BLOCKS, rng)
 
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
@@ -86,7 +83,7 @@ class _LeastSquares(CentredEstimator):
             fold_losses(
                 block.features(width),
                 of_rows,
-                folds.n_folds,
+                folds.held_out,
                 self._relative,
                 penalties,
                 nonnegative=bool(self.nonnegative),
@@ -182,8 +179,8 @@ class RULSIF(_LeastSquares):
     scores are NaN, and `notes_` says so.
 
     Where samples have blocks (`NodeSamples.blocks`), neighbours of a left-out observation would
-    give it away. So whole blocks are left out: each block in turn, or ten runs of successive
-    blocks if there are more. The loss of a fold takes the place of that of a pair.
+    give it away. So whole blocks are left out: ten runs of successive blocks, or every two
+    successive ones if there are fewer. The loss of a run takes the place of that of a pair.
 
     Cautious selection: with some tens of observations the smallest of these losses often
     belongs to a penalty that is far too weak. So each candidate is compared with the best one

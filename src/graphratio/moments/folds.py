@@ -28,6 +28,11 @@ from graphratio.moments.node_moments import (
 LARGEST_SUMS = 2**29
 
 
+# Fewer blocks are few: a selection then makes every block a fold, since it must not depend on luck
+# how a few blocks fall into folds.
+FEW_BLOCKS = 10
+
+
 class FoldKind(StrEnum):
     """How observations were split into folds.
 
@@ -53,13 +58,39 @@ class Division:
     kind: FoldKind
     n_blocks: int | None = None
 
+    @property
+    def held_out(self) -> list[range]:
+        """Folds that are held out together, see `runs_of_folds`."""
+        return runs_of_folds(self.n_folds, self.n_blocks)
+
+
+def runs_of_folds(n_folds: int, n_blocks: int | None) -> list[range]:
+    """Folds that a selection holds out together: one at a time, or two where blocks are few.
+
+    Each of a few blocks is a fold. Neighbouring blocks are alike, so that a single one would leave
+    copies of what is held out in the rest. So every two successive ones are held out once.
+
+    Examples
+    --------
+    >>> runs_of_folds(3, None), runs_of_folds(3, 3)
+    ([range(0, 1), range(1, 2), range(2, 3)], [range(0, 2), range(1, 3)])
+    """
+    run = 2 if n_blocks is not None and n_blocks < FEW_BLOCKS and n_folds > 2 else 1
+    return [range(r, r + run) for r in range(n_folds - run + 1)]
+
 
 def divide(
-    samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, least: int = 2
+    samples: NodeSamples,
+    n_folds: int,
+    random_state: np.random.Generator,
+    *,
+    least: int = 2,
+    single: bool = False,
 ) -> Division:
     """Split the observations into folds: at most `n_folds`, and no more than there are blocks.
 
-    There are never fewer than `least`. Every cross-validation gets its folds here.
+    There are never fewer than `least`. With `single` each of fewer than `FEW_BLOCKS` blocks is a
+    fold, whatever `n_folds` is. Every cross-validation gets its folds here.
 
     Examples
     --------
@@ -73,7 +104,7 @@ def divide(
     if not samples.has_blocks or not samples.blocks.exist:
         return Division(assign_folds(samples, n_folds, random_state), n_folds, FoldKind.random)
     available = _available_blocks(samples)
-    used = max(least, min(n_folds, available))
+    used = max(least, min(FEW_BLOCKS if single and available < FEW_BLOCKS else n_folds, available))
     kind = FoldKind.blocks if available >= used else FoldKind.pieces
     return Division(assign_folds(samples, used, random_state), used, kind, available)
 
@@ -204,15 +235,15 @@ class FoldedMoments:
             return None
         return [MomentSums.of(*self._rows(fold)) for fold in range(n_folds)]
 
-    def _rows(self, fold: int) -> tuple[FloatArray, IntArray]:
-        """Features of a fold, and how many rows each sample has in it."""
-        rows = np.flatnonzero(self.folds == fold)
+    def _rows(self, *chosen: int) -> tuple[FloatArray, IntArray]:
+        """Features of some folds, and how many rows each sample has in them."""
+        rows = np.flatnonzero(np.isin(self.folds, chosen))
         counts = np.bincount(self.segment[rows], minlength=self.sizes.size)
         return self.psi[rows], counts.reshape(self.sizes.shape)
 
-    def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Moments of all observations outside a fold, and those of the fold."""
-        part = self._rows(fold)
+    def split(self, *held_out: int) -> tuple[Moments, Moments]:
+        """Moments of all observations outside some folds, and those inside."""
+        part = self._rows(*held_out)
         train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
         return train, factored_moments(*part, self.alpha, self.prior_ratio)
 

@@ -156,7 +156,7 @@ class ProfileSelection:
         is used only if it is better than none by a standard error.
         """
         rival = plain.best()
-        if or_plain and plain.few_blocks:
+        if or_plain and self.data.split.few_blocks:
             return self._choice(_unshared(rival), [], [], plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
@@ -186,7 +186,8 @@ class ProfileSelection:
         """Settings, and the scores of all candidates, with profiles and plain."""
         rows = rows + [(_unshared(one), -trial.by_fold[0]) for one, trial in plain.tried.items()]
         losses = [trial.losses for trial in (*trials, *plain.tried.values())]
-        held_out = crossed_divergences(np.concatenate(losses))
+        run = len(self.data.split.held_out[0])
+        held_out = crossed_divergences(np.concatenate(losses), run)
         return Choice(chosen, self._table(rows, chosen), held_out)
 
     def _or_without_graph(

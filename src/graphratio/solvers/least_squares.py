@@ -33,6 +33,8 @@ and gam is solved by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
@@ -117,29 +119,29 @@ def left_out_losses(
 def fold_losses(
     phi: tuple[FloatArray, FloatArray],
     folds: tuple[IntArray, IntArray],
-    n_folds: int,
+    held_out: Sequence[Sequence[int]],
     alpha: float,
     ridges: FloatArray,
     *,
     nonnegative: bool = False,
 ) -> FloatArray:
-    """Held-out loss of every node, ridge and fold, shape (k, n_ridges, n_folds).
+    """Held-out loss of every node, ridge and set of folds, shape (k, n_ridges, n_sets).
 
     `phi` are features of the reference and the target rows as in `least_squares`, `folds` their
-    folds, shapes (k, R) and (k, T), with -1 in padding. NaN where the fold or the rest lacks a
-    sample.
+    folds, shapes (k, R) and (k, T), with -1 in padding. `held_out` lists the folds that are left
+    out together. NaN where these or the rest lack a sample.
 
     Examples
     --------
-    >>> phi, folds = np.ones((1, 2, 1)), np.array([[0, 1]])
-    >>> fold_losses((phi, phi), (folds, folds), 2, alpha=0.1, ridges=np.array([1.0])).ravel()
+    >>> phi, folds, ridges = np.ones((1, 2, 1)), np.array([[0, 1]]), np.array([1.0])
+    >>> fold_losses((phi, phi), (folds, folds), [[0], [1]], 0.1, ridges).ravel()
     array([-0.375, -0.375])
     """
-    losses = np.full((len(phi[0]), ridges.size, n_folds), np.nan)
+    losses = np.full((len(phi[0]), ridges.size, len(held_out)), np.nan)
     shrinkage = ridges[:, np.newaxis, np.newaxis] * np.eye(phi[0].shape[2])
-    for fold in range(n_folds):
-        held = [part == fold for part in folds]
-        kept = [(part >= 0) & (part != fold) for part in folds]
+    for place, left_out in enumerate(held_out):
+        held = [np.isin(part, left_out) for part in folds]
+        kept = [(part >= 0) & ~own for part, own in zip(folds, held, strict=True)]
         sizes, left = (np.stack([p.sum(axis=1) for p in parts], axis=1) for parts in (held, kept))
         known = np.minimum(sizes, left).min(axis=1) > 0
         x, y = (
@@ -157,7 +159,7 @@ def fold_losses(
             for rows, count in zip(held, sizes.T, strict=True)
         )
         of_ref = ((1 - alpha) / 2 * f_ref**2 * share_ref).sum(axis=2)
-        losses[known, :, fold] = of_ref + ((alpha / 2 * f_tgt**2 - f_tgt) * share_tgt).sum(axis=2)
+        losses[known, :, place] = of_ref + ((alpha / 2 * f_tgt**2 - f_tgt) * share_tgt).sum(axis=2)
     return losses
 
 
