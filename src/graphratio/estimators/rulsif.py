@@ -75,14 +75,14 @@ class _LeastSquares(CentredEstimator):
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division
     ) -> FloatArray:
         """Held-out losses, shape (k, n_widths, n_penalties, n_folds); NaN where undefined."""
-        of_rows = tuple(
+        first, second = (
             np.where(side.valid, folds.folds[side.rows], -1)
             for side in (block.reference, block.target)
         )
         found = [
             fold_losses(
                 block.features(width),
-                of_rows,
+                (first, second),
                 folds.held_out,
                 self._relative,
                 penalties,

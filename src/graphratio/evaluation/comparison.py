@@ -11,11 +11,12 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans, by_block
+from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
+from graphratio.evaluation.pieces import Answered, Pieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.
@@ -24,20 +25,18 @@ Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Held-out loss of one fit: terms of independent pieces, their means, and numbers (n_nodes, 2).
-
-    A piece is a block of observations, or a single observation where there are no blocks.
-    """
+    """Held-out loss of one fit: terms of independent pieces, and their means over nodes."""
 
     terms: FloatArray
     means: NodeMeans
-    sizes: IntArray
+    pieces: Pieces
 
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
         """Average the terms of all observations."""
-        pieces, sizes = by_block(terms, samples)
-        return cls(pieces, NodeMeans.of(pieces, sizes), sizes)
+        pieces = Pieces.of(samples)
+        terms = pieces.terms(terms, samples.sizes)
+        return cls(terms, NodeMeans.of(terms, pieces.counts), pieces)
 
     @property
     def mean(self) -> float:
@@ -46,7 +45,7 @@ class Losses:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphComparison:
+class GraphComparison(Answered):
     """Held-out losses of several graphs and of fits without one.
 
     Attributes
@@ -88,6 +87,11 @@ class GraphComparison:
     backend: frames.Backend = "pandas"
     joined: Mapping[str, BoolArray] = field(default_factory=dict)
 
+    @property
+    def pieces(self) -> Pieces:  # type: ignore[override]
+        """Independent pieces of the samples."""
+        return next(iter(self.losses.values())).pieces
+
     @cached_property
     def ranking(self) -> list[str]:
         """Graphs from best to worst, by held-out nodes, or else by held-out observations."""
@@ -120,7 +124,7 @@ class GraphComparison:
     @property
     def effect(self) -> Effect:
         """Effect of the best-ranked graph, compared with the same fit without a graph."""
-        if not self.ranking:
+        if not self.ranking or not self.answerable:
             return "not assessed"
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
         return words[self.judged(self.ranking[0], ALONE)]
@@ -128,11 +132,15 @@ class GraphComparison:
     def between(self, first: str, second: str) -> Difference:
         """Difference of the losses of two fits; negative if the first is better.
 
-        Two graphs are compared on held-out nodes, all other fits on held-out observations.
+        Two graphs are compared on held-out nodes, all other fits on held-out observations; always
+        at the nodes that are answerable.
         """
         both = first in self.unseen and second in self.unseen
-        table = self.unseen if both else self.losses
-        return Difference.of(table[first].means.mean, table[second].means.mean)
+        one, other = ((self.unseen if both else self.losses)[name] for name in (first, second))
+        own = np.where(self.answerable_nodes, one.means.mean, np.nan)
+        return Difference.of(
+            own, other.means.mean, self.pieces.error_over_blocks(one.terms - other.terms)
+        )
 
     def judged(self, first: str, second: str) -> Judgement:
         """Whether the first of two fits is clearly better or worse than the second."""
@@ -150,9 +158,10 @@ class GraphComparison:
         The gain of a node is how much lower its loss is; both of shape (n_nodes,).
         """
         alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
-        gain, half = self._interval(NodeMeans.of(alone.terms - best.terms, alone.sizes))
-        joined = self.joined.get(self.ranking[0])
-        return (gain if joined is None else np.where(joined, gain, np.nan)), half
+        means = NodeMeans.of(alone.terms - best.terms, self.n_pieces)
+        gain, half = self._interval(means)
+        known = self.answerable_nodes & self.joined.get(self.ranking[0], True)
+        return np.where(known, gain, np.nan), half
 
     def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Held-out loss of one fit at every node, and half the width of its interval."""

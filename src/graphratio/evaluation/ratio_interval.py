@@ -34,7 +34,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
-from graphratio.evaluation.node_means import pieces_of
+from graphratio.evaluation.pieces import Answered, Pieces
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
@@ -54,7 +54,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedRatioInterval:
+class ExpectedRatioInterval(Answered):
     """Two-sided intervals for the expectation of an estimated ratio.
 
     They cover the mean of the estimate over repetitions of the data, at these hyperparameters.
@@ -74,6 +74,11 @@ class ExpectedRatioInterval:
         Chance that an interval fails.
     simultaneous : bool
         Whether the level holds for all points at once.
+    answerable : bool
+        Whether the node has enough independent blocks for a standard error, at least four in each
+        sample. If not, the intervals are NaN.
+    n_pieces : ndarray of shape (1, 2)
+        Independent blocks, or observations, of both samples of the node.
 
     Examples
     --------
@@ -95,6 +100,7 @@ class ExpectedRatioInterval:
     level: float
     simultaneous: bool
     feature_names: tuple[str, ...]
+    pieces: Pieces
     backend: frames.Backend = "pandas"
 
     def to_frame(self) -> Any:
@@ -118,17 +124,23 @@ class ExpectedRatioInterval:
     def _scope(self) -> str:
         return "all points at once" if self.simultaneous else "each point by itself"
 
-    def __repr__(self) -> str:
+    @property
+    def outcome(self) -> str:
+        """How wide the intervals are, or why the data cannot say it."""
+        if not self.answerable:
+            return self.pieces.cannot_say("how far the ratio is uncertain")
         wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
-        return (
-            f"ExpectedRatioInterval at node {self.node!r}, {1 - self.level:.0%} confidence for "
-            f"{self._scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
-            f"{self.ratio.max():.3g}, typically ± {wide:.2g}"
-        )
+        span = f"ratios {self.ratio.min():.3g} to {self.ratio.max():.3g}"
+        return f"{len(self.points)} points, {span}, typically ± {wide:.2g}"
+
+    def __repr__(self) -> str:
+        confidence = f"{1 - self.level:.0%} confidence for {self._scope}"
+        return f"ExpectedRatioInterval at node {self.node!r}, {confidence}\n  {self.outcome}"
 
     def _repr_html_(self) -> str:
         """Table for notebooks: some of the points."""
         facts = [
+            ("outcome", self.outcome),
             ("covers", "the expectation of the estimated ratio, not the true ratio"),
             ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
         ]
@@ -214,8 +226,10 @@ def expected_ratio_interval(
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
+    position = model.graph_.position(node)
+    pieces = Pieces.of(data).at(position)
     variance = Sandwich(model, data) if model._is_quadratic else Jackknife(model, data, rng)
-    terms = variance.terms(scaled, model.graph_.position(node))
+    terms = variance.terms(scaled, position)
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
     freedom = variance.freedom(terms)
     quantile = stats.t.ppf(1 - level / 2, freedom)
@@ -224,17 +238,18 @@ def expected_ratio_interval(
         # The quantile of Student's law with the same tail as the joint normal quantile.
         quantile = stats.t.isf(stats.norm.sf(joint), freedom)
     ratio = model.predict(points, node=node, clip=False)
-    low, high = ratio - quantile * error, ratio + quantile * error
+    half = quantile * error if pieces.enough.all() else np.full_like(error, np.nan)
     return ExpectedRatioInterval(
         node=node,
         points=points,
         ratio=ratio,
-        expected_ratio_low=low,
-        expected_ratio_high=high,
+        expected_ratio_low=ratio - half,
+        expected_ratio_high=ratio + half,
         standard_error=error,
         level=level,
         simultaneous=simultaneous,
         feature_names=tuple(str(name) for name in model.feature_names_in_),
+        pieces=pieces,
         backend=data.backend,
     )
 
@@ -246,7 +261,7 @@ class Jackknife:
         self, model: NodeRatioEstimator, data: NodeSamples, rng: np.random.Generator
     ) -> None:
         self.model, self.data = model, data
-        division = divide(data, GROUPS, rng)
+        division = divide(data.exchangeable(), GROUPS, rng)
         self.groups, self.n_groups = division.folds, division.n_folds
 
     def terms(self, points: FloatArray, position: int) -> FloatArray:
@@ -284,10 +299,8 @@ class Sandwich:
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = data.sizes
-        self.sizes = sizes.ravel()
-        self.pieces = pieces_of(data)
-        if self.pieces is not None:
-            self.sizes = self.pieces[1].ravel()
+        self.pieces = Pieces.of(data)
+        self.sizes = self.pieces.counts.ravel()
         self.graph = model._coupling
         self.objective = GraphObjective.of(
             node_moments(self.psi, sizes, model.alpha_, model.prior_ratio_),
@@ -315,8 +328,8 @@ class Sandwich:
             rows = slice(begin, begin + TERM_ROWS)
             terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
         terms *= self.slope[:, np.newaxis]
-        if self.pieces is not None:
-            of_row = self.pieces[0]
+        if self.pieces.of_row is not None:
+            of_row = self.pieces.of_row
             sums = sparse.csr_array(
                 (np.ones(len(of_row)), (of_row, np.arange(len(of_row)))),
                 shape=(int(self.sizes.sum()), len(of_row)),

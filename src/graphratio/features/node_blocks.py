@@ -157,7 +157,18 @@ def node_blocks(
                 part = slice(begin, begin + count)
                 nodes = members[group[part]]
                 present = np.arange(most) < n_centres[nodes, np.newaxis]
-                sides = (SampleRows.of(reference, part), SampleRows.of(target, group[part]))
-                points = (centres[nodes, :most], present, kernel)
-                distances = (side.distances(samples.values, *points) for side in sides)
-                yield NodeBlock(nodes, sizes[nodes], *distances, *sides, present, kernel)
+                first, second = (
+                    SampleRows.of(reference, part),
+                    SampleRows.of(target, group[part]),
+                )
+                points = (samples.values, centres[nodes, :most], present, kernel)
+                yield NodeBlock(
+                    nodes,
+                    sizes[nodes],
+                    first.distances(*points),
+                    second.distances(*points),
+                    first,
+                    second,
+                    present,
+                    kernel,
+                )
