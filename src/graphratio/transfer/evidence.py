@@ -4,7 +4,8 @@ Take any function that was chosen without the held-out observations. If referenc
 the same law, its means over the two agree. The ratio fitted without a fold is such a function,
 and it is large where the target seems dense. A one-sided Welch test at each node compares its
 values at the held-out observations. The neighbours only choose the function: their changes cannot
-make an unchanged node look changed.
+make an unchanged node look changed. Where observations depend on each other, means over blocks
+are compared; a node with too few blocks is not tested.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.pieces import Pieces
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.moments.folds import divide
 
@@ -36,21 +38,25 @@ def shift_p_values(
     nodes are kept, others are chosen in each fold.
     """
     large = samples.sizes >= SMALLEST
-    tested = large.all(axis=1)
+    pieces = Pieces.of(samples)
+    tested = large.all(axis=1) & pieces.enough
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
         return p_values
     folds = divide(samples, n_folds, rng).folds.copy()
     folds[~large.ravel()[samples.segments]] = -1
     scores = held_out(fold_ratios(model, samples, graph, folds, fixed=True), folds)
-    p_values[tested] = _welch(scores, samples)[tested]
+    p_values[tested] = _welch(pieces.terms(scores, samples.sizes), pieces.counts)[tested]
     return p_values
 
 
-def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
-    """One-sided p-values for a larger mean of the target scores, at all nodes at once."""
-    group = samples.segments
-    n = np.maximum(np.diff(samples.offsets), 1)
+def _welch(scores: FloatArray, counts: IntArray) -> FloatArray:
+    """One-sided p-values for a larger mean of the target scores, at all nodes at once.
+
+    `counts`, shape (n_nodes, 2), says how many scores each sample has.
+    """
+    group = np.repeat(np.arange(counts.size), counts.ravel())
+    n = np.maximum(counts.ravel(), 1)
     mean = np.bincount(group, weights=scores, minlength=len(n)) / n
     squares = np.bincount(group, weights=(scores - mean[group]) ** 2, minlength=len(n))
     freedom = np.maximum(n - 1, 1)
