@@ -34,13 +34,13 @@ def answers(samples):
     }
 
 
-@pytest.mark.parametrize("n_days", [2, 3])
+@pytest.mark.parametrize("n_days", [1, 2, 3])
 def test_few_days_cannot_say(n_days):
     for question, found in answers(days(n_days, shift=3.0)).items():
         assert found.answerable is False
         assert not found.answerable_nodes.any()
         assert (found.n_pieces == n_days).all()
-        needed = "2 days" if n_days == 2 else "1 day"
+        needed = {1: "3 days", 2: "2 days", 3: "1 day"}[n_days]
         for text in (repr(found), found._repr_html_()):
             assert f"These data cannot say {question}" in text
             assert f"You need about {needed} more in each sample" in text

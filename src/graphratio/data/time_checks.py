@@ -31,7 +31,7 @@ _LACKING = 0.1
 _ALMOST_NONE = 0.01
 
 # Rows from which the order is judged.
-_ENOUGH_ROWS = 10_000
+_ENOUGH_ROWS = 5_000
 
 # Share of the steps of a sorted sample that go in its direction.
 _SORTED = 0.98

@@ -18,6 +18,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
 from graphratio.evaluation.pieces import Answered, Pieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
+from graphratio.selection.cross_validation import defined_means
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.
 Effect = Literal["helped", "hurt", "unclear", "not assessed"]
@@ -40,8 +41,8 @@ class Losses:
 
     @property
     def mean(self) -> float:
-        """Mean over nodes."""
-        return float(np.nanmean(self.means.mean))
+        """Mean over nodes with a loss."""
+        return float(defined_means(self.means.mean, 0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,10 +243,11 @@ class GraphComparison(Answered):
 
     def __repr__(self) -> str:
         lines = [f"GraphComparison of {len(self.losses)} fits at {len(self.nodes)} nodes"]
-        lines += [
-            f"  {name}: held-out loss {self.losses[name].mean:.4f}"
-            for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
-        ]
+        if self.answerable:
+            lines += [
+                f"  {name}: held-out loss {self.losses[name].mean:.4f}"
+                for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
+            ]
         return "\n".join([*lines, f"  {self.verdict}"])
 
     def _repr_html_(self) -> str:

@@ -92,10 +92,11 @@ class Pieces:
                 f"These data cannot say {question}: observations depend on each other for longer "
                 f"than a block of {self.blocks.length} observations. Pass longer blocks"
             )
+        what = f"{'block' if self.blocks.exist else 'observation'}{'' if have == 1 else 's'}"
         return (
-            f"These data cannot say {question}: each sample has about {have} independent "
-            f"{'blocks' if self.blocks.exist else 'observations'}, and a standard error needs "
-            f"{needed}. You need about {self.blocks.amount(needed - have)} more in each sample"
+            f"These data cannot say {question}: each sample has about {have} independent {what}, "
+            f"and a standard error needs {needed}. You need about "
+            f"{self.blocks.amount(needed - have)} more in each sample"
         )
 
 
