@@ -156,10 +156,10 @@ def _bounds(rows: list[Row]) -> list[str]:
     """How often lower bounds of divergences held on dependent data."""
     lines = [
         "",
-        "`divergence_bounds` gives lower bounds that should hold in 90 % of cases. Here half of the",
-        "ring is shifted by one standard deviation, so that the true divergence of these nodes is",
-        "known. The standard error is over data sets, since nodes of one data set share what was",
-        "selected.",
+        "`divergence_bounds` gives lower bounds that should hold in 90 % of cases. Here half of",
+        "the ring is shifted by one standard deviation, so that the true divergence of these",
+        "nodes is known. The standard error is over data sets, since nodes of one data set share",
+        "what was selected.",
         "",
         "| data | data sets | can say | bounds | held | block |",
         "|---|---|---|---|---|---|",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.evaluation.pieces import FEWEST_BLOCKS, Pieces
+from graphratio.evaluation.pieces import FEWEST_BLOCKS, IndependentPieces
 
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.1, ridge=0.1)
 RING = gr.Graph.from_edges([(i, (i + 1) % 6) for i in range(6)])
@@ -92,7 +92,7 @@ def test_without_blocks_single_observations_count():
     samples = gr.NodeSamples.from_arrays(
         [rng.normal(size=20), [0.3]], [rng.normal(size=20), rng.normal(size=20)]
     )
-    pieces = Pieces.of(samples)
+    pieces = IndependentPieces.of(samples)
     assert pieces.counts.tolist() == [[20, 20], [1, 20]]
     assert pieces.enough.tolist() == [True, False]
     # The interval of a node rests on its neighbours too.
@@ -110,18 +110,20 @@ def test_a_node_that_remembers_longer_than_a_block_cannot_be_judged():
         x[:, 0, t] = 0.97 * x[:, 0, t - 1] + 0.24 * x[:, 0, t]
     times = (np.arange(400), np.arange(400) + 1000)
     samples = gr.NodeSamples.from_arrays(list(x[0]), list(x[1]), time=times)
-    pieces = Pieces.of(samples)
+    pieces = IndependentPieces.of(samples)
     assert pieces.enough.tolist() == [False] + [True] * 19
-    assert "longer than a block" in Pieces.of(samples.subset([0])).cannot_say("it")
+    assert "longer than a block" in IndependentPieces.of(samples.subset([0])).cannot_say("it")
 
 
 def test_the_error_over_blocks_counts_what_nodes_share():
     samples = days(12, seed=3)
-    pieces = Pieces.of(samples)
+    pieces = IndependentPieces.of(samples)
     rng = np.random.default_rng(1)
     shared = np.repeat(rng.normal(size=(1, 2, 12)), 6, axis=0)
     error, freedom = pieces.error_over_blocks(shared.ravel())
     expected = np.sqrt(sum(shared[0, side].var(ddof=1) / 12 for side in (0, 1)))
     assert (error, freedom) == (pytest.approx(expected), 11)
-    own = Pieces.of(gr.NodeSamples.from_arrays([[0.0] * 8] * 2, [[0.0] * 8] * 2, block=2))
+    own = IndependentPieces.of(
+        gr.NodeSamples.from_arrays([[0.0] * 8] * 2, [[0.0] * 8] * 2, block=2)
+    )
     assert own.error_over_blocks(np.arange(16.0)) == (0.0, 1)

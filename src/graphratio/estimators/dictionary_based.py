@@ -208,6 +208,7 @@ class NystromEstimator(BorrowingMixin):
             folds=division.folds,
             n_folds=division.n_folds,
             n_blocks=division.n_blocks,
+            run=division.run,
             kernel=KERNELS[self.kernel],
             dictionary=self.dictionary_,
             alpha=self.alpha_,

@@ -33,7 +33,7 @@ from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
-from graphratio.evaluation.pieces import Answered, Pieces
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
@@ -96,7 +96,7 @@ class DivergenceBounds(Answered):
     fitted_divergence_interval: FloatArray
     level: float
     simultaneous: bool
-    pieces: Pieces
+    pieces: IndependentPieces
     backend: frames.Backend = "pandas"
 
     @property
@@ -283,7 +283,7 @@ def bounds_from(
     simultaneous: bool,
 ) -> DivergenceBounds:
     """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
-    pieces = Pieces.of(data)
+    pieces = IndependentPieces.of(data)
     terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha), data.sizes)
     means = NodeMeans.of(terms, pieces.counts)
     shown = means.error**2

@@ -16,7 +16,7 @@ from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
-from graphratio.evaluation.pieces import Answered, Pieces
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
 from graphratio.selection.cross_validation import defined_means
 
@@ -30,12 +30,12 @@ class Losses:
 
     terms: FloatArray
     means: NodeMeans
-    pieces: Pieces
+    pieces: IndependentPieces
 
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
         """Average the terms of all observations."""
-        pieces = Pieces.of(samples)
+        pieces = IndependentPieces.of(samples)
         terms = pieces.terms(terms, samples.sizes)
         return cls(terms, NodeMeans.of(terms, pieces.counts), pieces)
 
@@ -89,7 +89,7 @@ class GraphComparison(Answered):
     joined: Mapping[str, BoolArray] = field(default_factory=dict)
 
     @property
-    def pieces(self) -> Pieces:  # type: ignore[override]
+    def pieces(self) -> IndependentPieces:  # type: ignore[override]
         """Independent pieces of the samples."""
         return next(iter(self.losses.values())).pieces
 

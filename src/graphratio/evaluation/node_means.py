@@ -10,7 +10,7 @@ from scipy import stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.pieces import Pieces
+from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.moments.node_moments import segment_indicator
 
 # Factor of the standard error over nodes. Nodes are not independent: a graph that happens to suit
@@ -78,7 +78,7 @@ def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntAr
     >>> by_block(np.arange(7.0), samples)  # an odd observation joins the block before it
     (array([0.5, 2.5, 5. ]), array([[2, 1]]))
     """
-    pieces = Pieces.of(samples)
+    pieces = IndependentPieces.of(samples)
     return pieces.terms(terms, samples.sizes), pieces.counts
 
 

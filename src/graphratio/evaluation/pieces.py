@@ -20,7 +20,7 @@ FEWEST_BLOCKS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class IndependentPieces:
     """Independent pieces of both samples of some nodes, numbered sample after sample.
 
     `counts` has shape (n_nodes, 2); `enough`, shape (n_nodes,), marks the nodes with enough pieces.
@@ -35,7 +35,7 @@ class Pieces:
     block: IntArray | None = None
 
     @classmethod
-    def of(cls, samples: NodeSamples) -> Pieces:
+    def of(cls, samples: NodeSamples) -> IndependentPieces:
         """Pieces that do not depend on each other."""
         samples = samples.exchangeable()
         blocks = samples.blocks
@@ -49,12 +49,12 @@ class Pieces:
             enough &= ~blocks.too_short
         return cls(counts, enough, blocks, of_row, codes % width)
 
-    def at(self, position: int) -> Pieces:
+    def at(self, position: int) -> IndependentPieces:
         """Pieces of a node whose estimate also rests on others, even if it lacks a sample."""
         counts = self.counts[[position]]
         enough = self.enough if not counts.all() else self.enough[[position]]
         known = bool(enough.any()) or not self.blocks.exist
-        return Pieces(counts, np.array([known]), self.blocks)
+        return IndependentPieces(counts, np.array([known]), self.blocks)
 
     def terms(self, terms: FloatArray, sizes: IntArray) -> FloatArray:
         """One term per piece instead of observation; the mean of every sample stays the same."""
@@ -103,7 +103,7 @@ class Pieces:
 class Answered:
     """A result that rests on independent pieces of the samples."""
 
-    pieces: Pieces
+    pieces: IndependentPieces
 
     @property
     def n_pieces(self) -> IntArray:

@@ -34,7 +34,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
-from graphratio.evaluation.pieces import Answered, Pieces
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
@@ -100,7 +100,7 @@ class ExpectedRatioInterval(Answered):
     level: float
     simultaneous: bool
     feature_names: tuple[str, ...]
-    pieces: Pieces
+    pieces: IndependentPieces
     backend: frames.Backend = "pandas"
 
     def to_frame(self) -> Any:
@@ -227,7 +227,7 @@ def expected_ratio_interval(
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
     position = model.graph_.position(node)
-    pieces = Pieces.of(data).at(position)
+    pieces = IndependentPieces.of(data).at(position)
     variance = Sandwich(model, data) if model._is_quadratic else Jackknife(model, data, rng)
     terms = variance.terms(scaled, position)
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
@@ -299,7 +299,7 @@ class Sandwich:
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = data.sizes
-        self.pieces = Pieces.of(data)
+        self.pieces = IndependentPieces.of(data)
         self.sizes = self.pieces.counts.ravel()
         self.graph = model._coupling
         self.objective = GraphObjective.of(

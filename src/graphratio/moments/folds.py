@@ -59,24 +59,19 @@ class Division:
     n_blocks: int | None = None
 
     @property
+    def run(self) -> int:
+        """Successive folds that a selection holds out together: one, or two where blocks are few.
+
+        Each of a few blocks is a fold. Neighbouring blocks are alike, so that a single one would
+        leave copies of what is held out in the rest.
+        """
+        few = self.n_blocks is not None and self.n_blocks < FEW_BLOCKS
+        return 2 if few and self.n_folds > 2 else 1
+
+    @property
     def held_out(self) -> list[range]:
-        """Folds that are held out together, see `runs_of_folds`."""
-        return runs_of_folds(self.n_folds, self.n_blocks)
-
-
-def runs_of_folds(n_folds: int, n_blocks: int | None) -> list[range]:
-    """Folds that a selection holds out together: one at a time, or two where blocks are few.
-
-    Each of a few blocks is a fold. Neighbouring blocks are alike, so that a single one would leave
-    copies of what is held out in the rest. So every two successive ones are held out once.
-
-    Examples
-    --------
-    >>> runs_of_folds(3, None), runs_of_folds(3, 3)
-    ([range(0, 1), range(1, 2), range(2, 3)], [range(0, 2), range(1, 3)])
-    """
-    run = 2 if n_blocks is not None and n_blocks < FEW_BLOCKS and n_folds > 2 else 1
-    return [range(r, r + run) for r in range(n_folds - run + 1)]
+        """Folds that are held out together: every run of successive ones once."""
+        return [range(r, r + self.run) for r in range(self.n_folds - self.run + 1)]
 
 
 def divide(

@@ -34,7 +34,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, row_weights, runs_of_folds
+from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, row_weights
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective, moment_losses
@@ -66,7 +66,8 @@ class Split:
 
     `folds` has shape (n_observations,), `dictionary` (n_atoms, n_features); `alpha` is one number
     or one per node. `dtype`, from `precision_for`, is that of features, moments and solves.
-    `n_blocks` counts the blocks of the folds; None if observations are independent.
+    `n_blocks` counts the blocks of the folds; None if observations are independent. `run`
+    successive folds are held out together.
     """
 
     samples: NodeSamples
@@ -78,6 +79,7 @@ class Split:
     prior_ratio: float
     dtype: type[np.floating]
     n_blocks: int | None = None
+    run: int = 1
 
     @property
     def few_blocks(self) -> bool:
@@ -86,8 +88,8 @@ class Split:
 
     @property
     def held_out(self) -> list[range]:
-        """Folds that are held out together, see `runs_of_folds`."""
-        return runs_of_folds(self.n_folds, self.n_blocks)
+        """Folds that are held out together: every run of successive ones once."""
+        return [range(r, r + self.run) for r in range(self.n_folds - self.run + 1)]
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""
@@ -280,7 +282,7 @@ def select(
                 scores[i, :, r], losses[i, :, r] = -mean_over_nodes(each), each.T
                 bar.advance()
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
-    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]), len(split.held_out[0]))
+    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]), split.run)
     return replace(best, held_out=crossed)
 
 

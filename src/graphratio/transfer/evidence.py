@@ -17,7 +17,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.evaluation.pieces import Pieces
+from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.moments.folds import divide
 
@@ -38,7 +38,7 @@ def shift_p_values(
     nodes are kept, others are chosen in each fold.
     """
     large = samples.sizes >= SMALLEST
-    pieces = Pieces.of(samples)
+    pieces = IndependentPieces.of(samples)
     tested = large.all(axis=1) & pieces.enough
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
