@@ -182,15 +182,14 @@ class GraphComparison(Answered):
 
     def helped(self) -> list[Label]:
         """Nodes whose loss is lower with the graph, beyond chance at the given level."""
-        return self._where(1) if self.ranking else []
+        return self._where("helped")
 
     def hurt(self) -> list[Label]:
         """Nodes whose loss is higher with the graph, beyond chance at the given level."""
-        return self._where(-1) if self.ranking else []
+        return self._where("hurt")
 
-    def _where(self, sign: int) -> list[Label]:
-        gain, half = self.gains
-        return [self.nodes[i] for i in np.flatnonzero(sign * gain > half)]
+    def _where(self, effect: Effect) -> list[Label]:
+        return [node for node, own in zip(self.nodes, self.neighbors, strict=True) if own == effect]
 
     @property
     def verdict(self) -> str:
@@ -199,21 +198,16 @@ class GraphComparison(Answered):
 
     def summary(self) -> Any:
         """One row per fit: mean loss, its difference to no graph with half width."""
+        names = sorted(self.losses, key=lambda name: self.losses[name].mean)
+        apart, half = zip(*map(self.against_alone, names), strict=True)
+        unseen = [self.unseen[name].mean if name in self.unseen else np.nan for name in names]
         rows: dict[str, list[Any]] = {
-            "fit": [],
-            "loss": [],
-            "minus_alone": [],
-            "half_width": [],
-            "loss_unseen_nodes": [],
+            "fit": names,
+            "loss": [self.losses[name].mean for name in names],
+            "minus_alone": list(apart),
+            "half_width": list(half),
+            "loss_unseen_nodes": unseen,
         }
-        for name in sorted(self.losses, key=lambda item: self.losses[item].mean):
-            apart, half = self.against_alone(name)
-            rows["fit"].append(name)
-            rows["loss"].append(self.losses[name].mean)
-            rows["minus_alone"].append(apart)
-            rows["half_width"].append(half)
-            unseen = self.unseen.get(name)
-            rows["loss_unseen_nodes"].append(np.nan if unseen is None else unseen.mean)
         return frames.make_frame(rows, self.backend)
 
     def to_frame(self) -> Any:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.base import clone
 
 from graphratio._utils.errors import InputError
@@ -121,8 +121,9 @@ class ExpectedRatioInterval(Answered):
         return plot_band(self.points, self.feature_names, self.ratio, *ends, ax=ax)
 
     @property
-    def _scope(self) -> str:
-        return "all points at once" if self.simultaneous else "each point by itself"
+    def _confidence(self) -> str:
+        scope = "all points at once" if self.simultaneous else "each point by itself"
+        return f"{1 - self.level:.0%} confidence for {scope}"
 
     @property
     def outcome(self) -> str:
@@ -134,15 +135,14 @@ class ExpectedRatioInterval(Answered):
         return f"{len(self.points)} points, {span}, typically ± {wide:.2g}"
 
     def __repr__(self) -> str:
-        confidence = f"{1 - self.level:.0%} confidence for {self._scope}"
-        return f"ExpectedRatioInterval at node {self.node!r}, {confidence}\n  {self.outcome}"
+        return f"ExpectedRatioInterval at node {self.node!r}, {self._confidence}\n  {self.outcome}"
 
     def _repr_html_(self) -> str:
         """Table for notebooks: some of the points."""
         facts = [
             ("outcome", self.outcome),
             ("covers", "the expectation of the estimated ratio, not the true ratio"),
-            ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
+            ("confidence", self._confidence),
         ]
         count = len(self.points)
         shown = np.unique(np.linspace(0, count - 1, min(count, _SHOWN)).round().astype(int))
@@ -269,22 +269,11 @@ class Jackknife:
 
         The sum of their squares is the variance of the estimate at a point.
         """
-        at = np.full(len(points), position)
-        graph = self.model.graph_
-        fits = [
-            ratios_after(
-                self.model,
-                self.data.subset(observations=self.groups != group),
-                graph,
-                points,
-                at,
-                fixed=True,
-            )
-            for group in range(self.n_groups)
-        ]
-        apart = np.array(fits) - np.mean(fits, axis=0)
-        count = self.n_groups
-        return np.asarray(np.sqrt((count - 1) / count) * apart)
+        at, count = np.full(len(points), position), self.n_groups
+        parts = (self.data.subset(observations=self.groups != group) for group in range(count))
+        where = (self.model.graph_, points, at)
+        fits = np.array([ratios_after(self.model, part, *where, fixed=True) for part in parts])
+        return np.asarray(np.sqrt((count - 1) / count) * (fits - fits.mean(axis=0)))
 
     def freedom(self, terms: FloatArray) -> FloatArray:
         """One less than there are groups, at every point."""
@@ -317,10 +306,7 @@ class Sandwich:
     def terms(self, points: FloatArray, position: int) -> FloatArray:
         """Centred contributions of independent pieces to the estimate, (n_pieces, n_points).
 
-        A piece is a block of observations, or a single one where there are no blocks.
-
-        The sum of their squares is the variance of the estimate at a point. `position` is that
-        of the node.
+        The sum of their squares is the variance at a point. `position` is that of the node.
         """
         weights = self._weights(self.features(points), position)
         terms = np.empty((len(self.psi), len(points)))
@@ -330,11 +316,7 @@ class Sandwich:
         terms *= self.slope[:, np.newaxis]
         if self.pieces.of_row is not None:
             of_row = self.pieces.of_row
-            sums = sparse.csr_array(
-                (np.ones(len(of_row)), (of_row, np.arange(len(of_row)))),
-                shape=(int(self.sizes.sum()), len(of_row)),
-            )
-            terms = sums @ terms
+            terms = np.column_stack([np.bincount(of_row, column) for column in terms.T])
         count = np.maximum(self.sizes, 1)
         means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
         # A single observation has no spread: its term is not centred.
