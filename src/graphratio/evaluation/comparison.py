@@ -67,6 +67,8 @@ class GraphComparison(Answered):
         Name of the candidate without edges, if there is one: the fit "without a graph".
     joined : dict of name to ndarray of bool, shape (n_nodes,)
         Nodes that have neighbours in each graph. Gains are NaN at the others.
+    answerable, answerable_nodes, n_pieces, blocks
+        As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
     Examples
     --------
