@@ -7,7 +7,6 @@ import pytest
 
 import graphratio as gr
 from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
-from graphratio.testing.statistics import NAMES, SHARES_ALONE, combine
 
 
 def path(n_nodes):
@@ -98,15 +97,17 @@ def test_autocorrelated_data_are_answered_where_there_are_enough_blocks():
 @pytest.mark.slow
 def test_false_alarms_under_autocorrelation_are_those_of_the_level():
     """Without blocks nearly every data set has a false alarm."""
+    # Fixed, so that the selection takes no time.
+    model = gr.GRULSIF(bandwidth=0.7, graph_penalty=0.5, ridge=0.005)
+    options = {"n_permutations": 639, "random_state": 0}
     alarms = 0
     for seed in range(60):
         samples = timed(16, 150, 0.5, seed)
-        found = gr.two_sample_test(samples, path(16), random_state=seed)
-        alarms += found.n_rejected > 0
+        alarms += gr.two_sample_test(samples, path(16), model, **options).n_rejected > 0
     # 99 % of binomial counts with chance 0.05 are at most 8.
     assert alarms <= 8
     single = timed(16, 150, 0.5, 0, block=None)
-    assert gr.two_sample_test(single, path(16), random_state=0).n_rejected > 0
+    assert gr.two_sample_test(single, path(16), model, **options).n_rejected > 0
 
 
 def under_one_weather(n_nodes, n_days, seed, shift=0.0):
@@ -121,15 +122,18 @@ def under_one_weather(n_nodes, n_days, seed, shift=0.0):
 
 
 def test_correlated_nodes_are_permuted_together():
-    """Sixteen nodes and five blocks: enough for the largest of all nodes, not for Holm."""
+    """Sixteen nodes and five blocks: enough for the largest of all nodes, not for Holm.
+
+    Own evidence has half of the level, which four blocks do not reach.
+    """
     samples = under_one_weather(16, 5, seed=0, shift=6.0)
     found = gr.two_sample_test(samples, path(16), random_state=0)
-    assert found.alone
+    assert found.cross_fitted
     assert found.joint
-    assert found.answers.needed == 4
+    assert found.answers.needed == 5
     assert found.answerable
     assert found.rejected.all()
-    assert found.adjusted_p_value.min() == pytest.approx(2 / 252, abs=0.01)
+    assert found.adjusted_p_value.min() == pytest.approx(2 * 2 / 252, abs=0.01)
     strict = gr.two_sample_test(samples, path(16), correction="fdr-by", random_state=0)
     assert strict.answers.needed > 5
 
@@ -137,11 +141,12 @@ def test_correlated_nodes_are_permuted_together():
 @pytest.mark.slow
 def test_false_alarms_of_correlated_nodes_are_those_of_the_level():
     alarms = 0
-    for seed in range(100):
+    for seed in range(60):
         samples = under_one_weather(12, 10, seed)
-        alarms += gr.two_sample_test(samples, path(12), random_state=seed).n_rejected > 0
-    # 99.5 % of binomial counts with chance 0.05 are at most 11.
-    assert alarms <= 11
+        found = gr.two_sample_test(samples, path(12), n_permutations=479, random_state=seed)
+        alarms += found.n_rejected > 0
+    # 99 % of binomial counts with chance 0.05 are at most 8.
+    assert alarms <= 8
 
 
 @pytest.mark.parametrize("n_days", [1, 2, 3])
@@ -273,14 +278,3 @@ def test_the_last_node_may_lack_observations():
     samples = gr.NodeSamples.from_arrays(*sides, time=tuple(times))
     assert samples.blocks.measured.node_tau.shape == (6,)
     assert samples.subset([0, 5]).blocks.exist
-
-
-def test_own_evidence_counts_where_there_are_no_neighbours():
-    """The share of the neighbours' prediction is not wasted on nodes without any."""
-    counts = np.array([[30, 1], [30, 1], [1000, 1000], [20, 1]])
-    # 30 / 0.2 of the norm is smaller than 20 / 0.05 of the distance of means.
-    assert combine(counts)[0][0] == 30 / 0.2
-    smallest, _ = combine(counts, alone=True)
-    np.testing.assert_allclose(smallest, [20 / 0.5, 1 / 0.5])
-    assert pytest.approx(1.0) == SHARES_ALONE.sum()
-    assert SHARES_ALONE[NAMES.index("witness")] == 0

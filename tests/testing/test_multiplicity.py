@@ -5,8 +5,15 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from graphratio.testing.multiplicity import adjust, changed_at_least, strictest_threshold
-from graphratio.testing.statistics import combined_count, exceedances
+from graphratio.exceptions import InputError
+from graphratio.testing.multiplicity import (
+    MOST_BY_DEFAULT,
+    Resolution,
+    adjust,
+    changed_at_least,
+    enough_permutations,
+    strictest_threshold,
+)
 
 METHODS = {"fwer": "holm", "fdr": "fdr_bh", "fdr-by": "fdr_by"}
 
@@ -83,14 +90,54 @@ def test_bounds_hold_for_regions_chosen_by_looking(dependence):
     assert found > 2000
 
 
-def test_ties_are_conservative():
-    assert exceedances(np.array([[1.0, 1.0 + 1e-14, 0.5]])).tolist() == [[2, 2, 3]]
-    assert exceedances(np.zeros((1, 4))).tolist() == [[4, 4, 4, 4]]
+class TestPermutations:
+    @pytest.mark.parametrize(
+        ("n_tests", "correction", "count"),
+        [(1, None, 999), (1, "fwer", 999), (10, "fwer", 1999), (100, "fwer", 19_999)],
+    )
+    def test_ten_times_what_the_correction_needs_by_default(self, n_tests, correction, count):
+        found = enough_permutations(None, n_tests, 0.05, correction)
+        assert (found.n_permutations, found.extrapolates) == (count, False)
+        if correction is not None and n_tests > 1:
+            assert (count + 1) * found.strictest == pytest.approx(10)
 
+    def test_beyond_the_most_a_tail_is_fitted(self):
+        assert not enough_permutations(None, 1000, 0.05, "fwer").extrapolates
+        found = enough_permutations(None, 1001, 0.05, "fwer")
+        assert (found.n_permutations, found.extrapolates) == (MOST_BY_DEFAULT, True)
+        assert not enough_permutations(None, 10_000, 0.05, None).extrapolates
+        by = enough_permutations(None, 200, 0.05, "fdr-by")
+        assert by.extrapolates
+        assert by.strictest == pytest.approx(0.05 / 200 / np.sum(1 / np.arange(1, 201)))
 
-def test_combination_is_a_valid_p_value():
-    """Exchangeable statistics: the observed one is anywhere with the same probability."""
-    rng = np.random.default_rng(0)
-    counts = [combined_count(exceedances(rng.normal(size=(4, 20)))) for _ in range(4000)]
-    share = np.bincount(counts, minlength=21)[1:] / 4000
-    np.testing.assert_allclose(share, 0.05, atol=5 * np.sqrt(0.05 * 0.95 / 4000))
+    def test_a_given_number_is_kept_and_never_extrapolated(self):
+        found = enough_permutations(300_000, 10_000, 0.05, "fwer")
+        assert (found.n_permutations, found.extrapolates) == (300_000, False)
+
+    def test_too_few_name_what_is_needed(self):
+        with pytest.raises(InputError, match="at least 199 permutations, better 1,999"):
+            enough_permutations(198, 10, 0.05, "fwer")
+        assert enough_permutations(199, 10, 0.05, "fwer").n_permutations == 199
+        with pytest.raises(InputError, match="n_permutations=0"):
+            enough_permutations(0, 1, 0.05, None)
+
+    def test_no_node_to_test_counts_as_one(self):
+        assert enough_permutations(None, 0, 0.05, "fwer").n_tests == 1
+
+    def test_a_tail_settles_a_node_that_is_ten_times_below_the_threshold(self):
+        found = enough_permutations(None, 2000, 0.05, "fwer")
+        assert found.clear == pytest.approx(0.05 / 2000 / 10)
+
+    @pytest.mark.parametrize("correction", ["fdr", "fdr-by"])
+    def test_nodes_that_are_left_support_each_other(self, correction):
+        """k of them are compared with k times the threshold, and 100 must be below it."""
+        found = Resolution(199_999, 200, 0.05, correction, extrapolates=False)
+        enough = next(k for k in range(1, 10**5) if found.reached(1999, k, 100))
+        assert (enough - 1) * found.strictest * 2000 < 100 <= enough * found.strictest * 2000 + 1e-9
+        assert found.reached(19_999, int(np.ceil(enough / 10)), 100)
+        assert not found.reached(1999, 0, 100)
+
+    @pytest.mark.parametrize("correction", ["fwer", None])
+    def test_no_support_without_a_false_discovery_rate(self, correction):
+        found = Resolution(199_999, 20, 0.05, correction, extrapolates=False)
+        assert not found.reached(10**9, 20, 100)

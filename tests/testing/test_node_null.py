@@ -1,4 +1,4 @@
-"""How many permutations a node gets, and which nodes cannot become significant."""
+"""Looks at the permutations of a node, and p-values that are exact counts."""
 
 import numpy as np
 import pytest
@@ -6,44 +6,160 @@ import pytest
 import graphratio as gr
 from graphratio._utils.progress import ProgressBar
 from graphratio.testing import node_null
-from graphratio.testing.node_correlation import cross_correlation
+from graphratio.testing.multiplicity import Resolution
+from graphratio.testing.node_null import TIE, NodeTests, node_evidence, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
-from graphratio.testing.pooled import PooledFeatures, PooledSamples
+from graphratio.testing.pooled import PooledSamples
 
-FIRST, ALL = node_null.FIRST_LOOK, 10 * (node_null.FIRST_LOOK + 1) - 1
+FIRST = node_null.FIRST_LOOK
 BOUND = node_null.ENOUGH_EXTREME / (FIRST + 1)
 
 
-@pytest.mark.parametrize(
-    ("p_value", "looks"), [(1.01 * BOUND, [FIRST]), (BOUND, [FIRST, ALL]), (0.0, [FIRST, ALL])]
-)
-def test_a_node_goes_on_until_enough_data_sets_are_as_extreme(monkeypatch, p_value, looks):
-    rng = np.random.default_rng(0)
-    samples = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, 1, 12))))
-    graph = gr.Graph.empty(1)
+def plan_of(sizes, n_permutations, seed=0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    sides = [[rng.normal(i * shift, 1, size=(n[i], 1)) for n in sizes] for i in (0, 1)]
+    samples = gr.NodeSamples.from_arrays(*sides)
     pooled = PooledSamples.of(samples, rng)
-    plan = PermutationPlan(pooled, graph, Units.of(pooled, rng, samples.blocks), ALL, rng)
-    features = PooledFeatures(rng.normal(size=(24, 2)), np.eye(2)[np.newaxis])
-    seen, most = [], []
+    units = Units.of(pooled, rng, samples.blocks)
+    return PermutationPlan(pooled, gr.Graph.empty(len(sizes)), units, n_permutations, rng)
 
-    def record(self, node, statistics, n_permutations, limit, *, alone):
-        seen.append(statistics.shape[1] - 1)
-        most.append(limit)
-        return p_value
 
-    monkeypatch.setattr(node_null.NodeTests, "record", record)
-    node_null.permute_each_node(
-        node_null.NodeTests.blank(1, ALL),
-        np.array([0]),
-        features,
-        plan,
-        np.array([0]),
-        np.array([[0.0, 0.1]]),
-        ProgressBar(1, "", enabled=False),
+def asking(n_permutations, correction="fwer", n_tests=1, level=0.05, extrapolates=False):
+    return Resolution(n_permutations, n_tests, level, correction, extrapolates)
+
+
+def bar():
+    return ProgressBar(1, "", enabled=False)
+
+
+class Known:
+    """Evidence that is known beforehand: `observed` and a stream of permuted values."""
+
+    def __init__(self, observed, permuted):
+        self.values, self.stream, self.used = np.asarray(observed), permuted, 0
+
+    def __call__(self, nodes):
+        return self
+
+    def observed(self):
+        return self.values, self.values[:, np.newaxis]
+
+    def step(self, n_permutations):
+        return len(self.values)
+
+    def part(self, nodes):
+        return self
+
+    def evaluate(self, labels):
+        found = self.stream[:, self.used : self.used + len(labels)]
+        self.used += len(labels)
+        return found, found[:, :, np.newaxis]
+
+
+@pytest.mark.parametrize(
+    ("n_extreme", "looks"), [(100, [FIRST]), (99, [FIRST, 10 * FIRST + 9]), (0, [FIRST, 19_999])]
+)
+def test_a_node_goes_on_until_enough_data_sets_are_as_extreme(n_extreme, looks):
+    """100 of 1,999 and the observed one make 101 of 2,000, above the bound of 100."""
+    permuted = np.zeros((1, 19_999))
+    permuted[:, :n_extreme] = 2.0
+    make, outcome = Known([1.0], permuted), NodeTests.blank(1, 1)
+    permute_each_node(
+        outcome, np.array([0]), make, plan_of([(5, 5)], 19_999), asking(19_999), bar()
     )
-    assert seen == looks
-    # A node that goes on ends at or below the bound of the look before.
-    assert most == [1.0, BOUND][: len(looks)]
+    assert make.used == looks[-1] == outcome.n_permutations[0]
+    # A count over all looks, the observed data set among them.
+    assert outcome.p_value[0] == (n_extreme + 1) / (looks[-1] + 1)
+
+
+def test_a_node_that_goes_on_ends_at_or_below_the_bound_of_the_look():
+    """At first not extreme enough to be finished, later many are: the bound is kept."""
+    permuted = np.zeros((1, 19_999))
+    permuted[:, FIRST + 1 :] = 2.0
+    outcome = NodeTests.blank(1, 1)
+    permute_each_node(
+        outcome,
+        np.array([0]),
+        Known([1.0], permuted),
+        plan_of([(5, 5)], 19_999),
+        asking(19_999),
+        bar(),
+    )
+    assert outcome.p_value[0] == BOUND
+    assert outcome.p_values[0, 0] == pytest.approx((19_999 - FIRST) / 20_000)
+
+
+def test_differences_by_rounding_are_ties():
+    permuted = np.zeros((1, 99))
+    permuted[0, :5] = 1.0 - TIE / 2
+    permuted[0, 5:9] = 1.0 - 2 * TIE
+    outcome = NodeTests.blank(1, 1)
+    permute_each_node(
+        outcome, np.array([0]), Known([1.0], permuted), plan_of([(5, 5)], 99), asking(99), bar()
+    )
+    assert outcome.p_value[0] == outcome.p_values[0, 0] == 6 / 100
+
+
+def test_early_looks_keep_the_p_value_valid(monkeypatch):
+    """Uniform over ranks whether or not looks are taken: small p-values are no more frequent."""
+    monkeypatch.setattr(node_null, "FIRST_LOOK", 19)
+    monkeypatch.setattr(node_null, "ENOUGH_EXTREME", 4)
+    rng = np.random.default_rng(0)
+    plan = plan_of([(5, 5)], 199)
+    p_values = []
+    for _ in range(1500):
+        outcome, make = NodeTests.blank(1, 1), Known(rng.normal(size=1), rng.normal(size=(1, 199)))
+        permute_each_node(outcome, np.array([0]), make, plan, asking(199), bar())
+        p_values.append(outcome.p_value[0])
+    for level in (0.01, 0.05, 0.1, 0.2, 0.3, 0.5):
+        rate = np.mean(np.array(p_values) <= level)
+        assert abs(rate - level) <= 4 * np.sqrt(level * (1 - level) / 1500)
+
+
+def brute_force(plan, node, n_permutations, seed):
+    """Own evidence of one node, permutation by permutation."""
+    rng = np.random.default_rng(seed)
+    means = node_evidence(plan, None)(np.array([node]))
+    observed = means.observed()[0][0]
+    label = means.is_target[0]
+    drawn = np.array([rng.permutation(label) for _ in range(n_permutations)])
+    found = means.evaluate(drawn)[0][0]
+    return np.mean(found >= observed - TIE)
+
+
+def test_p_values_are_the_share_of_permutations_at_nodes_of_different_sizes():
+    """Nodes are evaluated in batches of equal size; each must meet its own columns."""
+    sizes = [(12, 9), (9, 12), (12, 9), (7, 30), (10, 11)]
+    plan = plan_of(sizes, 1999, shift=0.4)
+    outcome = NodeTests.blank(5, 3)
+    permute_each_node(
+        outcome, np.arange(5), node_evidence(plan, None), plan, asking(1999, None), bar()
+    )
+    for node in range(5):
+        p_value = outcome.p_value[node]
+        expected = brute_force(plan, node, 2000, seed=node)
+        assert p_value == pytest.approx(expected, abs=5 * np.sqrt(p_value / 1000))
+        assert p_value * 2000 == pytest.approx(round(p_value * 2000))
+    assert (outcome.n_permutations == 1999).all()
+    assert len(set(outcome.p_value)) > 3
+
+
+def test_only_the_given_nodes_are_tested():
+    plan = plan_of([(8, 8)] * 4, 99)
+    outcome = NodeTests.blank(4, 3)
+    permute_each_node(
+        outcome, np.array([2]), node_evidence(plan, None), plan, asking(99, None), bar()
+    )
+    assert outcome.p_value[[0, 1, 3]].tolist() == [1, 1, 1]
+    assert outcome.n_permutations.tolist() == [0, 0, 99, 0]
+    assert np.flatnonzero(outcome.evidence).tolist() == [2]
+
+
+def test_a_node_alone_has_the_p_value_of_all_its_splits():
+    """Three against four: 35 splits, all seen; the most extreme has p-value 1 / 35."""
+    data = ([np.array([0.0, 0.1, 0.3])], [np.array([5.0, 5.2, 6.0, 9.0])])
+    found = gr.two_sample_test(data, correction=None, n_permutations=3499, random_state=0)
+    assert found.p_value[0] == pytest.approx(1 / 35, abs=5 * np.sqrt(1 / 35 / 3500))
 
 
 def test_a_node_whose_smallest_p_value_is_the_threshold_can_be_rejected():
@@ -56,17 +172,62 @@ def test_a_node_whose_smallest_p_value_is_the_threshold_can_be_rejected():
         assert found.answerable_nodes[0] != hopeless
 
 
-def test_the_noise_of_a_correlation_is_three_standard_deviations():
-    """Of the mean squared correlation of independent nodes, over many data sets."""
-    rng = np.random.default_rng(0)
-    graph = gr.Graph.from_edges([(i, i + 1) for i in range(20)])
-    values, noise = [], 0.0
-    for _ in range(300):
-        side = rng.normal(size=(2, 21, 40))
-        samples = gr.NodeSamples.from_arrays(*(list(part) for part in side))
-        found = cross_correlation(samples, graph, rng)
-        values.append(found.value**2)
-        noise = found.noise**2
-    # Negative estimates count as zero, so the upper half of the law tells the spread.
-    spread = np.sqrt(np.mean(np.sort(values)[-150:] ** 2))
-    assert noise == pytest.approx(3 * spread, rel=0.25)
+class TestFalseDiscoveryRate:
+    def run(self, n_changed, correction="fdr"):
+        """Numbers of permutations; of 40 nodes so many are beyond all permuted values."""
+        observed = np.where(np.arange(40) < n_changed, 9.0, 0.0)
+        outcome = NodeTests.blank(40, 1)
+        permute_each_node(
+            outcome,
+            np.arange(40),
+            lambda nodes: Known(observed[nodes], np.ones((len(nodes), 19_999))),
+            plan_of([(5, 5)] * 40, 19_999),
+            asking(19_999, correction, n_tests=40),
+            bar(),
+        )
+        return outcome.n_permutations
+
+    def test_nodes_that_support_each_other_need_fewer_permutations(self):
+        """40 changed nodes are compared with 0.05, of which 1,999 permutations are plenty."""
+        assert (self.run(40) == FIRST).all()
+        assert self.run(39).max() == 19_999
+
+    def test_a_single_node_needs_all(self):
+        counts = self.run(1)
+        assert counts[0] == 19_999
+        assert (counts[1:] == FIRST).all()
+
+    def test_the_family_wise_error_gains_nothing(self):
+        assert (self.run(40, "fwer") == 19_999).all()
+
+
+class TestExtrapolation:
+    def run(self, evidence, n_permutations=19_999, level=1e-4):
+        permuted = np.random.default_rng(0).exponential(size=(1, n_permutations))
+        outcome = NodeTests.blank(1, 1)
+        make = Known([evidence], permuted)
+        question = asking(n_permutations, level=level, extrapolates=True)
+        permute_each_node(
+            outcome, np.array([0]), make, plan_of([(5, 5)], n_permutations), question, bar()
+        )
+        return outcome, permuted
+
+    def test_the_last_look_takes_the_smaller_p_value(self):
+        outcome, _ = self.run(12.0)
+        assert outcome.extrapolated[0]
+        assert np.exp(-12) <= outcome.p_value[0] <= 30 * np.exp(-12)
+        outcome, permuted = self.run(7.0)
+        count = 1 + np.count_nonzero(permuted >= 7.0 - TIE)
+        assert outcome.p_value[0] <= count / 20_000
+
+    def test_counts_stay_where_the_tail_would_be_larger(self):
+        """The fitted tail begins at 201 of the permutations; the count there is exact."""
+        outcome, permuted = self.run(5.0)
+        assert not outcome.extrapolated[0]
+        assert outcome.p_value[0] == (1 + np.count_nonzero(permuted >= 5.0 - TIE)) / 20_000
+
+    def test_a_clear_node_is_settled_before_the_last_look(self):
+        clear, _ = self.run(25.0, n_permutations=199_999)
+        assert (clear.n_permutations[0], clear.extrapolated[0]) == (19_999, True)
+        unclear, _ = self.run(12.0, n_permutations=199_999, level=1e-5)
+        assert unclear.n_permutations[0] == 199_999

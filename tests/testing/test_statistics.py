@@ -1,172 +1,146 @@
-"""The statistics, their shares of the level, and how observed values are ranked."""
+"""The scale on which statistics are compared, their shares of the level, their combination."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
-import graphratio as gr
-from graphratio.testing import groups
-from graphratio.testing.global_null import _compare, _one_scale
-from graphratio.testing.node_correlation import cross_correlation
-from graphratio.testing.node_null import NodeTests
-from graphratio.testing.pooled import PooledSamples, read_settings
 from graphratio.testing.statistics import (
     NAMES,
-    combine,
-    combined_count,
-    exceedances,
-    node_statistics,
+    NEIGHBOUR_SHARES,
+    OWN_SHARES,
+    PermutationLaw,
+    combined_evidence,
+    shares_of,
 )
 
-PATH = gr.Graph.from_edges([(i, i + 1) for i in range(9)])
+NEIGHBOURS = [NAMES.index("predicted"), NAMES.index("coupled")]
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_statistics_are_what_they_are_called(each):
-    """Term by term, with one prediction for all permutations or one for each."""
-    rng = np.random.default_rng(0)
-    theta, b, w = rng.normal(size=(3, 4, 3))
-    root = rng.normal(size=(3, 3))
-    second = root @ root.T
-    witness = w if each else w[0][:, np.newaxis]
-    found = dict(zip(NAMES, node_statistics(theta, b, second, witness), strict=True))
-    for i in range(4):
-        seen = w[i] if each else w[0]
-        # The divergence E_q g - 1/2 E g^2 of g = f - 1, over the pooled sample.
-        gain = theta[i] @ b[i] - 0.5 * theta[i] @ second @ theta[i]
-        assert found["divergence"][i] == pytest.approx(gain)
-        assert found["norm"][i] == pytest.approx(np.sum(theta[i] ** 2))
-        assert found["witness"][i] == pytest.approx(np.sum(b[i] * seen))
-        assert found["mmd"][i] == pytest.approx(np.sum(b[i] ** 2))
+def law_of_chi_squared(degrees, noncentral=0.0, scale=1.0):
+    """The law of the squared norm of a normal vector, turned so that no entry of S is special."""
+    turn = stats.ortho_group.rvs(degrees, random_state=0) if degrees > 1 else np.eye(1)
+    offset = np.zeros(degrees)
+    offset[0] = np.sqrt(noncentral * scale)
+    return PermutationLaw.of_squares(scale * turn @ turn.T, turn @ offset)
 
 
-def test_every_statistic_gets_its_share_of_the_level():
-    """Of the data sets that are rejected at 5 %, so many are by each of independent statistics."""
-    n_sets = 20_000
-    ranks = exceedances(np.random.default_rng(0).normal(size=(4, n_sets)))
-    smallest, _ = combine(ranks)
-    rejected = smallest <= np.quantile(smallest, 0.05)
-    by = np.argmin(ranks[:, rejected] / np.array([[0.1], [0.2], [0.65], [0.05]]), axis=0)
-    share = np.bincount(by, minlength=4) / rejected.sum()
-    np.testing.assert_allclose(share, [0.1, 0.2, 0.65, 0.05], atol=0.03)
-    # A p-value counts divided by its share: the 13 % of one are the 1 % of another.
-    assert smallest.min() == pytest.approx(1 / 0.65)
+class TestScores:
+    @pytest.mark.parametrize("degrees", [1, 3, 20])
+    @pytest.mark.parametrize("noncentral", [0.0, 2.0, 10.0])
+    def test_moments_are_those_of_a_chi_squared_law(self, degrees, noncentral):
+        found = law_of_chi_squared(degrees, noncentral, scale=3.0)
+        mean, variance, skewness = stats.ncx2.stats(degrees, noncentral, moments="mvs")
+        assert found.mean == pytest.approx(3 * mean)
+        assert found.spread == pytest.approx(3 * np.sqrt(variance))
+        assert found.skewness == pytest.approx(skewness)
+
+    @pytest.mark.parametrize("degrees", [1, 3, 20])
+    @pytest.mark.parametrize("noncentral", [0.0, 2.0, 10.0])
+    def test_scores_are_nearly_standard_normal(self, degrees, noncentral):
+        """Tail probabilities are right within 6 % at 1 %, and within a third at 0.1 %."""
+        found = law_of_chi_squared(degrees, noncentral, scale=0.5)
+        for tail, error in ((1e-2, 0.06), (1e-3, 1 / 3)):
+            value = 0.5 * stats.ncx2.isf(tail, degrees, noncentral)
+            score = found.scores(np.array(value))
+            assert stats.norm.sf(score) == pytest.approx(tail, rel=error)
+
+    def test_unequal_eigenvalues(self):
+        """The usual case: a few large directions and many small ones."""
+        rng = np.random.default_rng(0)
+        widths = 0.7 ** np.arange(12)
+        found = PermutationLaw.of_squares(np.diag(widths), np.zeros(12))
+        drawn = (rng.normal(size=(200_000, 12)) ** 2) @ widths
+        scores = found.scores(drawn)
+        for tail in (1e-1, 1e-2, 1e-3):
+            assert np.mean(scores > stats.norm.isf(tail)) == pytest.approx(tail, rel=0.3)
+
+    def test_a_mean_is_only_standardised(self):
+        found = PermutationLaw.of_mean(np.array(4.0), np.array(1.0))
+        np.testing.assert_allclose(found.scores(np.array([1.0, 5.0, -3.0])), [0, 2, -2])
+
+    @pytest.mark.parametrize("skewness", [0.0, 0.019, 0.021, 0.5, 2.8])
+    def test_quantile_inverts_scores(self, skewness):
+        found = PermutationLaw(np.array(2.0), np.array(3.0), np.array(skewness))
+        wanted = np.array([-0.4, 0.0, 1.0, 3.0, 6.0])
+        np.testing.assert_allclose(found.scores(found.quantile(wanted)), wanted, atol=1e-9)
+
+    def test_laws_that_are_nearly_symmetric_join_on_to_normal_ones(self):
+        """No jump where the transformation begins."""
+        values = np.linspace(-1, 4, 11)
+        below, above = (
+            PermutationLaw(np.array(0.0), np.array(1.0), np.array(s)).scores(values)
+            for s in (0.0199, 0.0201)
+        )
+        np.testing.assert_allclose(below, above, atol=0.06)
+
+    @pytest.mark.parametrize("mean", [0.0, 1e-12, 5.0])
+    def test_a_statistic_that_never_changes_has_score_zero(self, mean):
+        """Its rounding error is not scaled up."""
+        found = PermutationLaw.of_moments(
+            np.array(mean), np.array((1e-9 * mean) ** 2), np.array(1e-40)
+        )
+        values = mean + 1e-9 * mean * np.array([-1.0, 0.0, 1.0])
+        np.testing.assert_array_equal(found.scores(values), 0.0)
+
+    def test_single_precision_is_kept(self):
+        found = PermutationLaw(*(np.full((1, 1, 2), x, dtype=np.float32) for x in (1, 2, 0.5)))
+        assert found.scores(np.ones((3, 4, 2), dtype=np.float32)).dtype == np.float32
 
 
-def test_ties_are_decided_by_the_sum_of_ranks_and_then_count_as_extreme():
-    """Rank 1 of a share of 0.1 is worth as much as rank 2 of a share of 0.2."""
-    first, second = [1, 9, 20, 20], [9, 2, 20, 20]
-    assert combined_count(np.transpose([first, second])) == 1
-    assert combined_count(np.transpose([second, first])) == 2
-    assert combined_count(np.transpose([first, first])) == 2
+class TestShares:
+    def test_they_sum_to_one(self):
+        np.testing.assert_allclose(shares_of(np.linspace(0, 3, 50)).sum(axis=1), 1.0)
+        assert NEIGHBOUR_SHARES.sum() == pytest.approx(1)
+        assert OWN_SHARES.sum() == pytest.approx(1)
+
+    def test_neighbours_get_more_the_stronger_their_prediction(self):
+        trust = shares_of(np.array([1e-9, 0.4, 0.5, 0.65, 0.8, 0.9, 5.0]))[:, NEIGHBOURS].sum(1)
+        np.testing.assert_allclose(trust[[0, 1, 3, 5, 6]], [0.05, 0.05, 0.475, 0.9, 0.9])
+        assert (np.diff(trust)[1:5] > 0.1).all()
+
+    def test_neighbours_without_a_prediction_get_nothing(self):
+        found = shares_of(np.zeros(2))
+        assert (found[:, NEIGHBOURS] == 0).all()
+        np.testing.assert_allclose(found, [OWN_SHARES] * 2)
+
+    def test_the_sources_do_not_mix(self):
+        """A statistic either needs neighbours or does not."""
+        assert (NEIGHBOUR_SHARES * OWN_SHARES == 0).all()
+        assert np.flatnonzero(NEIGHBOUR_SHARES).tolist() == NEIGHBOURS
 
 
-def test_p_values_of_a_look_are_rounded_up():
-    """29 permutations of 199: the ranks of 30 data sets in units of 1 / 200."""
-    statistics = np.random.default_rng(1).normal(size=(4, 30))
-    outcome = NodeTests.blank(1, 199)
-    exact = outcome.record(0, statistics, 199, 1.0, alone=False)
-    ranks = exceedances(statistics)[:, 0] / 30
-    for p_value, rank in ((outcome.combined[0] / 200, exact), *zip(
-        outcome.counts[:, 0] / 200, ranks, strict=True
-    )):  # fmt: skip
-        assert rank <= p_value < rank + 1 / 200
-    assert (ranks * 200 % 1 > 0).any()
+class TestCombinedEvidence:
+    def test_it_is_minus_the_log_of_the_smallest_p_value_over_share(self):
+        rng = np.random.default_rng(0)
+        scores = rng.normal(1.0, 1.5, size=(500, 5))
+        shares = shares_of(np.array([0.6]))
+        found = combined_evidence(scores, np.log(shares))
+        expected = -np.log((stats.norm.sf(scores) / shares).min(axis=1))
+        some = expected > 0
+        assert some.sum() > 300
+        np.testing.assert_allclose(found[some], expected[some], atol=0.06)
+        # The order agrees up to pairs that are closer than the formula is exact.
+        order = np.argsort(found[some])
+        assert (np.diff(expected[some][order]) > -0.1).all()
 
+    def test_the_tail_is_right_within_six_per_cent(self):
+        scores = np.linspace(0, 12, 100)[:, np.newaxis]
+        found = combined_evidence(scores, np.zeros(1))
+        np.testing.assert_allclose(found, -stats.norm.logsf(scores[:, 0]), atol=0.06)
 
-def test_the_largest_over_nodes_is_a_valid_test_of_the_whole_graph():
-    """Exchangeable data sets: any rank of the observed one is as likely as any other."""
-    rng = np.random.default_rng(0)
-    complete = np.array([True, True, True, False])
-    ranks = []
-    for _ in range(2000):
-        statistics = rng.exponential(size=(4, 4, 20)) * [[[1.0], [10.0], [0.1], [1e6]]]
-        _, against = _compare(statistics, complete, alone=False)
-        assert against[3] == 20
-        ranks.append(against[complete].min())
-    share = np.cumsum(np.bincount(ranks, minlength=21)[1:]) / 2000
-    levels = np.arange(1, 21) / 20
-    # Ties of the shares make it cautious, never too keen.
-    assert (share <= levels + 4 * np.sqrt(levels * (1 - levels) / 2000)).all()
-    assert (share >= levels - 0.05 - 4 * np.sqrt(levels * (1 - levels) / 2000)).all()
+    def test_larger_scores_are_never_less_evidence(self):
+        """Also far below zero, where scores only mean that nothing is extreme."""
+        scores = np.linspace(-5, 8, 1301)[:, np.newaxis]
+        steps = np.diff(combined_evidence(scores, np.zeros(1)))
+        assert (steps >= 0).all()
+        assert (steps[scores[:-1, 0] > -0.4] > 0).all()
 
+    def test_statistics_without_a_share_do_not_count(self):
+        with np.errstate(divide="ignore"):
+            shares = np.log([0.0, 1.0])
+        first, second = combined_evidence(np.array([[9.0, 1.0], [-9.0, 1.0]]), shares)
+        assert first == second
 
-def test_data_sets_that_are_as_extreme_count_against_a_node():
-    """The observed set leads by the divergence, another one just as much by the norm.
-
-    Of a share of 0.1 the first rank is worth as much as the second of a share of 0.2.
-    """
-    statistics = np.tile(np.arange(20.0, 0, -1), (4, 1, 1))
-    # Observed first: divergence rank 1, all else last.
-    statistics[1:, 0, 0] = 0.1
-    # The norm: another set leads whose divergence is low, and one is second.
-    statistics[0, 0, 1:] = np.roll(statistics[0, 0, 1:], 10)
-    statistics[2:] = 1.0
-    _, against = _compare(statistics, np.array([True]), alone=False)
-    # Sets 1 and 2 have the ranks 1 and 2 by the norm.
-    assert against[0] == 3
-
-
-def test_quadratic_statistics_are_compared_by_their_roots():
-    """Squares of a law and the law itself come to the same scale; the witness has a sign."""
-    z = np.random.default_rng(0).exponential(size=(1, 50))
-    scaled = _one_scale(np.stack([z**2, 9 * z**2, -z, z**2 / 7]))
-    standard = (z - z.mean()) / z.std()
-    for name, row in zip(NAMES, scaled, strict=True):
-        np.testing.assert_allclose(row, -standard if name == "witness" else standard, atol=1e-7)
-
-
-def samples_of(values, n_reference):
-    return gr.NodeSamples.from_arrays(list(values[:, :n_reference]), list(values[:, n_reference:]))
-
-
-def test_correlation_between_nodes_is_free_of_bias():
-    """Of small independent samples it is 0 on average, not what chance alone gives."""
-    rng = np.random.default_rng(0)
-    above, squares = 0, []
-    for _ in range(300):
-        values = rng.normal(size=(10, 16))
-        found = cross_correlation(samples_of(values, 8), PATH, rng)
-        above += found.value > found.noise
-        squares.append(found.value**2)
-    # Three standard deviations of a skewed law: about 1 %.
-    assert above <= 9
-    assert np.mean(squares) < 0.03
-    same = np.tile(rng.normal(size=16), (10, 1))
-    # Perfect correlation less the 1 / 14 that 16 independent pairs would show.
-    found = cross_correlation(samples_of(same, 8), PATH, rng)
-    assert found.value**2 == pytest.approx(13 / 14)
-
-
-def test_the_mixture_of_a_node_is_its_pooled_sample(monkeypatch):
-    seen = []
-
-    def spy(split, *_, **__):
-        seen.append(split.alpha.tolist())
-        return split_and_select(split, *_, **__)
-
-    split_and_select = groups.select
-    monkeypatch.setattr(groups, "select", spy)
-    rng = np.random.default_rng(0)
-    sizes = [(2, 6), (5, 5)]
-    reference, target = ([rng.normal(size=pair[side]) for pair in sizes] for side in (0, 1))
-    gr.two_sample_test((reference, target), gr.Graph.from_edges([(0, 1)]), random_state=0)
-    assert seen == [[0.75, 0.5]] * 2
-
-
-@pytest.mark.parametrize("weight", [1.0, 2.5])
-def test_default_candidates_act_the_same_on_any_graph(weight):
-    """Per node: whatever the number of nodes and the scale of the edge weights."""
-    rng = np.random.default_rng(0)
-    graph = gr.Graph.from_edges([(i, i + 1, weight) for i in range(9)])
-    samples = samples_of(rng.normal(size=(10, 30)), 10)
-    found = read_settings(None, PooledSamples.of(samples, rng), graph)
-    assert found.candidates.bandwidth == pytest.approx([0.7 * np.median(found.sigma)])
-    pull = found.candidates.graph_penalty * graph.mean_degree
-    np.testing.assert_allclose(pull, np.repeat([0.1, 0.3, 1, 3], 2))
-    np.testing.assert_allclose(found.candidates.ridge, pull * np.tile([0.001, 0.01], 4))
-    # Without data to choose on: the middle of each list.
-    assert found.middle[1] * graph.mean_degree == pytest.approx(1)
-    assert found.middle[2] == pytest.approx(0.01)
-    alone = read_settings(None, PooledSamples.of(samples, rng), gr.Graph.empty(10))
-    np.testing.assert_allclose(alone.candidates.graph_penalty, [0, 0])
-    np.testing.assert_allclose(alone.candidates.ridge, [0.001, 0.01])
+    def test_a_share_of_a_tenth_costs_a_factor_of_ten(self):
+        whole, tenth = (combined_evidence(np.array([[3.0]]), np.log([s])) for s in (1.0, 0.1))
+        assert whole - tenth == pytest.approx(np.log(10))

@@ -102,9 +102,9 @@ def permute_each_node(
     """Test some nodes; results go into `outcome`."""
     active, seen, most = nodes, 0, 1.0
     extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
+    top = np.full((len(outcome.p_value), TOP_VALUES), -np.inf, dtype=np.float32)
     looks = _looks(plan.n_permutations)
     for look in looks:
-        top = np.full((len(outcome.p_value), TOP_VALUES), -np.inf, dtype=np.float32)
         for batch in plan.batches(active, KEPT_ROWS):
             means = make(batch)
             evidence, scores = means.observed()

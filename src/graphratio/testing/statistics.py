@@ -35,8 +35,8 @@ OWN_SHARES = np.array([0.0, 0.0, 0.45, 0.35, 0.2])
 LEAST_TRUST, MOST_TRUST = 0.05, 0.9
 WEAK_PREDICTION, STRONG_PREDICTION = 0.4, 0.9
 
-# Scores below this all mean "not extreme"; the transformation is steep there.
-_LOWEST = -1.0
+# Scores below this all mean "not extreme". The formula for the tail turns round below -0.58.
+_LOWEST = -0.5
 
 # The normal tail is about phi(z) * 2 / (z + sqrt(z^2 + 8 / pi)).
 _TAIL = np.float32(8 / np.pi)

@@ -1,0 +1,47 @@
+"""The correlation between neighbouring nodes: its estimate and what chance can produce."""
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.testing.node_correlation import cross_correlation
+
+PATH = gr.Graph.from_edges([(i, i + 1) for i in range(9)])
+
+
+def samples_of(values, n_reference):
+    return gr.NodeSamples.from_arrays(list(values[:, :n_reference]), list(values[:, n_reference:]))
+
+
+def test_correlation_between_nodes_is_free_of_bias():
+    """Of small independent samples it is 0 on average, not what chance alone gives."""
+    rng = np.random.default_rng(0)
+    above, squares = 0, []
+    for _ in range(300):
+        values = rng.normal(size=(10, 16))
+        found = cross_correlation(samples_of(values, 8), PATH, rng)
+        above += found.value > found.noise
+        squares.append(found.value**2)
+    # Three standard deviations of a skewed law: about 1 %.
+    assert above <= 9
+    assert np.mean(squares) < 0.03
+    same = np.tile(rng.normal(size=16), (10, 1))
+    # Perfect correlation less the 1 / 14 that 16 independent pairs would show.
+    found = cross_correlation(samples_of(same, 8), PATH, rng)
+    assert found.value**2 == pytest.approx(13 / 14)
+
+
+def test_the_noise_of_a_correlation_is_three_standard_deviations():
+    """Of the mean squared correlation of independent nodes, over many data sets."""
+    rng = np.random.default_rng(0)
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(20)])
+    values, noise = [], 0.0
+    for _ in range(300):
+        side = rng.normal(size=(2, 21, 40))
+        samples = gr.NodeSamples.from_arrays(*(list(part) for part in side))
+        found = cross_correlation(samples, graph, rng)
+        values.append(found.value**2)
+        noise = found.noise**2
+    # Negative estimates count as zero, so the upper half of the law tells the spread.
+    spread = np.sqrt(np.mean(np.sort(values)[-150:] ** 2))
+    assert noise == pytest.approx(3 * spread, rel=0.25)
