@@ -29,7 +29,7 @@ help:
 	@echo "make calibration  false alarms and power of the tests: about a quarter of an hour"
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
-	@echo "make dependent    the test on dependent data; resumes if stopped: about twenty minutes"
+	@echo "make dependent    tests and bounds on dependent data; resumes if stopped: about half an hour"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"

@@ -11,6 +11,7 @@ from graphratio.cli.console import as_option, plain, visible
 from graphratio.cli.expand import expand, option
 from graphratio.cli.inputs import split_names
 from graphratio.cli.models import settings_of
+from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import as_numbers, as_text
 
 
@@ -63,3 +64,12 @@ def test_columns_as_text_and_as_numbers():
     numbers = as_numbers(pd.Series(["1", "2.5", "NA"]), "pm25")
     assert numbers.tolist()[:2] == [1.0, 2.5]
     assert np.isnan(numbers[2])
+
+
+def test_times_with_a_zone_are_compared_in_utc_and_keep_their_clock():
+    given = ["2020-03-01T23:30-07:00", "2020-03-02T00:30+05:30", "2020-03-02T01:00Z", "2020-03-02"]
+    axis = TimeAxis(pd.Series(given), "when")
+    utc = ["2020-03-02T06:30", "2020-03-01T19:00", "2020-03-02T01:00", "2020-03-02"]
+    local = ["2020-03-01T23:30", "2020-03-02T00:30", "2020-03-02T01:00", "2020-03-02"]
+    np.testing.assert_array_equal(axis.values, np.array(utc, "M8[us]"))
+    np.testing.assert_array_equal(axis.local, np.array(local, "M8[us]"))

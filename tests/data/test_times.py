@@ -22,18 +22,18 @@ STAMPS = pd.DatetimeIndex(MOMENTS)
         list(MOMENTS),
         ["2020-03-01T14:30", "2020-03-02"],
         ["2020-03-01 14:30", None],
-        np.array(["2020-03-01T14:30Z", "2020-03-02T01:00+01:00"]),
+        np.array(["2020-03-01T14:30Z", "2020-03-02T00:00+01:00"]),
         [datetime(2020, 3, 1, 14, 30), datetime(2020, 3, 2)],
         [datetime(2020, 3, 1, 14, 30, tzinfo=UTC), None],
-        [datetime(2020, 3, 1, 16, 30, tzinfo=timezone(timedelta(hours=2)))],
+        [datetime(2020, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))],
         pd.Series(STAMPS),
-        STAMPS.tz_localize("UTC").tz_convert("Europe/Paris"),
-        pd.Series(STAMPS.tz_localize("UTC").tz_convert("America/New_York")),
+        STAMPS.tz_localize("Europe/Paris"),
+        pd.Series(STAMPS.tz_localize("America/New_York")),
         pl.Series(MOMENTS),
-        pl.Series(MOMENTS).dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo"),
+        pl.Series(MOMENTS).dt.replace_time_zone("Asia/Tokyo"),
     ],
 )
-def test_dates_of_all_kinds_are_the_same_moments(given):
+def test_dates_of_all_kinds_keep_their_clock(given):
     found = as_times(given, "time")
     assert found.dtype == "M8[us]"
     known = ~np.isnat(found)
@@ -158,7 +158,39 @@ def test_a_numeric_time_is_no_feature():
 def test_a_frame_with_time_zones():
     hours = pd.DatetimeIndex(["2020-01-01T23:00", "2020-01-02T23:00"]).tz_localize("US/Eastern")
     frame = pd.DataFrame({"v": [0, 0], "s": ["r", "t"], "x": [1.0, 2.0], "t": hours})
-    expected = np.array(["2020-01-02T04:00", "2020-01-03T04:00"], "M8[us]")
+    expected = np.array(["2020-01-01T23:00", "2020-01-02T23:00"], "M8[us]")
     for given in (frame, pl.from_pandas(frame)):
         samples = gr.NodeSamples.from_frame(given, "v", "s", "r", "t", time="t")
         np.testing.assert_array_equal(samples.time, expected)
+
+
+@pytest.mark.parametrize("spelled", [lambda hours: hours, lambda hours: hours.map(str)])
+def test_blocks_of_a_day_keep_local_days_whole(spelled):
+    # Seven hours behind or ahead of UTC; summer time begins and ends inside, a day of 23 hours and
+    # one of 25.
+    for zone, first in (
+        ("America/Los_Angeles", "2021-03-12"),
+        ("Asia/Bangkok", "2021-10-30"),
+        ("America/Los_Angeles", "2021-11-05"),
+    ):
+        hours = pd.date_range(first, periods=96, freq="h", tz=zone)
+        x = np.random.default_rng(0).normal(size=96)
+        samples = gr.NodeSamples.from_arrays(
+            x[:48], x[48:], time=(spelled(hours[:48]), spelled(hours[48:])), block="1D"
+        )
+        for part, local in (("reference", hours[:48]), ("target", hours[48:])):
+            number = samples.blocks.number[samples.is_target == (part == "target")]
+            for day in np.unique(local.date):
+                assert len(np.unique(number[local.date == day])) == 1
+            assert len(np.unique(number)) == len(np.unique(local.date))
+
+
+def test_the_hour_that_clocks_show_twice_leaves_blocks_shared():
+    hours = pd.date_range("2021-11-05", periods=120, freq="h", tz="America/New_York")
+    later = hours + pd.Timedelta(days=30)
+    x = np.random.default_rng(0).normal(size=(3, 120))
+    samples = gr.NodeSamples.from_arrays(list(x), list(x), time=(hours, later), block=24)
+    assert samples.blocks.shared
+    repeated = np.repeat(hours, 2)[:120]
+    twice = gr.NodeSamples.from_arrays(list(x), list(x), time=(repeated, later), block=24)
+    assert not twice.blocks.shared

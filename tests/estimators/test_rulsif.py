@@ -8,7 +8,7 @@ import graphratio as gr
 from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.estimators.notes import unscored_notes
 from graphratio.exceptions import InputError
-from graphratio.solvers.least_squares import left_out_losses
+from graphratio.solvers.least_squares import fold_losses, left_out_losses
 
 RNG = np.random.default_rng
 
@@ -382,3 +382,66 @@ def test_wrong_parameters_are_named(parameters, match):
 def test_a_node_without_a_sample_is_an_error():
     with pytest.raises(InputError, match="'b'"):
         gr.RULSIF().fit(({"a": [0.0, 1.0], "b": [1.0]}, {"a": [0.0, 1.0]}))
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_losses_of_folds_equal_refitting(nonnegative):
+    rng = RNG(3)
+    phi = [np.exp(-rng.exponential(size=(2, n, 4))) for n in (9, 12)]
+    folds = [rng.integers(3, size=part.shape[:2]) for part in phi]
+    # The last rows of the second node are padding, and its fold 2 has no target.
+    for part, fold in zip(phi, folds, strict=True):
+        part[1, -2:], fold[1, -2:] = 0, -1
+        fold[:, :3] = [0, 1, 2]
+    folds[1][1][folds[1][1] == 2] = 0
+    ridges = np.array([0.01, 1.0])
+    found = fold_losses(
+        tuple(phi), tuple(folds), [[0], [1], [2]], 0.1, ridges, nonnegative=nonnegative
+    )
+    assert np.isnan(found[1, :, 2]).all()
+    for node, fold in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):
+        (x, y), (of_x, of_y) = [part[node] for part in phi], [part[node] for part in folds]
+        for place, ridge in enumerate(ridges):
+            kept = x[(of_x >= 0) & (of_x != fold)], y[(of_y >= 0) & (of_y != fold)]
+            theta = closed_form(*kept, 0.1, ridge)
+            theta = np.maximum(theta, 0) if nonnegative else theta
+            fx, fy = x[of_x == fold] @ theta, y[of_y == fold] @ theta
+            expected = 0.45 * np.mean(fx**2) + 0.05 * np.mean(fy**2) - np.mean(fy)
+            np.testing.assert_allclose(found[node, place, fold], expected, rtol=1e-9)
+
+
+def with_day_effects(seed, n_days):
+    """Twelve observations a day that share a level; the target is a little higher."""
+    rng = RNG(seed)
+    days = [rng.normal(size=(6, n_days)).repeat(12, axis=1) + shift for shift in (0.0, 0.7)]
+    return [list(level + 0.5 * rng.normal(size=level.shape)) for level in days]
+
+
+@pytest.mark.parametrize("estimator", [gr.RULSIF, gr.ULSIF])
+def test_whole_blocks_are_left_out(estimator):
+    hours = np.arange(120)
+    gains = []
+    for seed in range(3):
+        data = with_day_effects(seed, 10)
+        fresh = gr.NodeSamples.from_arrays(*with_day_effects(50 + seed, 200))
+        blocked = gr.NodeSamples.from_arrays(*data, time=(hours, hours + 1000), block=12)
+        single = estimator(random_state=0).fit(gr.NodeSamples.from_arrays(*data))
+        days = estimator(random_state=0).fit(blocked)
+        gains.append(days.divergence(fresh).mean() - single.divergence(fresh).mean())
+    # Neighbours of a left-out observation recommend far too weak penalties.
+    assert np.mean(gains) > 0.03
+    scores = np.array([days.cv_results_[f"fold_{fold}_score"] for fold in range(10)])
+    np.testing.assert_allclose(scores.mean(axis=0), days.cv_results_["mean_score"])
+    assert "fold_10_score" not in days.cv_results_
+    least = estimator(random_state=0, selection="min").fit(blocked)
+    best = least.cv_results_["mean_score"][least.cv_results_["rank"] == 1]
+    assert (best >= least.cv_results_["mean_score"].reshape(6, -1).max(axis=1)).all()
+
+
+def test_times_without_dependence_leave_single_observations_out():
+    x, y = RNG(0).normal(size=(2, 3, 40))
+    times = (np.arange(40), np.arange(100, 140))
+    plain = gr.RULSIF(random_state=0).fit(gr.NodeSamples.from_arrays(list(x), list(y)))
+    timed = gr.NodeSamples.from_arrays(list(x), list(y), time=times)
+    assert not timed.blocks.exist
+    np.testing.assert_array_equal(gr.RULSIF(random_state=0).fit(timed).coef_, plain.coef_)

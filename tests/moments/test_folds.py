@@ -110,7 +110,7 @@ def test_nested_selection_keeps_three_folds():
     # Two blocks have no standard error to speak of.
     assert not bounds.answerable
     assert np.isnan(bounds.true_divergence_lower_bound).all()
-    assert "cannot bound the divergences" in repr(bounds)
+    assert "cannot say how large the divergences are" in repr(bounds)
 
 
 def test_parts_of_the_data_keep_their_blocks_in_folds():
@@ -122,12 +122,29 @@ def test_parts_of_the_data_keep_their_blocks_in_folds():
         assert len(set(again.folds[rest.blocks.number == block])) == 1
 
 
-@pytest.mark.parametrize("kind", [gr.GRULSIF, gr.Pool, gr.KLIEP, gr.GraphRatio])
-def test_estimators_follow_the_number_of_blocks(kind):
-    samples = drawn(30, 30, block=10)
+@pytest.mark.parametrize("times", ["shared", "own", None])
+@pytest.mark.parametrize(("block", "expected"), [(2, 7), (1, 4), (5, 3)])
+def test_few_blocks_are_folds_of_their_own(times, block, expected):
+    """20 and 15 observations have 7, 15 or 3 blocks in the sample with fewer."""
+    found = folds_of(drawn(times=times, block=block), 4, single=True)
+    assert (found.n_folds, found.in_pieces) == (expected, False)
+
+
+def test_single_blocks_do_not_depend_on_the_seed():
+    samples = drawn(14, 14, block=2)
+    folds = [folds_of(samples, 5, seed, single=True).folds for seed in range(5)]
+    np.testing.assert_array_equal(folds, np.tile(folds[0], (5, 1)))
+    np.testing.assert_array_equal(folds[0][:14], np.repeat(np.arange(7), 2))
+
+
+@pytest.mark.parametrize("kind", [gr.GRULSIF, gr.Pool, gr.KLIEP, gr.GraphRatio, gr.RULSIF])
+@pytest.mark.parametrize(("block", "n_folds"), [(10, 3), (4, 7)])
+def test_estimators_follow_the_number_of_blocks(kind, block, n_folds):
+    samples = drawn(30, 30, block=block)
     model = kind(random_state=0).fit(samples, gr.Graph.from_edges([(0, 1), (1, 2)]))
     names = [name for name in model.cv_results_ if name.startswith("fold_")]
-    assert names == ["fold_0_score", "fold_1_score", "fold_2_score"]
+    # Every two successive blocks are held out together.
+    assert names == [f"fold_{fold}_score" for fold in range(n_folds - 1)]
 
 
 def test_functions_on_folds_take_blocks():

@@ -1,6 +1,6 @@
 """The plain fits among the candidates of GraphRatio."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,7 +134,7 @@ def test_selection_on_a_part_of_the_graph():
 def blocked_search(n_blocks, losses):
     """A search whose folds are blocks, with given losses by fold of two candidates."""
     plain = searched(equal_changes(0), ring(24), [1.0, 10.0], [1e-3])
-    plain.data = SimpleNamespace(split=SimpleNamespace(n_blocks=n_blocks))
+    plain.data.split = replace(plain.data.split, n_blocks=n_blocks)
     plain.tried = {
         (1.0, strength, 1e-3): Trial(np.array(own)[np.newaxis, :, np.newaxis], blocked=True)
         for strength, own in losses.items()
@@ -142,13 +142,20 @@ def blocked_search(n_blocks, losses):
     return plain
 
 
-def test_few_blocks_lean_to_more_coupling_and_many_do_not():
-    # The strong candidate is behind by 0.1 on average, with a standard error of 0.1.
-    losses = {1.0: [0.0, 0.0, 0.0], 10.0: [0.3, -0.0464, 0.0464]}
+def test_few_blocks_lean_to_more_regularisation_and_many_do_not():
+    # Behind by 0.1 on average, with a standard error of 0.104 or of 0.093.
+    weak, close, behind = [0.0] * 3, [0.3, -0.05, 0.05], [0.28, -0.03, 0.05]
     best = (1.0, 1.0, 1e-3)
-    assert blocked_search(3, losses)._cautious(best)[1] == 10.0
-    assert blocked_search(4, losses)._cautious(best)[1] == 1.0
-    assert blocked_search(None, losses)._cautious(best)[1] == 1.0
+    for n_blocks, own, expected in ((3, close, 10.0), (9, close, 10.0), (3, behind, 1.0)):
+        assert blocked_search(n_blocks, {1.0: weak, 10.0: own})._cautious(best)[1] == expected
+    for n_blocks in (10, None):
+        assert blocked_search(n_blocks, {1.0: weak, 10.0: close})._cautious(best)[1] == 1.0
+
+
+def test_the_larger_ridge_counts_more_than_the_stronger_coupling():
+    plain = blocked_search(4, {1.0: [0.0, 0.0, 0.0], 10.0: [0.3, -0.1, 0.1]})
+    plain.tried[1.0, 0.1, 1e-1] = plain.tried[1.0, 10.0, 1e-3]
+    assert plain._cautious((1.0, 1.0, 1e-3)) == (1.0, 0.1, 1e-1)
 
 
 def test_the_lead_over_blocks_counts_what_nodes_share():
@@ -158,6 +165,27 @@ def test_the_lead_over_blocks_counts_what_nodes_share():
         gain, error = lead(Trial(by_node, blocked), Trial(noisy, blocked))
         assert gain == pytest.approx(0.1)
         assert (gain > error) is clear
+
+
+def test_with_few_blocks_every_two_successive_ones_are_held_out():
+    """The scores of a candidate are those of fits without both blocks."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 6, 20))
+    times = (np.arange(20), np.arange(20) + 100)
+    samples = gr.NodeSamples.from_arrays(list(x), list(y), time=times, block=5)
+    model = gr.GraphRatio(bandwidth=1.0, graph_penalty=0.5, ridge=[0.1, 1.0], random_state=0)
+    table = model.fit(samples, ring(6)).cv_results_
+    number = np.tile(np.repeat(np.arange(4), 5), 12)
+    row = int(np.argmin(table["ridge"]))
+    for fold in range(3):
+        held = np.isin(number, [fold, fold + 1])
+        fixed = gr.GRULSIF(
+            bandwidth=1.0, graph_penalty=0.5, ridge=0.1, prior_ratio=1.0,
+            dictionary=model.dictionary_,
+        ).fit(samples.subset(observations=~held), ring(6))  # fmt: skip
+        part = fixed.divergence(samples.subset(observations=held))
+        assert table[f"fold_{fold}_score"][row] == pytest.approx(part.mean() + 0.5, abs=2e-3)
+    assert "fold_3_score" not in table
 
 
 def test_with_few_blocks_nothing_beyond_the_grids_is_tried():

@@ -63,3 +63,13 @@ def test_nodes_outside_a_selection_on_a_part_have_none():
     graph = gr.Graph.from_edges([(i, i + 1) for i in range(39)])
     model = gr.GRULSIF(selection_nodes=20, max_atoms=6, cv=2, random_state=0).fit(data, graph)
     assert np.isfinite(model.divergence_held_out_).sum() == model.n_selected_on_
+
+
+def test_overlapping_folds_do_not_choose():
+    losses = np.random.default_rng(0).normal(size=(3, 4, 5))
+    picked = [
+        losses[np.argmin(losses[:, kept].mean(axis=(1, 2))), fold]
+        for fold, kept in enumerate(([2, 3], [3], [0], [0, 1]))
+    ]
+    assert_allclose(crossed_divergences(losses, run=2), -np.mean(picked, axis=0) - 0.5)
+    assert np.isnan(crossed_divergences(losses[:, :2], run=2)).all()

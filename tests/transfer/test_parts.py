@@ -75,10 +75,10 @@ def test_evidence_is_the_one_sided_test_of_welch(samples):
         ).pvalue
         for v in range(3)
     ]  # fmt: skip
-    assert_allclose(_welch(scores, samples), expected)
+    assert_allclose(_welch(scores, samples.sizes), expected)
     # A mean that is smaller is no evidence, and neither are equal scores.
-    assert_allclose(_welch(-scores, samples), 1 - np.array(expected))
-    assert_allclose(_welch(np.ones_like(scores), samples), 1)
+    assert_allclose(_welch(-scores, samples.sizes), 1 - np.array(expected))
+    assert_allclose(_welch(np.ones_like(scores), samples.sizes), 1)
 
 
 def test_nodes_with_fewer_than_five_observations_are_not_tested():
@@ -164,3 +164,24 @@ def test_weights_reach_the_last_step_of_a_pipeline():
 def test_matching_weights_count_the_nearest_targets():
     reference, target = np.array([[0.0], [1.0], [5.0]]), np.array([[0.9], [1.2], [-3.0]])
     assert matching_weights(reference, target).tolist() == [1.0, 2.0, 0.0]
+
+
+def test_evidence_on_dependent_data_counts_blocks():
+    """Levels of days differ by chance; taken for independent, hours call it a shift."""
+    found = {None: [], 8: []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        level = rng.normal(size=(2, 4, 6)).repeat(8, axis=2)
+        reference, target = level + 0.3 * rng.normal(size=level.shape)
+        times = (np.arange(48), np.arange(48) + 1000)
+        for block, p_values in found.items():
+            data = gr.NodeSamples.from_arrays(
+                list(reference), list(target), time=times, block=block
+            )
+            model = gr.Pool(bandwidth=1.0, ridge=0.1).fit(data)
+            p_values.append(shift_p_values(model, data, model.graph_, 3, rng))
+    alarms = {block: np.mean(np.array(p) <= 0.05) for block, p in found.items()}
+    assert alarms[None] > 0.5
+    assert alarms[8] <= 0.125
+    few = data.subset(observations=np.tile(np.arange(48) < 24, 8))
+    assert np.isnan(shift_p_values(model, few, model.graph_, 3, rng)).all()

@@ -73,7 +73,7 @@ def read_problem(
     if samples.time is not None:
         axis = TimeAxis(chosen[samples.time], samples.time)
         refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
-        table = table.assign(**{_TIME: axis.values})
+        table = table.assign(**{_TIME: axis.local})
         options["time"] = _TIME
     built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes)
     with warnings_as(notes):

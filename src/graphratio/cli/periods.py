@@ -13,11 +13,16 @@ from graphratio.cli.options import SampleOptions
 from graphratio.cli.table_files import as_text, is_numeric
 
 _ISO = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?)?")
+# Sign, hours and minutes by which a zone is ahead of UTC.
+_AHEAD = r"[T ][\d:.]+([+-])(\d\d):?(\d\d)?$"
 _HOW = "Write times like 2020-03-01 or 2020-03-01T14:30, or use numbers in column and options"
 
 
 class TimeAxis:
-    """A pandas column of times or numbers, and limits in the same unit."""
+    """A pandas column of times or numbers, and limits in the same unit.
+
+    `values` are in UTC where times have a zone, `local` by the clock of their own zone.
+    """
 
     def __init__(self, column: Any, name: str) -> None:
         pandas = import_optional("pandas", "cli", "reading tables")
@@ -30,6 +35,7 @@ class TimeAxis:
                 raise InputError(
                     f"column {name!r} has {int(np.isinf(self.values).sum())} infinite times", _HOW
                 )
+            self.local = self.values
             return
         text = as_text(column).where(self.known, None)
         times = pandas.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
@@ -41,6 +47,10 @@ class TimeAxis:
             )
         # Microseconds, because nanoseconds only cover the years 1677 to 2262.
         self.values = times.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+        sign, hours, minutes = (part for _, part in text.str.extract(_AHEAD).items())
+        ahead = 60 * hours.astype(float) + minutes.astype(float).fillna(0)
+        ahead = ahead.where(sign != "-", -ahead).fillna(0).to_numpy()
+        self.local = self.values + ahead.astype("timedelta64[m]")
 
     def limits(self, text: str) -> tuple[Any, Any]:
         """First and last moment of a date: 2020-03 is the whole of March."""

@@ -24,8 +24,10 @@ _ENOUGH = 1_000_000
 # A block counts as complete at a node with this share of the usual number of observations.
 _COMPLETE = 0.5
 
-# Nodes share their times if most of them observe at least this share of all times.
+# Nodes share their times if most of them observe at least this share of all times, and if at most
+# this share of observations repeats a time: clocks show an hour twice when summer time ends.
 _SHARED = 0.5
+_REPEATED = 0.05
 
 # Days and repeated times are units of their own from this many observations on average.
 _SEVERAL = 1.5
@@ -201,7 +203,8 @@ class _Clock:
     def _is_shared(self) -> bool:
         """Whether nodes observe the same times, once each."""
         segment, stamp = self.samples.segments, self.stamp
-        if np.unique(segment * (int(stamp.max()) + 1) + stamp).size < len(stamp):
+        distinct = np.unique(segment * (int(stamp.max()) + 1) + stamp).size
+        if distinct < (1 - _REPEATED) * len(stamp):
             return False
         for part, sizes in enumerate(self.samples.sizes.T):
             there = np.unique(stamp[self.side == part]).size

@@ -83,7 +83,7 @@ class DataChecks:
 
 def check_samples(samples: NodeSamples) -> DataChecks:
     """Run all checks, the gravest first."""
-    found: list[SampleFinding] = []
-    for rule in (*value_checks.VALUE_RULES, *time_checks.TIME_RULES):
-        found += rule(samples)
+    ordered = value_checks.sorted_samples(samples)
+    found = [each for rule in value_checks.VALUE_RULES for each in rule(samples, ordered)]
+    found += [each for rule in time_checks.TIME_RULES for each in rule(samples)]
     return DataChecks(tuple(found))

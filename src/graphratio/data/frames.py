@@ -241,10 +241,8 @@ def long_table(
 
 def time_column(frame: Any, name: str) -> np.ndarray:
     """Times in a column, NaN or NaT where missing."""
-    series = _column(_wrap(frame), name, "time")
-    if getattr(series.dtype, "time_zone", None) is not None:
-        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    return as_times(series.to_numpy(), f"the column {name!r} (given as time)")
+    column = _column(_wrap(frame), name, "time")
+    return as_times(column, f"the column {name!r} (given as time)")
 
 
 def _declared(wrapped: Any, names: Iterable[Any]) -> dict[str, None]:

@@ -53,7 +53,7 @@ class SampleReaders(ABC):
             When the observations were made. For each sample a list or dict over nodes of
             sequences as long as the node's sample, or one sequence for all nodes. Numbers, dates
             of NumPy, Python, pandas or polars, or text such as 2020-03-01T14:30. Times with a
-            zone are converted to UTC, and so are their days: drop the zone to keep local days.
+            zone are read by the clock of that zone, so that days begin at local midnight.
         block : "auto", None, int or str, default "auto"
             Observations that depend on each other, and so stay together in folds, permutations
             and intervals. "auto" measures how far they depend on earlier ones, if there are
@@ -118,7 +118,8 @@ class SampleReaders(ABC):
         missing : {"error", "drop"}
             What to do with rows that contain missing values.
         time : str, optional
-            Column that says when a row was observed, with times as in `from_arrays`.
+            Column that says when a row was observed, with times as in `from_arrays`. Times with a
+            zone are read by the clock of that zone, so that days begin at local midnight.
         block : "auto", None, int or str, default "auto"
             Observations that stay together, as in `from_arrays`.
 

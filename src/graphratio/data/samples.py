@@ -49,7 +49,7 @@ class NodeSamples(SampleReaders, NotAnArray):
     backend : {"pandas", "polars"}
         Library of returned tables.
     time : ndarray of shape (n_observations,), or None
-        When each observation was made: float64, or datetime64[us] in UTC; read-only.
+        When each observation was made: float64, or datetime64[us] by the local clock; read-only.
     block : "auto", None, int or str
         Which observations belong together, as given; `blocks` says what came of it.
 

@@ -113,8 +113,8 @@ def forward_products(series: Series, x: FloatArray, width: int) -> FloatArray:
     """Products of every observation with the sum of the next, mean zero without dependence."""
     row = np.arange(len(x))
     end = np.minimum(row + width, series.last)
-    running = np.vstack([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
-    after = running[end + 1] - running[row + 1]
+    running = np.cumsum(x, axis=0)
+    after = running[end] - running
     # Centring makes any two observations of a sample of n correlated by -1 / (n - 1).
     expected = (end - row) / np.maximum(series.sizes - 1, 1)[series.segment]
     return np.asarray((after * x) + expected[:, np.newaxis] * (x != 0))

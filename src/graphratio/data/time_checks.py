@@ -31,7 +31,7 @@ _LACKING = 0.1
 _ALMOST_NONE = 0.01
 
 # Rows from which the order is judged.
-_ENOUGH_ROWS = 20_000
+_ENOUGH_ROWS = 5_000
 
 # Share of the steps of a sorted sample that go in its direction.
 _SORTED = 0.98
@@ -46,7 +46,9 @@ def stuck(samples: NodeSamples) -> list[SampleFinding]:
     if samples.time is None:
         return []
     segment = samples.segments
-    order = np.lexsort((samples.time, segment))
+    # Rows are mostly in the order of time already.
+    late = (samples.time[1:] < samples.time[:-1]) & (segment[1:] == segment[:-1])
+    order = np.lexsort((samples.time, segment)) if late.any() else slice(None)
     owner = segment[order]
     size = samples.sizes.ravel()
     found: list[SampleFinding] = []
@@ -99,6 +101,8 @@ def overlap(samples: NodeSamples) -> list[SampleFinding]:
     """Nodes whose two samples take turns in time."""
     if samples.time is None:
         return []
+    if not _spans_meet(samples, samples.time):
+        return []
     node = samples.node_index
     order = np.lexsort((samples.is_target, samples.time, node))
     turns = (np.diff(samples.is_target[order].astype(np.int8)) != 0) & (np.diff(node[order]) == 0)
@@ -118,6 +122,20 @@ def overlap(samples: NodeSamples) -> list[SampleFinding]:
             "If one should come after the other, divide the rows at a time",
         )
     ]
+
+
+def _spans_meet(samples: NodeSamples, time: np.ndarray) -> bool:
+    """Whether one sample of a node begins before the other ends, at any node."""
+    both = samples.sizes.min(axis=1) > 0
+    starts = samples.offsets[:-1][np.repeat(both, 2)]
+    rows = np.flatnonzero(both[samples.node_index])
+    if not rows.size:
+        return False
+    begins = np.searchsorted(rows, starts)
+    first, last = (
+        end.reduceat(time[rows], begins).reshape(-1, 2) for end in (np.minimum, np.maximum)
+    )
+    return bool((first.max(axis=1) <= last.min(axis=1)).any())
 
 
 def seasons(samples: NodeSamples) -> list[SampleFinding]:
@@ -192,7 +210,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
             )
         ]
     # A part of the nodes is enough for a note.
-    every = 1 + samples.n_observations // _ENOUGH_ROWS
+    every = -(-samples.n_observations // _ENOUGH_ROWS)
     some = np.flatnonzero(samples.node_index % every == 0)
     position = some - offsets[segment[some]]
     if not depends_on_past(Series.of(samples.values[some], segment[some], position, None)):

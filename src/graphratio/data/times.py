@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from numbers import Real
 from typing import Any
 
@@ -28,12 +28,12 @@ def is_date(time: np.ndarray) -> bool:
 def as_times(values: Any, what: str) -> np.ndarray:
     """Read times as float64 or datetime64[us]; NaN or NaT where one is missing.
 
-    Times with a zone are converted to UTC; times without one are taken as they are.
+    Times with a zone keep the clock of that zone, since days begin at local midnight.
 
     Examples
     --------
     >>> as_times(["2020-03-01T01:30+01:00", None], "time")
-    array(['2020-03-01T00:30:00.000000',                        'NaT'],
+    array(['2020-03-01T01:30:00.000000',                        'NaT'],
           dtype='datetime64[us]')
     """
     raw = values if isinstance(values, np.ndarray) else _as_array(values, what)
@@ -48,6 +48,12 @@ def as_times(values: Any, what: str) -> np.ndarray:
 
 
 def _as_array(values: Any, what: str) -> np.ndarray:
+    dtype = getattr(values, "dtype", None)
+    # Both libraries would convert to UTC: polars knows a time_zone, pandas a tz.
+    if getattr(dtype, "time_zone", None) is not None:
+        values = values.dt.replace_time_zone(None)
+    elif getattr(dtype, "tz", None) is not None:
+        values = getattr(values, "dt", values).tz_localize(None)
     try:
         raw = values.to_numpy() if hasattr(values, "to_numpy") else list(values)
     except TypeError as error:
@@ -121,9 +127,7 @@ def _from_text(text: str) -> datetime | None:
 def _stored(found: Any) -> np.datetime64:
     if found is _MISSING:
         return np.datetime64("NaT", "us")
-    if found.tzinfo is not None:
-        found = found.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64(found, "us")
+    return np.datetime64(found.replace(tzinfo=None), "us")
 
 
 def joined(parts: Iterable[np.ndarray], what: str) -> np.ndarray:

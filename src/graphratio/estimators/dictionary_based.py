@@ -179,7 +179,7 @@ class NystromEstimator(BorrowingMixin):
         return samples.subset(labels), graph.subset(labels), positions
 
     def _split(self, samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> Split:
-        division = divide(samples, check_integer(self.cv, "cv", low=2), rng)
+        division = divide(samples, check_integer(self.cv, "cv", low=2), rng, single=True)
         if division.in_pieces:
             self.dependence_ += (
                 "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
@@ -190,6 +190,7 @@ class NystromEstimator(BorrowingMixin):
             folds=division.folds,
             n_folds=division.n_folds,
             n_blocks=division.n_blocks,
+            run=division.run,
             kernel=KERNELS[self.kernel],
             dictionary=self.dictionary_,
             alpha=self.alpha_,

@@ -59,7 +59,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
     cv : int, default 5
-        Number of folds.
+        Number of folds. With fewer than ten blocks of time every two successive blocks are held
+        out together instead.
     solver : {"auto", "direct", "pcg", "cbcgd"}
         Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
     tol : float, default 1e-6

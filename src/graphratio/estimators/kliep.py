@@ -50,7 +50,8 @@ class KLIEP(CentredEstimator):
     n_centers : int, optional
         Centres per node; default 100. A node with fewer target observations uses all.
     cv : int, default 5
-        Folds of the target sample. The reference only normalises and is not split.
+        Folds of the target sample. The reference only normalises and is not split. With fewer
+        than ten blocks of time every two successive blocks are held out together instead.
     tol : float, default 1e-8
         Largest residual of the optimality conditions, see
         `solvers.interior_point.kliep_residuals`.
@@ -137,16 +138,18 @@ class KLIEP(CentredEstimator):
         check_integer(self.cv, "cv", low=2)
 
     def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> Division:
-        return divide(samples, self.cv, rng)
+        return divide(samples, self.cv, rng, single=True)
 
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
         assert folds is not None
         # Problems of one bandwidth are solved together: nodes x folds x penalties.
-        n_folds = folds.n_folds
-        fold = np.where(block.target_valid, folds.folds[block.target_rows], -1)
-        held_out = fold[:, np.newaxis, :] == np.arange(n_folds)[:, np.newaxis]  # (k, folds, T)
+        n_folds = len(folds.held_out)
+        fold = np.where(block.target.valid, folds.folds[block.target.rows], -1)
+        held_out = np.stack(
+            [np.isin(fold, each) for each in folds.held_out], axis=1
+        )  # (k, folds, T)
         trained = (fold[:, np.newaxis, :] >= 0) & ~held_out
         usable = held_out.any(axis=2) & trained.any(axis=2)
         scores = np.full((*widths.shape, penalties.size, n_folds), np.nan)
@@ -192,7 +195,7 @@ class KLIEP(CentredEstimator):
             )
         solution, _ = solve_kliep(
             phi_tgt,
-            block.target_valid.astype(float),
+            block.target.valid.astype(float),
             mean,
             block.present,
             penalty,

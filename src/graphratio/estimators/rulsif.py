@@ -8,11 +8,13 @@ import numpy as np
 
 from graphratio._utils.parameters import check_choice, check_flag
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node, choose_cautiously
 from graphratio.features.node_blocks import NodeBlock
-from graphratio.moments.folds import Division
-from graphratio.solvers.least_squares import least_squares, left_out_losses
+from graphratio.moments.folds import FEW_BLOCKS, Division, divide
+from graphratio.selection.cross_validation import defined_means
+from graphratio.solvers.least_squares import fold_losses, least_squares, left_out_losses
 from graphratio.solvers.solution import Solution
 
 # Largest relative residual of the linear systems that counts as solved.
@@ -30,9 +32,25 @@ class _LeastSquares(CentredEstimator):
         if self.selection is not None:
             check_choice(self.selection, "selection", ("cautious", "min"))
 
+    def _folds(self, samples: NodeSamples, rng: np.random.Generator) -> Division | None:
+        """Folds of whole blocks; None where observations are left out one by one."""
+        if not samples.has_blocks or not samples.blocks.exist:
+            return None
+        return divide(samples, FEW_BLOCKS, rng)
+
     def _compare(
         self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division | None
     ) -> tuple[FloatArray, IntArray, IntArray]:
+        if folds is not None:
+            scores = -self._fold_losses(block, widths, penalties, folds)
+            if self._takes_minimum:
+                return scores, *best_per_node(defined_means(scores, -1))
+            # The folds that a node has come first.
+            absent = np.isnan(scores[:, :1, :1])
+            order = np.broadcast_to(np.argsort(absent, axis=3, kind="stable"), scores.shape)
+            losses = np.nan_to_num(-np.take_along_axis(scores, order, axis=3))
+            n_used = np.count_nonzero(~absent[:, 0, 0], axis=1)
+            return scores, *choose_cautiously(losses, np.stack([n_used, n_used], axis=1))
         n_pairs = block.sizes.max(axis=1)
         losses = np.empty((*widths.shape, penalties.size, int(n_pairs.max())))
         for position, width in enumerate(widths.T):
@@ -45,9 +63,34 @@ class _LeastSquares(CentredEstimator):
             )
             losses[:, position] = left_out.transpose(0, 2, 1)
         scores = -losses.sum(axis=3, keepdims=True) / n_pairs.reshape(-1, 1, 1, 1)
-        if self.selection == "min" or (self.selection is None and self.nonnegative):
+        if self._takes_minimum:
             return scores, *best_per_node(scores[..., 0])
         return scores, *choose_cautiously(losses, block.sizes)
+
+    @property
+    def _takes_minimum(self) -> bool:
+        return self.selection == "min" or (self.selection is None and bool(self.nonnegative))
+
+    def _fold_losses(
+        self, block: NodeBlock, widths: FloatArray, penalties: FloatArray, folds: Division
+    ) -> FloatArray:
+        """Held-out losses, shape (k, n_widths, n_penalties, n_folds); NaN where undefined."""
+        first, second = (
+            np.where(side.valid, folds.folds[side.rows], -1)
+            for side in (block.reference, block.target)
+        )
+        found = [
+            fold_losses(
+                block.features(width),
+                (first, second),
+                folds.held_out,
+                self._relative,
+                penalties,
+                nonnegative=bool(self.nonnegative),
+            )
+            for width in widths.T
+        ]
+        return np.stack(found, axis=1)
 
     def _solve(self, block: NodeBlock, width: FloatArray, penalty: FloatArray) -> Solution:
         theta, residuals = least_squares(
@@ -117,7 +160,8 @@ class RULSIF(_LeastSquares):
     divergence_name_ : str
     cv_results_ : dict of ndarray, or None
         One row per node and candidate: node, bandwidth, ridge, mean_score (minus the
-        leave-one-out loss), rank within the node by this score. None if nothing was selected.
+        leave-one-out loss), rank within the node by this score. With blocks also fold_0_score,
+        ...: minus the loss of each fold. None if nothing was selected.
     solution_ : Solution
         Its residual is the largest relative residual of the linear systems, before negative
         coefficients are set to zero.
@@ -133,6 +177,10 @@ class RULSIF(_LeastSquares):
     left out once. The centres stay the same. With a single observation in one of the samples
     nothing can be left out: the node gets the strongest penalty and the middle bandwidth, its
     scores are NaN, and `notes_` says so.
+
+    Where samples have blocks (`NodeSamples.blocks`), neighbours of a left-out observation would
+    give it away. So whole blocks are left out: ten runs of successive blocks, or every two
+    successive ones if there are fewer. The loss of a run takes the place of that of a pair.
 
     Cautious selection: with some tens of observations the smallest of these losses often
     belongs to a penalty that is far too weak. So each candidate is compared with the best one

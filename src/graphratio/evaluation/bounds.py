@@ -27,13 +27,13 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph
-from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator
-from graphratio.evaluation.node_means import NodeMeans, by_block, loss_terms
+from graphratio.evaluation.node_means import NodeMeans, loss_terms
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
@@ -47,15 +47,12 @@ UPPER_SHARE = 0.5
 # number, and at least this many are kept.
 FAR_OUT = 3
 
-# A standard error from fewer blocks is too uncertain for a bound.
-FEWEST_PIECES = 4
-
 # Rows of the table for notebooks.
 _SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DivergenceBounds:
+class DivergenceBounds(Answered):
     """Bounds and intervals for the divergence of every node.
 
     Attributes
@@ -75,6 +72,9 @@ class DivergenceBounds:
         Chance that a bound or an interval fails.
     simultaneous : bool
         Whether the level holds for all nodes at once.
+    answerable, answerable_nodes : bool, and ndarray of bool of shape (n_nodes,)
+        Nodes with enough independent blocks for a standard error, at least four in each sample;
+        and whether there is any. Bounds and intervals of the others are NaN.
     n_pieces : ndarray of shape (n_nodes, 2)
         Independent pieces of each sample, blocks or observations, that the answer rests on.
     blocks : Blocks
@@ -96,19 +96,8 @@ class DivergenceBounds:
     fitted_divergence_interval: FloatArray
     level: float
     simultaneous: bool
-    n_pieces: IntArray
-    blocks: Blocks
+    pieces: IndependentPieces
     backend: frames.Backend = "pandas"
-
-    @property
-    def answerable_nodes(self) -> BoolArray:
-        """Nodes with enough independent pieces for a standard error, shape (n_nodes,)."""
-        return _answerable(self.n_pieces, self.blocks)
-
-    @property
-    def answerable(self) -> bool:
-        """Whether the data can bound the divergence of any node."""
-        return bool(self.answerable_nodes.any())
 
     @property
     def changed(self) -> BoolArray:
@@ -133,12 +122,7 @@ class DivergenceBounds:
     def outcome(self) -> str:
         """How many nodes have a true divergence above 0, and which."""
         if not self.answerable:
-            have = int(np.median(self.n_pieces.min(axis=1)))
-            more = max(1, (FEWEST_PIECES if self.blocks.exist else 2) - have)
-            return (
-                f"These data cannot bound the divergences: each sample has about {have} "
-                f"independent pieces. You need about {self.blocks.amount(more)} more in each sample"
-            )
+            return self.pieces.cannot_say("how large the divergences are")
         above = [self.nodes[i] for i in np.flatnonzero(self.changed)]
         judged = int(np.isfinite(self.true_divergence_lower_bound).sum())
         found = f"{len(above)} of {judged} nodes have a true divergence above 0"
@@ -299,9 +283,9 @@ def bounds_from(
     simultaneous: bool,
 ) -> DivergenceBounds:
     """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
-    terms, n_pieces = by_block(-loss_terms(ratios, data.is_target, alpha), data)
-    means = NodeMeans.of(terms, n_pieces)
-    silent = ~_answerable(n_pieces, data.blocks)
+    pieces = IndependentPieces.of(data)
+    terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha), data.sizes)
+    means = NodeMeans.of(terms, pieces.counts)
     shown = means.error**2
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
@@ -324,22 +308,14 @@ def bounds_from(
     high = np.maximum(np.minimum(high, most), low)
     return DivergenceBounds(
         nodes=data.nodes,
-        true_divergence_lower_bound=np.where(silent, np.nan, lower),
+        true_divergence_lower_bound=np.where(pieces.enough, lower, np.nan),
         fitted_divergence=estimate,
-        fitted_divergence_interval=np.where(
-            silent[:, np.newaxis], np.nan, np.column_stack([low, high])
-        ),
+        fitted_divergence_interval=np.where(pieces.enough, [low, high], np.nan).T,
         level=level,
         simultaneous=simultaneous,
-        n_pieces=n_pieces,
-        blocks=data.blocks,
+        pieces=pieces,
         backend=data.backend,
     )
-
-
-def _answerable(n_pieces: IntArray, blocks: Blocks) -> BoolArray:
-    """Nodes with enough pieces in both samples, shape (n_nodes,)."""
-    return np.asarray((n_pieces >= (FEWEST_PIECES if blocks.exist else 2)).all(axis=1))
 
 
 def _lower_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:

@@ -11,12 +11,14 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans, by_block
+from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
+from graphratio.selection.cross_validation import defined_means
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.
 Effect = Literal["helped", "hurt", "unclear", "not assessed"]
@@ -24,29 +26,27 @@ Effect = Literal["helped", "hurt", "unclear", "not assessed"]
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Held-out loss of one fit: terms of independent pieces, their means, and numbers (n_nodes, 2).
-
-    A piece is a block of observations, or a single observation where there are no blocks.
-    """
+    """Held-out loss of one fit: terms of independent pieces, and their means over nodes."""
 
     terms: FloatArray
     means: NodeMeans
-    sizes: IntArray
+    pieces: IndependentPieces
 
     @classmethod
     def of(cls, terms: FloatArray, samples: NodeSamples) -> Losses:
         """Average the terms of all observations."""
-        pieces, sizes = by_block(terms, samples)
-        return cls(pieces, NodeMeans.of(pieces, sizes), sizes)
+        pieces = IndependentPieces.of(samples)
+        terms = pieces.terms(terms, samples.sizes)
+        return cls(terms, NodeMeans.of(terms, pieces.counts), pieces)
 
     @property
     def mean(self) -> float:
-        """Mean over nodes."""
-        return float(np.nanmean(self.means.mean))
+        """Mean over nodes with a loss."""
+        return float(defined_means(self.means.mean, 0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphComparison:
+class GraphComparison(Answered):
     """Held-out losses of several graphs and of fits without one.
 
     Attributes
@@ -67,6 +67,8 @@ class GraphComparison:
         Name of the candidate without edges, if there is one: the fit "without a graph".
     joined : dict of name to ndarray of bool, shape (n_nodes,)
         Nodes that have neighbours in each graph. Gains are NaN at the others.
+    answerable, answerable_nodes, n_pieces, blocks
+        As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
     Examples
     --------
@@ -87,6 +89,11 @@ class GraphComparison:
     without_graph: str | None = None
     backend: frames.Backend = "pandas"
     joined: Mapping[str, BoolArray] = field(default_factory=dict)
+
+    @property
+    def pieces(self) -> IndependentPieces:  # type: ignore[override]
+        """Independent pieces of the samples."""
+        return next(iter(self.losses.values())).pieces
 
     @cached_property
     def ranking(self) -> list[str]:
@@ -120,7 +127,7 @@ class GraphComparison:
     @property
     def effect(self) -> Effect:
         """Effect of the best-ranked graph, compared with the same fit without a graph."""
-        if not self.ranking:
+        if not self.ranking or not self.answerable:
             return "not assessed"
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
         return words[self.judged(self.ranking[0], ALONE)]
@@ -128,11 +135,15 @@ class GraphComparison:
     def between(self, first: str, second: str) -> Difference:
         """Difference of the losses of two fits; negative if the first is better.
 
-        Two graphs are compared on held-out nodes, all other fits on held-out observations.
+        Two graphs are compared on held-out nodes, all other fits on held-out observations; always
+        at the nodes that are answerable.
         """
         both = first in self.unseen and second in self.unseen
-        table = self.unseen if both else self.losses
-        return Difference.of(table[first].means.mean, table[second].means.mean)
+        one, other = ((self.unseen if both else self.losses)[name] for name in (first, second))
+        own = np.where(self.answerable_nodes, one.means.mean, np.nan)
+        return Difference.of(
+            own, other.means.mean, self.pieces.error_over_blocks(one.terms - other.terms)
+        )
 
     def judged(self, first: str, second: str) -> Judgement:
         """Whether the first of two fits is clearly better or worse than the second."""
@@ -150,9 +161,10 @@ class GraphComparison:
         The gain of a node is how much lower its loss is; both of shape (n_nodes,).
         """
         alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
-        gain, half = self._interval(NodeMeans.of(alone.terms - best.terms, alone.sizes))
-        joined = self.joined.get(self.ranking[0])
-        return (gain if joined is None else np.where(joined, gain, np.nan)), half
+        means = NodeMeans.of(alone.terms - best.terms, self.n_pieces)
+        gain, half = self._interval(means)
+        known = self.answerable_nodes & self.joined.get(self.ranking[0], True)
+        return np.where(known, gain, np.nan), half
 
     def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Held-out loss of one fit at every node, and half the width of its interval."""
@@ -172,15 +184,14 @@ class GraphComparison:
 
     def helped(self) -> list[Label]:
         """Nodes whose loss is lower with the graph, beyond chance at the given level."""
-        return self._where(1) if self.ranking else []
+        return self._where("helped")
 
     def hurt(self) -> list[Label]:
         """Nodes whose loss is higher with the graph, beyond chance at the given level."""
-        return self._where(-1) if self.ranking else []
+        return self._where("hurt")
 
-    def _where(self, sign: int) -> list[Label]:
-        gain, half = self.gains
-        return [self.nodes[i] for i in np.flatnonzero(sign * gain > half)]
+    def _where(self, effect: Effect) -> list[Label]:
+        return [node for node, own in zip(self.nodes, self.neighbors, strict=True) if own == effect]
 
     @property
     def verdict(self) -> str:
@@ -189,21 +200,16 @@ class GraphComparison:
 
     def summary(self) -> Any:
         """One row per fit: mean loss, its difference to no graph with half width."""
+        names = sorted(self.losses, key=lambda name: self.losses[name].mean)
+        apart, half = zip(*map(self.against_alone, names), strict=True)
+        unseen = [self.unseen[name].mean if name in self.unseen else np.nan for name in names]
         rows: dict[str, list[Any]] = {
-            "fit": [],
-            "loss": [],
-            "minus_alone": [],
-            "half_width": [],
-            "loss_unseen_nodes": [],
+            "fit": names,
+            "loss": [self.losses[name].mean for name in names],
+            "minus_alone": list(apart),
+            "half_width": list(half),
+            "loss_unseen_nodes": unseen,
         }
-        for name in sorted(self.losses, key=lambda item: self.losses[item].mean):
-            apart, half = self.against_alone(name)
-            rows["fit"].append(name)
-            rows["loss"].append(self.losses[name].mean)
-            rows["minus_alone"].append(apart)
-            rows["half_width"].append(half)
-            unseen = self.unseen.get(name)
-            rows["loss_unseen_nodes"].append(np.nan if unseen is None else unseen.mean)
         return frames.make_frame(rows, self.backend)
 
     def to_frame(self) -> Any:
@@ -233,10 +239,11 @@ class GraphComparison:
 
     def __repr__(self) -> str:
         lines = [f"GraphComparison of {len(self.losses)} fits at {len(self.nodes)} nodes"]
-        lines += [
-            f"  {name}: held-out loss {self.losses[name].mean:.4f}"
-            for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
-        ]
+        if self.answerable:
+            lines += [
+                f"  {name}: held-out loss {self.losses[name].mean:.4f}"
+                for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
+            ]
         return "\n".join([*lines, f"  {self.verdict}"])
 
     def _repr_html_(self) -> str:

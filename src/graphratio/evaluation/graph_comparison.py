@@ -145,11 +145,7 @@ class _GraphFits:
     def losses(
         self, folds: list[IntArray], *, rivals: bool = False, learn: bool = False
     ) -> dict[str, Losses]:
-        """Held-out losses with every graph.
-
-        With `rivals` also those of the fit without a graph and of all nodes as one, with `learn`
-        those with a graph that is learned inside the training folds.
-        """
+        """Losses with every graph; `rivals` adds those without, `learn` that of a learned one."""
         recipe, graphs = self.recipe, dict(self.graphs)
         fits: dict[str, Contender[Fit]] = {SHARED: recipe.shared()} if rivals else {}
         quadratic = recipe.template._is_quadratic
@@ -214,46 +210,37 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
         raise InputError(
             f"two of the names {listing(list(graphs))} are the same as text", "Choose other names"
         )
-    wrong = [name for name, g in graphs.items() if not (g is None or isinstance(g, Graph))]
-    if wrong:
+    if wrong := [name for name, g in graphs.items() if not isinstance(g, Graph | None)]:
         raise InputError(
             f"the candidates {listing(wrong)} are not graphs",
             "Build them with gr.Graph.from_edges, from_adjacency, ..., or pass None for none",
         )
-    taken = [name for name in graphs if name in _RESERVED]
-    if taken:
+    if taken := [name for name in graphs if name in _RESERVED]:
         raise InputError(
             f"the names {listing(taken)} are used for other fits", "Choose other names"
         )
-    given = [g for g in graphs.values() if g is not None]
     empty = Graph.empty(samples.nodes if samples.labelled else samples.n_nodes)
-    first = given[0] if given else empty
+    first = next((g for g in graphs.values() if g is not None), empty)
     named = {
         str(name): Graph.empty(first.nodes) if g is None else _in_order(g, first, str(name))
         for name, g in graphs.items()
     }
-    if not samples.labelled and first.nodes != samples.nodes:
-        for name, g in graphs.items():
-            if g is not None and g.nodes != first.nodes:
-                raise InputError(
-                    f"graph {str(name)!r} has its nodes in another order than the first, and the "
-                    "samples have no labels",
-                    "Pass NodeSamples.from_arrays(..., nodes=[...]) with the label of each sample",
-                )
+    turned = [str(name) for name, g in graphs.items() if g is not None and g.nodes != first.nodes]
+    if turned and not samples.labelled and first.nodes != samples.nodes:
+        raise InputError(
+            f"graph {turned[0]!r} has its nodes in another order than the first, and the samples "
+            "have no labels",
+            "Pass NodeSamples.from_arrays(..., nodes=[...]) with the label of each sample",
+        )
     return named
 
 
 def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
     if graph.nodes == first.nodes:
         return graph
-    if set(graph.nodes) != set(first.nodes):
-        odd = [
-            node
-            for node in {*graph.nodes, *first.nodes}
-            if (node in graph.nodes) != (node in first.nodes)
-        ]
+    if odd := {*graph.nodes} ^ {*first.nodes}:
         raise InputError(
-            f"graph {name!r} has other nodes than the first: {listing(odd)}",
+            f"graph {name!r} has other nodes than the first: {listing(list(odd))}",
             "Give all graphs the same nodes; nodes=[...] adds those without edges",
         )
     order = np.array([graph.position(node) for node in first.nodes])

@@ -10,6 +10,7 @@ from scipy import stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
+from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.moments.node_moments import segment_indicator
 
 # Factor of the standard error over nodes. Nodes are not independent: a graph that happens to suit
@@ -77,28 +78,8 @@ def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntAr
     >>> by_block(np.arange(7.0), samples)  # an odd observation joins the block before it
     (array([0.5, 2.5, 5. ]), array([[2, 1]]))
     """
-    found = pieces_of(samples)
-    if found is None:
-        return terms, samples.sizes
-    of_row, counts = found
-    segment = np.repeat(np.arange(counts.size), counts.ravel())
-    usual = counts.ravel()[segment] / samples.sizes.ravel()[segment]
-    return np.bincount(of_row, terms) * usual, counts
-
-
-def pieces_of(samples: NodeSamples) -> tuple[IntArray, IntArray] | None:
-    """Independent piece of every observation, and how many each sample has, shape (n_nodes, 2).
-
-    Pieces are numbered sample after sample. None if every observation is one.
-    """
-    samples = samples.exchangeable()
-    if not samples.has_blocks or not samples.blocks.exist:
-        return None
-    number = samples.blocks.number
-    width = int(number.max()) + 1
-    codes, of_row = np.unique(samples.segments * width + number, return_inverse=True)
-    counts = np.bincount(codes // width, minlength=2 * samples.n_nodes)
-    return of_row, counts.reshape(-1, 2)
+    pieces = IndependentPieces.of(samples)
+    return pieces.terms(terms, samples.sizes), pieces.counts
 
 
 def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:
@@ -126,13 +107,21 @@ class Difference:
     freedom: int
 
     @classmethod
-    def of(cls, first: FloatArray, second: FloatArray) -> Difference:
-        """Compare losses of all nodes, shape (n_nodes,) each; NaN counts as missing."""
+    def of(
+        cls, first: FloatArray, second: FloatArray, over_blocks: tuple[float, int] = (0.0, 1)
+    ) -> Difference:
+        """Compare losses of all nodes, shape (n_nodes,) each; NaN counts as missing.
+
+        `over_blocks` has the standard error over blocks of time and its degrees of freedom. It
+        counts if it is larger: what nodes share in a block does not show in their spread.
+        """
         each = (first - second)[np.isfinite(first - second)]
         if len(each) < 2:
             return cls(float(each.mean()) if len(each) else np.nan, np.inf, 1.0, 1)
         freedom = len(each) - 1
         error = float(DISPERSION * each.std(ddof=1) / np.sqrt(len(each)))
+        if over_blocks[0] > error:
+            error, freedom = over_blocks
         mean = float(each.mean())
         if error == 0:
             return cls(mean, 0.0, 1.0 if mean == 0 else 0.0, freedom)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.base import clone
 
 from graphratio._utils.errors import InputError
@@ -34,7 +34,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
-from graphratio.evaluation.node_means import pieces_of
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.refits import ratios_after
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
@@ -55,7 +55,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedRatioInterval:
+class ExpectedRatioInterval(Answered):
     """Two-sided intervals for the expectation of an estimated ratio.
 
     They cover the mean of the estimate over repetitions of the data, at these hyperparameters.
@@ -75,6 +75,11 @@ class ExpectedRatioInterval:
         Chance that an interval fails.
     simultaneous : bool
         Whether the level holds for all points at once.
+    answerable : bool
+        Whether the node has enough independent blocks for a standard error, at least four in each
+        sample. If not, the intervals are NaN.
+    n_pieces : ndarray of shape (1, 2)
+        Independent blocks, or observations, of both samples of the node.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class ExpectedRatioInterval:
     level: float
     simultaneous: bool
     feature_names: tuple[str, ...]
+    pieces: IndependentPieces
     backend: frames.Backend = "pandas"
 
     def to_frame(self) -> Any:
@@ -116,22 +122,28 @@ class ExpectedRatioInterval:
         return plot_band(self.points, self.feature_names, self.ratio, *ends, ax=ax)
 
     @property
-    def _scope(self) -> str:
-        return "all points at once" if self.simultaneous else "each point by itself"
+    def _confidence(self) -> str:
+        scope = "all points at once" if self.simultaneous else "each point by itself"
+        return f"{1 - self.level:.0%} confidence for {scope}"
+
+    @property
+    def outcome(self) -> str:
+        """How wide the intervals are, or why the data cannot say it."""
+        if not self.answerable:
+            return self.pieces.cannot_say("how far the ratio is uncertain")
+        wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
+        span = f"ratios {self.ratio.min():.3g} to {self.ratio.max():.3g}"
+        return f"{len(self.points)} points, {span}, typically ± {wide:.2g}"
 
     def __repr__(self) -> str:
-        wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
-        return (
-            f"ExpectedRatioInterval at node {self.node!r}, {1 - self.level:.0%} confidence for "
-            f"{self._scope}\n  {len(self.points)} points, ratios {self.ratio.min():.3g} to "
-            f"{self.ratio.max():.3g}, typically ± {wide:.2g}"
-        )
+        return f"ExpectedRatioInterval at node {self.node!r}, {self._confidence}\n  {self.outcome}"
 
     def _repr_html_(self) -> str:
         """Table for notebooks: some of the points."""
         facts = [
+            ("outcome", self.outcome),
             ("covers", "the expectation of the estimated ratio, not the true ratio"),
-            ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
+            ("confidence", self._confidence),
         ]
         count = len(self.points)
         shown = np.unique(np.linspace(0, count - 1, min(count, _SHOWN)).round().astype(int))
@@ -215,8 +227,10 @@ def expected_ratio_interval(
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
     scaled = points if model.scaling_ is None else model.scaling_.apply(points)
+    position = model.graph_.position(node)
+    pieces = IndependentPieces.of(data).at(position)
     variance = Sandwich(model, data) if model._is_quadratic else Jackknife(model, data, rng)
-    terms = variance.terms(scaled, model.graph_.position(node))
+    terms = variance.terms(scaled, position)
     error = np.sqrt(np.einsum("ip,ip->p", terms, terms))
     freedom = variance.freedom(terms)
     quantile = stats.t.ppf(1 - level / 2, freedom)
@@ -225,17 +239,18 @@ def expected_ratio_interval(
         # The quantile of Student's law with the same tail as the joint normal quantile.
         quantile = stats.t.isf(stats.norm.sf(joint), freedom)
     ratio = model.predict(points, node=node, clip=False)
-    low, high = ratio - quantile * error, ratio + quantile * error
+    half = quantile * error if pieces.enough.all() else np.full_like(error, np.nan)
     return ExpectedRatioInterval(
         node=node,
         points=points,
         ratio=ratio,
-        expected_ratio_low=low,
-        expected_ratio_high=high,
+        expected_ratio_low=ratio - half,
+        expected_ratio_high=ratio + half,
         standard_error=error,
         level=level,
         simultaneous=simultaneous,
         feature_names=tuple(str(name) for name in model.feature_names_in_),
+        pieces=pieces,
         backend=data.backend,
     )
 
@@ -247,7 +262,7 @@ class Jackknife:
         self, model: NodeRatioEstimator, data: NodeSamples, rng: np.random.Generator
     ) -> None:
         self.model, self.data = model, data
-        division = divide(data, GROUPS, rng)
+        division = divide(data.exchangeable(), GROUPS, rng)
         self.groups, self.n_groups = division.folds, division.n_folds
 
     def terms(self, points: FloatArray, position: int) -> FloatArray:
@@ -255,22 +270,11 @@ class Jackknife:
 
         The sum of their squares is the variance of the estimate at a point.
         """
-        at = np.full(len(points), position)
-        graph = self.model.graph_
-        fits = [
-            ratios_after(
-                self.model,
-                self.data.subset(observations=self.groups != group),
-                graph,
-                points,
-                at,
-                fixed=True,
-            )
-            for group in range(self.n_groups)
-        ]
-        apart = np.array(fits) - np.mean(fits, axis=0)
-        count = self.n_groups
-        return np.asarray(np.sqrt((count - 1) / count) * apart)
+        at, count = np.full(len(points), position), self.n_groups
+        parts = (self.data.subset(observations=self.groups != group) for group in range(count))
+        where = (self.model.graph_, points, at)
+        fits = np.array([ratios_after(self.model, part, *where, fixed=True) for part in parts])
+        return np.asarray(np.sqrt((count - 1) / count) * (fits - fits.mean(axis=0)))
 
     def freedom(self, terms: FloatArray) -> FloatArray:
         """One less than there are groups, at every point."""
@@ -285,10 +289,8 @@ class Sandwich:
         self.psi = model.features_(data.values)
         self.node = data.node_index
         sizes = data.sizes
-        self.sizes = sizes.ravel()
-        self.pieces = pieces_of(data)
-        if self.pieces is not None:
-            self.sizes = self.pieces[1].ravel()
+        self.pieces = IndependentPieces.of(data)
+        self.sizes = self.pieces.counts.ravel()
         self.graph = model._coupling
         self.objective = GraphObjective.of(
             node_moments(self.psi, sizes, model.alpha_, model.prior_ratio_),
@@ -305,10 +307,7 @@ class Sandwich:
     def terms(self, points: FloatArray, position: int) -> FloatArray:
         """Centred contributions of independent pieces to the estimate, (n_pieces, n_points).
 
-        A piece is a block of observations, or a single one where there are no blocks.
-
-        The sum of their squares is the variance of the estimate at a point. `position` is that
-        of the node.
+        The sum of their squares is the variance at a point. `position` is that of the node.
         """
         weights = self._weights(self.features(points), position)
         terms = np.empty((len(self.psi), len(points)))
@@ -316,13 +315,9 @@ class Sandwich:
             rows = slice(begin, begin + TERM_ROWS)
             terms[rows] = np.einsum("im,ipm->ip", self.psi[rows], weights[self.node[rows]])
         terms *= self.slope[:, np.newaxis]
-        if self.pieces is not None:
-            of_row = self.pieces[0]
-            sums = sparse.csr_array(
-                (np.ones(len(of_row)), (of_row, np.arange(len(of_row)))),
-                shape=(int(self.sizes.sum()), len(of_row)),
-            )
-            terms = sums @ terms
+        if self.pieces.of_row is not None:
+            of_row = self.pieces.of_row
+            terms = np.column_stack([np.bincount(of_row, column) for column in terms.T])
         count = np.maximum(self.sizes, 1)
         means = (segment_indicator(self.sizes, terms.dtype) @ terms) / count[:, np.newaxis]
         # A single observation has no spread: its term is not centred.

@@ -82,11 +82,7 @@ def ratios_after(
     *,
     fixed: bool = False,
 ) -> FloatArray:
-    """Fit a copy on some data, and evaluate the ratio of the given node at each point.
-
-    Unclipped, shape (n_points,); 1 at nodes of which the training data say nothing. With `fixed`
-    the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
-    """
+    """Refit, and evaluate the ratio of the given node at each point, shape (n_points,)."""
     return refit(estimator, train, graph, fixed=fixed).at_nodes(points, node)
 
 

@@ -30,6 +30,8 @@ def in_words(
     """
     if not found.ranking:
         return "There is no graph to compare."
+    if not found.answerable:
+        return found.pieces.cannot_say("whether a graph helps") + "."
     parts = [_which(found), _whether(found), _beside_all(found, offer), _learned(found)]
     parts += [_where(found)] if where else []
     return " ".join(part for part in parts if part)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from graphratio._utils.arrays import batches
+from graphratio._utils.arrays import Batch, batches
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import DIRECT_FEATURES, Kernel
@@ -62,20 +63,47 @@ def kernel_values(distances: FloatArray, bandwidth: FloatArray, kernel: Kernel) 
     return np.asarray(np.exp(values, out=values))
 
 
+class SampleRows(NamedTuple):
+    """Rows of one sample of several nodes in `NodeSamples.values`, shape (k, n_rows).
+
+    In padding `valid` is False, and rows are arbitrary.
+    """
+
+    rows: IntArray
+    valid: BoolArray
+
+    @classmethod
+    def of(cls, batch: Batch, which: IntArray | slice) -> SampleRows:
+        """Rows of some segments of a batch."""
+        rows = batch.rows[which]
+        valid = np.ones(rows.shape, dtype=bool) if batch.valid is None else batch.valid[which]
+        return cls(rows, valid)
+
+    def distances(
+        self, values: FloatArray, centres: FloatArray, present: BoolArray, kernel: Kernel
+    ) -> FloatArray:
+        """Distances to the centres, infinite in padding."""
+        found = batched_distances(values[self.rows], centres, kernel)
+        found[~self.valid] = np.inf
+        if not present.all():
+            np.copyto(found, np.inf, where=~present[:, np.newaxis, :])
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
     """Some nodes (k,), and distances (k, R, C) and (k, T, C) of their rows to their own centres.
 
-    Distances are infinite where the row or the centre is padding. `target_rows` (k, T) are rows of
-    `NodeSamples.values`; `target_valid` (k, T) and `present` (k, C) are False in padding.
+    `sizes` has shape (k, 2). Distances are infinite where the row or the centre is padding.
+    `present`, shape (k, C), is False where the centre is padding.
     """
 
     nodes: IntArray
     sizes: IntArray
     reference_distances: FloatArray
     target_distances: FloatArray
-    target_rows: IntArray
-    target_valid: BoolArray
+    reference: SampleRows
+    target: SampleRows
     present: BoolArray
     kernel: Kernel
 
@@ -104,30 +132,18 @@ def node_blocks(
                 part = slice(begin, begin + count)
                 nodes = members[group[part]]
                 present = np.arange(most) < n_centres[nodes, np.newaxis]
-                rows = target.rows[group[part]]
-                valid = None if target.valid is None else target.valid[group[part]]
-                ref_valid = None if reference.valid is None else reference.valid[part]
-                points = centres[nodes, :most]
+                first, second = (
+                    SampleRows.of(reference, part),
+                    SampleRows.of(target, group[part]),
+                )
+                points = (samples.values, centres[nodes, :most], present, kernel)
                 yield NodeBlock(
                     nodes,
                     sizes[nodes],
-                    _padded(
-                        samples.values[reference.rows[part]], ref_valid, points, present, kernel
-                    ),
-                    _padded(samples.values[rows], valid, points, present, kernel),
-                    rows,
-                    np.ones(rows.shape, dtype=bool) if valid is None else valid,
+                    first.distances(*points),
+                    second.distances(*points),
+                    first,
+                    second,
                     present,
                     kernel,
                 )
-
-
-def _padded(
-    x: FloatArray, valid: BoolArray | None, y: FloatArray, present: BoolArray, kernel: Kernel
-) -> FloatArray:
-    distances = batched_distances(x, y, kernel)
-    if valid is not None:
-        distances[~valid] = np.inf
-    if not present.all():
-        np.copyto(distances, np.inf, where=~present[:, np.newaxis, :])
-    return distances

@@ -27,6 +27,11 @@ from graphratio.moments.node_moments import (
 LARGEST_SUMS = 2**29
 
 
+# Fewer blocks are few: a selection then makes every block a fold, since it must not depend on luck
+# how a few blocks fall into folds.
+FEW_BLOCKS = 10
+
+
 @dataclass(frozen=True, eq=False)
 class Division:
     """Fold of every observation, their number, and the blocks of the sample with fewer, or None."""
@@ -40,15 +45,38 @@ class Division:
         """Whether blocks were cut, since they are fewer than folds; neighbouring folds depend."""
         return self.n_blocks is not None and self.n_blocks < self.n_folds
 
+    @property
+    def run(self) -> int:
+        """Successive folds that a selection holds out together: one, or two where blocks are few.
+
+        Each of a few blocks is a fold. Neighbouring blocks are alike, so that a single one would
+        leave copies of what is held out in the rest.
+        """
+        few = self.n_blocks is not None and self.n_blocks < FEW_BLOCKS
+        return 2 if few and self.n_folds > 2 else 1
+
+    @property
+    def held_out(self) -> list[range]:
+        """Folds that are held out together: every run of successive ones once."""
+        return [range(r, r + self.run) for r in range(self.n_folds - self.run + 1)]
+
 
 def divide(
-    samples: NodeSamples, n_folds: int, random_state: np.random.Generator, *, least: int = 2
+    samples: NodeSamples,
+    n_folds: int,
+    random_state: np.random.Generator,
+    *,
+    least: int = 2,
+    single: bool = False,
 ) -> Division:
-    """Split the observations into at least `least` folds, otherwise no more than blocks."""
+    """Split the observations into at least `least` folds, otherwise no more than blocks.
+
+    With `single` each of fewer than `FEW_BLOCKS` blocks is a fold, whatever `n_folds` is.
+    """
     if not samples.has_blocks or not samples.blocks.exist:
         return Division(assign_folds(samples, n_folds, random_state), n_folds)
     available = _available_blocks(samples)
-    used = max(least, min(n_folds, available))
+    used = max(least, min(FEW_BLOCKS if single and available < FEW_BLOCKS else n_folds, available))
     return Division(assign_folds(samples, used, random_state), used, available)
 
 
@@ -164,15 +192,15 @@ class FoldedMoments:
             return None
         return [MomentSums.of(*self._rows(fold)) for fold in range(n_folds)]
 
-    def _rows(self, fold: int) -> tuple[FloatArray, IntArray]:
-        """Features of a fold, and how many rows each sample has in it."""
-        rows = np.flatnonzero(self.folds == fold)
+    def _rows(self, *chosen: int) -> tuple[FloatArray, IntArray]:
+        """Features of some folds, and how many rows each sample has in them."""
+        rows = np.flatnonzero(np.isin(self.folds, chosen))
         counts = np.bincount(self.segment[rows], minlength=self.sizes.size)
         return self.psi[rows], counts.reshape(self.sizes.shape)
 
-    def split(self, fold: int) -> tuple[Moments, Moments]:
-        """Moments of all observations outside a fold, and those of the fold."""
-        part = self._rows(fold)
+    def split(self, *held_out: int) -> tuple[Moments, Moments]:
+        """Moments of all observations outside some folds, and those inside."""
+        part = self._rows(*held_out)
         train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
         return train, factored_moments(*part, self.alpha, self.prior_ratio)
 

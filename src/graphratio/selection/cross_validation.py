@@ -34,7 +34,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.folds import FoldedMoments, row_weights
+from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, row_weights
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective, moment_losses
@@ -66,7 +66,8 @@ class Split:
     """Samples, aligned to the graph and split into folds, and the recipe of their features.
 
     `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
-    `n_blocks` counts the blocks of the folds; None if observations are independent.
+    `n_blocks` counts the blocks of the folds; None if observations are independent. `run`
+    successive folds are held out together.
     """
 
     samples: NodeSamples
@@ -78,6 +79,17 @@ class Split:
     prior_ratio: float
     dtype: type[np.floating]
     n_blocks: int | None = None
+    run: int = 1
+
+    @property
+    def few_blocks(self) -> bool:
+        """Whether there are so few blocks of time that a choice must be cautious."""
+        return self.n_blocks is not None and self.n_blocks < FEW_BLOCKS
+
+    @property
+    def held_out(self) -> list[range]:
+        """Folds that are held out together: every run of successive ones once."""
+        return [range(r, r + self.run) for r in range(self.n_folds - self.run + 1)]
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""
@@ -117,16 +129,18 @@ def defined_means(
     return means
 
 
-def crossed_divergences(losses: FloatArray) -> FloatArray:
+def crossed_divergences(losses: FloatArray, run: int = 1) -> FloatArray:
     """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
 
     The loss of a fold is that of the candidate that is best on the other folds, which does not know
-    the fold. So the result is not too high on average. NaN at nodes without losses.
+    the fold. Folds closer than `run` overlap, and do not count as others. So the result is not too
+    high on average. NaN at nodes without losses.
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
     for fold in range(losses.shape[1]):
-        others = defined_means(np.delete(by_fold, fold, axis=1), 1)
+        apart = np.abs(np.arange(losses.shape[1]) - fold) >= run
+        others = defined_means(by_fold[:, apart], 1)
         if np.isfinite(others).any():
             picked[fold] = losses[int(np.nanargmin(others)), fold]
     return -defined_means(picked, 0) - 0.5
@@ -207,23 +221,23 @@ def select(
     `n_nodes` are those of the whole graph, if the split has only a part of them.
     """
     lam, rho = candidates.pairs
-    scores = np.empty((candidates.bandwidth.size, lam.size, split.n_folds))
+    scores = np.empty((candidates.bandwidth.size, lam.size, len(split.held_out)))
     losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
-    steps = candidates.bandwidth.size * split.n_folds
+    steps = candidates.bandwidth.size * len(split.held_out)
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
         for i, bandwidth in enumerate(candidates.bandwidth):
             _, data = split.at(bandwidth)
             if i == 0 and max_memory is not None:
                 # The narrowest kernel has the most features.
                 check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
-            for r in range(split.n_folds):
-                train, held_out = data.split(r)
+            for r, left_out in enumerate(split.held_out):
+                train, held_out = data.split(*left_out)
                 theta = coupling.solve(train, lam, rho)
                 each = moment_losses(held_out, np.ascontiguousarray(theta))
                 scores[i, :, r], losses[i, :, r] = -mean_losses(each), each.T
                 bar.advance()
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
-    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]))
+    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]), split.run)
     return replace(best, held_out=crossed)
 
 

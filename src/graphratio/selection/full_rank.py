@@ -29,9 +29,6 @@ Plain = tuple[float, float, float]
 # Beyond their grids, and between ridges, neighbouring candidates differ by these factors.
 STEPS = (1.5, 10.0, 10.0)
 
-# With fewer blocks of time neither profiles nor candidates beyond the grids are tried.
-FEW_BLOCKS = 10
-
 # A grid is extended at most this often while the best candidate is at its end.
 EXTENSIONS = 4
 
@@ -69,7 +66,7 @@ class PlainSearch:
         strengths = lam * self.unit
         pairs = list(zip(strengths.tolist(), rho.tolist(), strict=True))
         anchor = self._cautious(self._try(self.candidates.bandwidth, pairs))
-        if self.few_blocks:
+        if self.data.split.few_blocks:
             return anchor
         best = anchor
         for k, grid in enumerate(map(np.unique, (self.candidates.bandwidth, strengths))):
@@ -88,29 +85,19 @@ class PlainSearch:
             best = min(best, self._alone(best), key=self._loss)
         return best if self._gains(best, anchor) else anchor
 
-    @property
-    def few_blocks(self) -> bool:
-        """Whether blocks of time are too few to look beyond the grids."""
-        n_blocks = self.data.split.n_blocks
-        return n_blocks is not None and n_blocks < FEW_BLOCKS
-
     def _cautious(self, best: Plain) -> Plain:
-        """With few blocks of time, the most regularised candidate that is about as good.
+        """With few blocks of time, the most regularised candidate within a standard error.
 
-        A few blocks cannot tell a pattern from their own weather. So the candidate with the
-        strongest coupling, and then the largest ridge, wins among those that are within
-        2 / (k - 1) standard errors of the best, paired over folds, with k blocks.
+        A few blocks cannot tell a pattern from their own weather. So the largest ridge, and then
+        the strongest coupling, wins among the candidates that are behind the best by at most one
+        standard error of the paired differences over folds.
         """
-        n_blocks = self.data.split.n_blocks
-        if n_blocks is None:
+        if not self.data.split.few_blocks:
             return best
         folds = self.tried[best].by_fold[0]
-        close = []
-        for candidate, trial in self.tried.items():
-            behind, error = advantage(folds, trial.by_fold[0])
-            if behind <= 2 / max(n_blocks - 1, 1) * error:
-                close.append(candidate)
-        return max(close, key=lambda one: (one[1], one[2], one[0]), default=best)
+        paired = {one: advantage(folds, trial.by_fold[0]) for one, trial in self.tried.items()}
+        close = [one for one, (behind, error) in paired.items() if behind <= error]
+        return max(close, key=lambda one: (one[2], one[1], one[0]))
 
     def _gains(self, one: Plain, other: Plain) -> bool:
         """Whether the first is better than the other by more than a standard error."""

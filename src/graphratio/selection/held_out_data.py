@@ -47,14 +47,14 @@ class FoldProblems:
 class Folds:
     """All folds of one bandwidth; made again at every visit if they do not fit into memory."""
 
-    def __init__(self, data: FoldedMoments, n_folds: int, edges: Edges) -> None:
-        self.data, self.n_folds, self.edges = data, n_folds, edges
-        self.size = n_folds * edges.n_nodes * data.psi.shape[1] ** 2
+    def __init__(self, data: FoldedMoments, held_out: list[range], edges: Edges) -> None:
+        self.data, self.held_out, self.edges = data, held_out, edges
+        self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
 
     def _made(self) -> Iterator[FoldProblems]:
-        for r in range(self.n_folds):
-            yield FoldProblems(*self.data.split(r), self.edges)
+        for left_out in self.held_out:
+            yield FoldProblems(*self.data.split(*left_out), self.edges)
 
     def __iter__(self) -> Iterator[FoldProblems]:
         return self._made() if self._kept is None else iter(self._kept)
@@ -72,7 +72,7 @@ class HeldOutData:
         if bandwidth in self._kept:
             return self._kept[bandwidth]
         _, data = self.split.at(bandwidth)
-        found = Folds(data, self.split.n_folds, self.edges)
+        found = Folds(data, self.split.held_out, self.edges)
         while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[bandwidth] = found

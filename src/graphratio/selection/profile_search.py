@@ -144,7 +144,7 @@ class ProfileSelection:
         standard error.
         """
         rival = plain.best()
-        if not shared or (or_plain and plain.few_blocks):
+        if not shared or (or_plain and self.data.split.few_blocks):
             return self._choice(_unshared(rival), [], [], plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
@@ -169,7 +169,7 @@ class ProfileSelection:
         """Settings, and the scores of all candidates, with profiles and plain."""
         rows = rows + [(_unshared(one), -trial.by_fold[0]) for one, trial in plain.tried.items()]
         losses = [trial.losses for trial in (*trials, *plain.tried.values())]
-        held_out = crossed_divergences(np.concatenate(losses))
+        held_out = crossed_divergences(np.concatenate(losses), self.data.split.run)
         return Choice(chosen, self._table(rows, chosen), held_out)
 
     def _or_without_graph(

@@ -26,9 +26,14 @@ D = diag(a, b) and G = Z' B^{-1} Z the Woodbury identity gives them as the solut
 a 2 x 2 system. To set negative coefficients to zero we need theta_i = B^{-1} (h_i + Z D f) itself.
 In the eigenvectors of B everything is a sum weighted by 1/(eigenvalue + gam), so one
 decomposition serves all gam.
+
+Folds. Where observations depend on each other, whole folds are left out instead, and every fold
+and gam is solved by itself.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -90,6 +95,53 @@ def left_out_losses(
     losses = np.where(counted, losses, 0.0)
     losses[sizes.min(axis=1) <= 1] = np.nan
     return np.asarray(losses)
+
+
+def fold_losses(
+    phi: tuple[FloatArray, FloatArray],
+    folds: tuple[IntArray, IntArray],
+    held_out: Sequence[Sequence[int]],
+    alpha: float,
+    ridges: FloatArray,
+    *,
+    nonnegative: bool = False,
+) -> FloatArray:
+    """Held-out loss of every node, ridge and set of folds, shape (k, n_ridges, n_sets).
+
+    `phi` are features of the reference and the target rows as in `least_squares`, `folds` their
+    folds, shapes (k, R) and (k, T), with -1 in padding. `held_out` lists the folds that are left
+    out together. NaN where these or the rest lack a sample.
+
+    Examples
+    --------
+    >>> phi, folds, ridges = np.ones((1, 2, 1)), np.array([[0, 1]]), np.array([1.0])
+    >>> fold_losses((phi, phi), (folds, folds), [[0], [1]], 0.1, ridges).ravel()
+    array([-0.375, -0.375])
+    """
+    losses = np.full((len(phi[0]), ridges.size, len(held_out)), np.nan)
+    shrinkage = ridges[:, np.newaxis, np.newaxis] * np.eye(phi[0].shape[2])
+    for place, left_out in enumerate(held_out):
+        held = [np.isin(part, left_out) for part in folds]
+        kept = [(part >= 0) & ~own for part, own in zip(folds, held, strict=True)]
+        sizes, left = (np.stack([p.sum(axis=1) for p in parts], axis=1) for parts in (held, kept))
+        known = np.minimum(sizes, left).min(axis=1) > 0
+        x, y = (
+            part[known] * rows[known, :, np.newaxis] for part, rows in zip(phi, kept, strict=True)
+        )
+        weights = np.array([1 - alpha, alpha]) / left[known]
+        system = _second_moments(x, y, weights)[:, np.newaxis] + shrinkage
+        mean = (y.sum(axis=1) / left[known, 1:])[:, np.newaxis, :, np.newaxis]
+        theta = np.linalg.solve(system, np.broadcast_to(mean, (*system.shape[:3], 1)))[..., 0]
+        if nonnegative:
+            theta = np.maximum(theta, 0.0)
+        f_ref, f_tgt = (theta @ part[known].transpose(0, 2, 1) for part in phi)
+        share_ref, share_tgt = (
+            rows[known, np.newaxis] / count[known, np.newaxis, np.newaxis]
+            for rows, count in zip(held, sizes.T, strict=True)
+        )
+        of_ref = ((1 - alpha) / 2 * f_ref**2 * share_ref).sum(axis=2)
+        losses[known, :, place] = of_ref + ((alpha / 2 * f_tgt**2 - f_tgt) * share_tgt).sum(axis=2)
+    return losses
 
 
 class _Pairs:

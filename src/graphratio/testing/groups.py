@@ -14,12 +14,18 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.moments.folds import divide
 from graphratio.selection.cross_validation import Coupling, Split, precision_for, select
+from graphratio.selection.patches import choose_patches
 from graphratio.testing.pooled import RatioSettings
 
 N_GROUPS = 5
 
-# Parts of a group: the neighbours' prediction is cheap enough to compute once for every part.
+# Parts of a group: up to so many nodes the neighbours' prediction is cheap enough to compute once
+# for every part. In larger graphs hardly any neighbour is in the same group.
 N_PARTS = 4
+_MOST_IN_PARTS = 2000
+
+# Penalties of larger graphs are selected on patches with about this many nodes.
+_MOST_SELECTED_ON = 1000
 
 # Rounds of swaps that move neighbours into different groups.
 _ROUNDS = 60
@@ -68,7 +74,8 @@ def group_parts(groups: IntArray, nodes: IntArray) -> list[IntArray]:
     [[0], [2], [4], [1]]
     """
     own = (nodes[groups[nodes] == group] for group in np.unique(groups[nodes]))
-    return [part for members in own for part in np.array_split(members, min(N_PARTS, members.size))]
+    count = N_PARTS if groups.size <= _MOST_IN_PARTS else 1
+    return [part for members in own for part in np.array_split(members, min(count, members.size))]
 
 
 def selected_penalties(
@@ -83,6 +90,11 @@ def selected_penalties(
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
+    if graph.n_nodes > _MOST_SELECTED_ON:
+        chosen_nodes = choose_patches(graph, _MOST_SELECTED_ON, samples.complete, rng)
+        labels = [graph.nodes[v] for v in chosen_nodes]
+        samples, graph = samples.subset(labels), graph.subset(labels)
+        groups = groups[chosen_nodes]
     # The share of the target in the pooled sample of every node.
     alpha = samples.n_target / np.maximum(samples.n_reference + samples.n_target, 1)
     coupling, dtype = Coupling(graph), precision_for([graph])

@@ -3,7 +3,8 @@
 The ratio fitted without a fold is large where the target seems dense. If reference and target have
 the same law, its means over their held-out observations agree; a one-sided Welch test compares
 them. Neighbours only help to choose the function, so they cannot make an unchanged node look
-changed.
+changed. Where observations depend on each other, means over blocks are compared; a node with too
+few blocks is not tested.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.moments.folds import divide
 
@@ -31,21 +33,25 @@ def shift_p_values(
 ) -> FloatArray:
     """P-value of no shift at every node, NaN where not tested; samples as in the graph."""
     large = samples.sizes >= SMALLEST
-    tested = large.all(axis=1)
+    pieces = IndependentPieces.of(samples)
+    tested = large.all(axis=1) & pieces.enough
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
         return p_values
     folds = divide(samples, n_folds, rng).folds.copy()
     folds[~large.ravel()[samples.segments]] = -1
     scores = held_out(fold_ratios(model, samples, graph, folds, fixed=True), folds)
-    p_values[tested] = _welch(scores, samples)[tested]
+    p_values[tested] = _welch(pieces.terms(scores, samples.sizes), pieces.counts)[tested]
     return p_values
 
 
-def _welch(scores: FloatArray, samples: NodeSamples) -> FloatArray:
-    """One-sided p-values for a larger mean of the target scores, at all nodes at once."""
-    group = samples.segments
-    n = np.maximum(np.diff(samples.offsets), 1)
+def _welch(scores: FloatArray, counts: IntArray) -> FloatArray:
+    """One-sided p-values for a larger mean of the target scores, at all nodes at once.
+
+    `counts`, shape (n_nodes, 2), says how many scores each sample has.
+    """
+    group = np.repeat(np.arange(counts.size), counts.ravel())
+    n = np.maximum(counts.ravel(), 1)
     mean = np.bincount(group, weights=scores, minlength=len(n)) / n
     squares = np.bincount(group, weights=(scores - mean[group]) ** 2, minlength=len(n))
     freedom = np.maximum(n - 1, 1)

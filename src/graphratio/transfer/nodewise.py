@@ -85,7 +85,8 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         Nodes with fewer than 5 reference or target observations follow the majority of their
         neighbours, by edge weight.
     p_values_ : ndarray of shape (n_nodes,)
-        Of the evidence, before the correction; NaN where there were too few observations.
+        Of the evidence, before the correction; NaN where there were too few observations, or
+        too few blocks of observations that depend on each other.
     sharpness_, estimator_, n_features_in_ :
         The power, the fitted estimator, and the number of features.
     nodes_, classes_ :
