@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
+from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.testing.answers import smallest_p_values
-from graphratio.testing.permutations import Units, UnitSums, node_labels, random_labels
+from graphratio.testing.permutations import (
+    PermutationPlan,
+    Units,
+    UnitSums,
+    random_labels,
+)
 from graphratio.testing.pooled import PooledSamples
 
 SIZES = [(7, 5), (4, 9), (6, 6)]
@@ -36,7 +42,11 @@ def test_sums_over_units_are_sums_over_rows(pooled):
     psi = rng.normal(size=(len(pooled.rows), 3))
     units = Units.of(pooled, rng, drawn(block=2).blocks)
     sums = UnitSums.of(units, pooled, psi)
-    for node, own, labels in node_labels(units, np.arange(3), 20, rng):
+    plan = PermutationPlan(pooled, Graph.empty(3), units, 20, rng)
+    for node in range(3):
+        own = plan.first_unit[node] + np.arange(plan.n_units[node])
+        labels = np.concatenate(list(plan.shared_splits(node, 20)))
+        assert (labels.sum(axis=1) == units.is_target[own].sum()).all()
         b = sums.first_moments(labels.astype(float), own, node)
         of_node = pooled.samples.node_index == node
         for row, label in zip(b, labels, strict=True):
@@ -90,3 +100,55 @@ def test_smallest_p_value_counts_the_splits(pooled):
     found = smallest_p_values(units.by_sample(3))
     # With equally many of both, exchanging the samples gives the same statistics.
     np.testing.assert_allclose(found, [1 / 792, 1 / 715, 2 / 924])
+
+
+class TestPlan:
+    def plan(self, sizes, block=None, stratum=None):
+        rng = np.random.default_rng(0)
+        sides = [[rng.normal(size=(n[i], 1)) for n in sizes] for i in (0, 1)]
+        samples = NodeSamples.from_arrays(*sides, block=block)
+        pooled = PooledSamples.of(samples, rng)
+        units = Units.of(pooled, rng, samples.blocks)
+        if stratum is not None:
+            stratum = stratum(units)
+        return PermutationPlan(pooled, Graph.empty(len(sizes)), units, 9, rng, stratum)
+
+    def test_batches_hold_nodes_of_equal_shape(self):
+        """Sizes, numbers of units and of target units agree; every node is in one batch."""
+        plan = self.plan([(6, 4), (4, 6), (6, 4), (7, 4), (6, 4)])
+        batches = [batch.tolist() for batch in plan.batches(np.arange(5), 10**6)]
+        assert sorted(map(sorted, batches)) == [[0, 2, 4], [1], [3]]
+        some = [batch.tolist() for batch in plan.batches(np.array([4, 0, 1]), 10**6)]
+        assert sorted(map(sorted, some)) == [[0, 4], [1]]
+
+    def test_batches_are_bounded_by_rows(self):
+        plan = self.plan([(6, 4)] * 7)
+        assert [len(batch) for batch in plan.batches(np.arange(7), 35)] == [3, 3, 1]
+        assert [len(batch) for batch in plan.batches(np.arange(7), 1)] == [1] * 7
+
+    def test_rows_are_those_of_the_node(self):
+        plan = self.plan([(6, 4), (3, 3), (6, 4)])
+        nodes = np.array([2, 0])
+        rows = plan.rows(nodes)
+        assert rows.shape == (2, 10)
+        for node, own in zip(nodes, rows, strict=True):
+            assert (plan.pooled.samples.node_index[own] == node).all()
+
+    def test_splits_keep_the_number_of_target_units_in_every_stratum(self):
+        """Two strata of 5 and 5 units; all splits within them are as likely."""
+
+        def halves(units):
+            # As many reference as target units in the first; units are ordered by it.
+            return np.repeat([0, 1], 5)
+
+        plan = self.plan([(6, 4)], stratum=halves)
+        targets = plan.shapes[0, :, 1]
+        assert targets.sum() == 4
+        labels = np.concatenate(list(plan.shared_splits(0, 4000)))
+        assert (labels[:, :5].sum(axis=1) == targets[0]).all()
+        assert (labels[:, 5:].sum(axis=1) == targets[1]).all()
+        np.testing.assert_allclose(labels.mean(axis=0), np.repeat(targets / 5, 5), atol=0.05)
+
+    def test_units_of_all_target_or_none_stay(self):
+        assert random_labels(3, 4, 4, np.random.default_rng(0)).all()
+        assert not random_labels(3, 4, 0, np.random.default_rng(0)).any()

@@ -8,14 +8,16 @@ import pytest
 import graphratio as gr
 from graphratio.exceptions import DataWarning, InputError
 from graphratio.testing import TwoSampleResult
+from graphratio.testing.statistics import NAMES
 
 PATH = [(i, i + 1) for i in range(9)]
 COLUMNS = [
     "node",
-    "statistic",
+    "effect_size",
     "p_value",
     "adjusted_p_value",
     "rejected",
+    "detectable_shift",
     "answerable",
     "n_pieces_reference",
     "n_pieces_target",
@@ -44,7 +46,9 @@ def result(graph):
 
 def test_finds_the_changed_nodes(result):
     assert result.rejected.tolist() == [False] * 7 + [True] * 3
-    assert result.statistic[7:].min() > result.statistic[:7].max()
+    assert result.evidence[7:].min() > result.evidence[:7].max()
+    assert set(result.scores) == set(result.p_values) == set(NAMES)
+    assert result.scores["energy"][7:].min() > result.scores["energy"][:7].max()
 
 
 def test_table(result):
@@ -186,6 +190,31 @@ def test_pool_tests_every_node_by_itself(graph):
     assert found.rejected.tolist() == [False] * 7 + [True] * 3
 
 
+def test_nodes_are_ordered_by_p_value_and_then_by_effect(result):
+    assert result.order.tolist()[:3] == sorted(
+        [7, 8, 9], key=lambda v: (result.p_value[v], -result.effect_size[v])
+    )
+    assert (np.diff(result.p_value[result.order]) >= 0).all()
+    tied = dataclasses.replace(result, p_value=np.full(10, 0.5), tested=np.arange(10) != 8)
+    effects = tied.effect_size[tied.order]
+    assert tied.order.size == 9
+    assert 8 not in tied.order
+    assert (np.diff(effects) <= 0).all()
+
+
+def test_what_would_have_been_found(result, graph):
+    """With more rejections Holm's threshold for a further node is larger."""
+    assert result.threshold == pytest.approx(0.05 / 7)
+    shifts = result.detectable_shift
+    assert np.isfinite(shifts).all()
+    quiet = gr.two_sample_test(draw(shift=0.0), graph, n_permutations=399, random_state=0)
+    assert quiet.threshold == pytest.approx(0.05 / 10)
+    assert (quiet.detectable_shift > shifts).all()
+    for correction, threshold in (("fdr", 0.05 * 4 / 10), (None, 0.05)):
+        other = dataclasses.replace(result, correction=correction)
+        assert other.threshold == pytest.approx(threshold)
+
+
 def test_repr_and_html(result):
     assert "3 of 10 nodes changed" in repr(result)
     html = result._repr_html_()
@@ -199,7 +228,8 @@ def test_regions(result):
     (region,) = result.regions()
     assert region.nodes == (7, 8, 9)
     assert region.size == region.changed_at_least == 3
-    assert region.largest_statistic >= region.mean_statistic > 0
+    assert region.largest_effect == result.effect_size[7:].max()
+    assert region.mean_effect == pytest.approx(result.effect_size[7:].mean())
     assert region.smallest_p_value == result.p_value.min()
     with pytest.raises(InputError, match="dependence"):
         result.regions("none")
@@ -261,21 +291,38 @@ def correlated(rho, seed=0):
     return list(x[:, :30]), list(x[:, 30:])
 
 
-def test_correlated_nodes_raise_a_warning(graph):
-    with pytest.warns(DataWarning, match="move together"):
-        found = gr.two_sample_test(correlated(0.6), graph, n_permutations=199, random_state=0)
-    assert found.correlation.is_high
-    assert found.correlation.value == pytest.approx(0.6, abs=0.15)
-    assert not found.correlation.by_stamp
-    assert any("move together" in note for note in found.notes)
+def test_correlated_nodes_are_allowed_for(graph):
     times = (range(30), range(30, 60))
-    timed = gr.NodeSamples.from_arrays(*correlated(0.6), time=times)
-    own = gr.two_sample_test(timed, graph, n_permutations=199, random_state=0)
-    assert own.alone
-    assert own.correlation.by_stamp
-    assert any("neighbours were not used" in note for note in own.notes)
-    assert any("nodes may depend on each other" in text for text in own.assumptions)
-    # Stamps that do not match: what looked correlated by position is not.
+    for time in (None, times):
+        samples = gr.NodeSamples.from_arrays(*correlated(0.6), time=time)
+        found = gr.two_sample_test(samples, graph, n_permutations=399, random_state=0)
+        assert found.correlation.is_high
+        assert found.correlation.value == pytest.approx(0.6, abs=0.15)
+        assert found.correlation.by_stamp == (time is not None)
+        assert found.cross_fitted
+        assert found.joint
+        assert any("learned at other times" in note for note in found.notes)
+        assert any("nodes may depend on each other" in text for text in found.assumptions)
+        assert "predicted" in found.p_values
+    apart = gr.two_sample_test(samples, gr.Graph.empty(10), n_permutations=399, random_state=0)
+    assert any("neighbours were not used" in note for note in apart.notes)
+
+
+def test_correlated_nodes_raise_a_warning_where_the_estimator_must_be_refitted(graph):
+    model = gr.RULSIF(bandwidth=1.0, ridge=0.1)
+    with pytest.warns(DataWarning, match="move together"):
+        found = gr.two_sample_test(
+            correlated(0.6), graph, model, n_permutations=199, random_state=0
+        )
+    assert found.halves
+    assert not found.cross_fitted
+    (note,) = [note for note in found.notes if "move together" in note]
+    for remedy in ("leave out estimator", "GRULSIF or Pool", 'null="global"', "without edges"):
+        assert remedy in note
+
+
+def test_times_that_do_not_match_show_no_correlation(graph):
+    """What looked correlated by position is not."""
     apart = (
         [np.arange(30) + 100 * v for v in range(10)],
         [np.arange(50, 80) + 100 * v for v in range(10)],
