@@ -37,7 +37,7 @@ def rejections(study, name, null, n_sets, level, n_permutations=199):
 @pytest.mark.parametrize(
     ("name", "null", "n_sets"),
     [
-        ("four nodes among changed ones", "node", 50),
+        ("four nodes among changed ones", "node", 40),
         ("three nodes only", "node", 80),
         ("nothing changed", "global", 80),
         ("correlation 0.6, with times", "global", 80),
@@ -83,7 +83,14 @@ def test_summary_and_page(study, tmp_path):
         for correction in ("fwer", "fdr")
     ]
     study.write(tmp_path / "calibration_power.csv", power)
+    lone = [
+        {"case": "one node, shift 0.9", "seed": seed, "test": test, "found": float(seed == 1)}
+        for seed in range(4)
+        for test in ("graphratio", "energy")
+    ]
+    study.write(tmp_path / "calibration_lone.csv", lone)
     text = study.page(tmp_path)
+    assert "| one node, shift 0.9 | 0.25 | 0.25 |" in text
     assert "| nothing changed | node | a node | 500 |" in text
     assert "| Ia | Holm | 0.500 ± 0.000 | 0.500 ± 0.000 | 0.000 |" in text
 
@@ -96,7 +103,7 @@ def test_per_node_tests_find_a_strong_change(study):
         list(rng.normal(size=(2, 20))), list(rng.normal(size=(2, 20)) + np.array([[0.0], [3.0]]))
     )
     found = study.per_node_p_values(samples, 199, rng)
-    assert set(found) == {"RULSIF 0.1", "RULSIF 0.01", "RULSIF 0.001", "MMD", "KS"}
+    assert set(found) == {"RULSIF 0.1", "RULSIF 0.01", "RULSIF 0.001", "MMD", "energy", "KS"}
     for p_values in found.values():
         assert p_values[1] == 1 / 200
         assert p_values[0] > 0.05
