@@ -254,7 +254,7 @@ CELLS = [
         for text, claim, n, options in (
             ("no blocks", False, 250, {"phi": 0.3, "length": None}),
             ("blocks of 5", False, 250, {"phi": 0.3, "length": 5}),
-            ("blocks of 25", True, 2000, {"phi": 0.3, "length": 25}),
+            ("blocks of 25", True, 2000 if null == "global" else 500, {"phi": 0.3, "length": 25}),
         )
     ),
 ]

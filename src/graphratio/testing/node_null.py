@@ -31,6 +31,8 @@ from graphratio.testing.tails import TOP_VALUES, tail_p_values
 FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
 
+_FEW_EXTREME = 10
+
 # Differences of the evidence below this are rounding; data sets then count as tied.
 TIE = 1e-4
 
@@ -150,7 +152,9 @@ def _extrapolate(
     """Use a fitted tail where it settles a node, shape (n_nodes,); all nodes at the last look."""
     tail = tail_p_values(outcome.evidence[nodes], top[nodes], look)
     settled = (tail <= resolution.clear) | last
-    settled &= tail < outcome.p_value[nodes]
+    # With more extreme data sets than these, counting them is more reliable than the tail.
+    rare = outcome.p_value[nodes] * (look + 1) <= _FEW_EXTREME
+    settled &= rare & (tail < outcome.p_value[nodes])
     outcome.p_value[nodes[settled]] = tail[settled]
     outcome.extrapolated[nodes[settled]] = True
     return settled

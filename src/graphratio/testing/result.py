@@ -24,6 +24,7 @@ from graphratio.testing.answers import Answers
 from graphratio.testing.multiplicity import changed_at_least, strictest_threshold
 from graphratio.testing.node_correlation import Correlation
 from graphratio.testing.sensitivity import detectable_shifts, independent_sizes
+from graphratio.testing.shared_times import OWN_SHARE_OF_LEVEL
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ class TwoSampleResult:
             strictest *= self.n_rejected + 1
         elif self.correction == "fwer":
             strictest *= n_tests / max(n_tests - self.n_rejected, 1)
-        return min(self.level, strictest)
+        own = OWN_SHARE_OF_LEVEL if self.cross_fitted and "predicted" in self.p_values else 1.0
+        return own * min(self.level, strictest)
 
     @property
     def order(self) -> IntArray:
