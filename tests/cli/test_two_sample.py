@@ -24,8 +24,8 @@ def test_finds_the_changed_stations(data, edges, test_command):
     assert result.exit_code == 0, result.output
     table = pd.read_csv(folder / "tests.csv")
     assert list(table.columns) == [
-        "node", "statistic", "p_value", "adjusted_p_value", "rejected", "answerable",
-        "n_pieces_reference", "n_pieces_target",
+        "node", "effect_size", "p_value", "adjusted_p_value", "rejected", "detectable_shift",
+        "answerable", "n_pieces_reference", "n_pieces_target",
     ]  # fmt: skip
     assert set(table["node"][table["rejected"]]) == {"s5", "s6", "s7"}
     regions = pd.read_csv(folder / "regions.csv")

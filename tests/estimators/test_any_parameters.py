@@ -132,7 +132,7 @@ def test_two_sample_test(data):
     )
     if found is not None:
         assert np.all((found.p_value > 0) & (found.p_value <= 1))
-        assert np.isfinite(found.statistic).all()
+        assert np.isfinite(found.evidence).all()
 
 
 @given(data=st.data())

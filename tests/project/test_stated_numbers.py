@@ -27,6 +27,8 @@ from graphratio.testing import (
     node_correlation,
     node_null,
     pooled,
+    sensitivity,
+    shared_times,
     statistics,
 )
 from graphratio.transfer import evidence, weight_powers
@@ -60,17 +62,6 @@ def default(function, name):
     return inspect.signature(function).parameters[name].default
 
 
-def neighbourly_statistics():
-    """How many statistics of a node change with what its neighbours predict."""
-    rng = np.random.default_rng(0)
-    b, second = rng.normal(size=(5, 3)), np.eye(3)
-    one, other = (
-        statistics.node_statistics(b + w, b, second, w[:, np.newaxis])
-        for w in (np.zeros(3), np.ones(3))
-    )
-    return int(np.sum(np.abs(one - other).max(axis=1) > 0))
-
-
 NUMBER = r"(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|" + "|".join([*FRACTIONS, *WORDS]) + ")"
 DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.two_sample_test
 
@@ -78,23 +69,32 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 STATED = [
     # Tests
     (TEST, "a Gaussian kernel of # times the median", pooled.BANDWIDTH_SHARE),
-    (TEST, r"at least # N / level .* otherwise # or # / level", 10,
-     multiplicity._FEWEST_BY_DEFAULT, 10),
+    (TEST, r"# N / level with .* at most #, otherwise # or # / level", 10,
+     multiplicity.MOST_BY_DEFAULT, multiplicity._FEWEST_BY_DEFAULT, 10),
     (TEST, "between neighbouring nodes exceeds #", node_correlation.CORRELATION_BOUND),
     (TEST, "# statistics are computed", len(statistics.NAMES)),
-    (TEST, r"shares \(#, #, #, #\)", *statistics.SHARES),
-    (TEST, "With # permutations or more, nodes are checked after #, #",
-     10 * (node_null.FIRST_LOOK + 1) - 1, node_null.FIRST_LOOK,
+    (TEST, "between # and # % of the level",
+     100 * statistics.LEAST_TRUST, 100 * statistics.MOST_TRUST),
+    (TEST, 'Of it "predicted" gets # and "coupled" #; of the rest "energy" gets #, "shape" # and '
+     '"spread" #', *statistics.NEIGHBOUR_SHARES[:2], *statistics.OWN_SHARES[2:]),
+    (TEST, "Nodes are checked after #, #", node_null.FIRST_LOOK,
      10 * (node_null.FIRST_LOOK + 1) - 1),
+    (TEST, "By default there are at most # permutations", multiplicity.MOST_BY_DEFAULT),
     (TEST, "as soon as # data sets", node_null.ENOUGH_EXTREME),
-    ("docs/testing.md", "# of the # statistics use the ratio",
-     neighbourly_statistics(), len(statistics.NAMES)),
-    ("docs/testing.md", "warning explains what happens above #",
+    ("docs/testing.md", "# statistics are computed", len(statistics.NAMES)),
+    ("docs/testing.md", "The neighbours get between # and # % of the level",
+     100 * statistics.LEAST_TRUST, 100 * statistics.MOST_TRUST),
+    ("docs/testing.md", "Above # the evidence is kept apart",
      node_correlation.CORRELATION_BOUND),
+    ("docs/testing.md", "tested at the others, # times over", shared_times.N_TIME_FOLDS),
+    ("docs/testing.md", "Each gets # of the level", shared_times.OWN_SHARE_OF_LEVEL),
+    ("docs/testing.md", "finds with a probability of # %", 100 * sensitivity.POWER),
+    ("docs/testing.md", "All nodes begin with # permutations", node_null.FIRST_LOOK),
+    ("docs/testing.md", "By default there are at most #", multiplicity.MOST_BY_DEFAULT),
     ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
      1 / multiplicity.strictest_threshold(100, 0.05, "fwer")),
     ("docs/calibration.md", "split into # groups", groups.N_GROUPS),
-    ("docs/coming-from.md", "MMD as one of # statistics", len(statistics.NAMES)),
+    ("docs/coming-from.md", "kernel distance as one of # statistics", len(statistics.NAMES)),
     # Change-points
     (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",
      100 * panel_features.RIDGE_SHARE, 100 * panel_features.COUPLING_SHARE),

@@ -220,11 +220,17 @@ class TestExtrapolation:
         count = 1 + np.count_nonzero(permuted >= 7.0 - TIE)
         assert outcome.p_value[0] <= count / 20_000
 
-    def test_counts_stay_where_the_tail_would_be_larger(self):
-        """The fitted tail begins at 201 of the permutations; the count there is exact."""
-        outcome, permuted = self.run(5.0)
-        assert not outcome.extrapolated[0]
-        assert outcome.p_value[0] == (1 + np.count_nonzero(permuted >= 5.0 - TIE)) / 20_000
+    @pytest.mark.parametrize("count", [10, 11, 60])
+    def test_many_extreme_data_sets_are_counted(self, count):
+        """Up to ten, the observed one among them, the tail may be taken; beyond, counts stay."""
+        _, permuted = self.run(5.0)
+        evidence = np.sort(permuted[0])[-(count - 1)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(node_null, "tail_p_values", lambda *_: np.array([1e-6]))
+            outcome, _ = self.run(evidence)
+        assert outcome.extrapolated[0] == (count <= 10)
+        if count > 10:
+            assert outcome.p_value[0] == pytest.approx(count / 20_000)
 
     def test_a_clear_node_is_settled_before_the_last_look(self):
         clear, _ = self.run(25.0, n_permutations=199_999)
