@@ -112,6 +112,13 @@ class TestSpread:
         np.testing.assert_allclose(found[0:6:2], found[1:6:2])
         assert found[6] < found[0] < found[2] < found[4]
 
+    def test_distances_that_differ_by_rounding_are_equal(self):
+        x = np.array([0.1, 0.5, 0.3, 0.2, 0.4])
+        assert abs(x[0] - 0.3) != abs(x[1] - 0.3)
+        found = OwnColumns.of(x[np.newaxis, :, np.newaxis]).spread[0, :, 0]
+        assert found[0] == found[1]
+        assert found[3] == found[4]
+
     def test_one_observation_far_away_counts_as_the_largest_rank(self):
         x, _ = node(31, 1)
         extreme = x.copy()

@@ -12,9 +12,11 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers.direct import system_matrix
 from graphratio.testing import predictions
+from graphratio.testing.node_null import node_evidence
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples
 from graphratio.testing.predictions import Predictions, conductances
+from graphratio.testing.statistics import shares_of
 
 STAR = gr.Graph.from_edges([(0, 1), (0, 2), (0, 3), (4, 5)], nodes=range(7))
 PENALTIES = (0.4, 0.02)
@@ -82,6 +84,15 @@ def test_strength_is_the_shift_of_the_statistic_if_the_prediction_is_right(made)
         spread = np.sqrt(np.mean(score**2) * 25 / (20 * 45))
         expected = np.mean(score**2) / spread
         assert found.strength(np.array([node]), plan)[0] == pytest.approx(expected)
+
+
+def test_every_node_has_the_shares_of_its_own_strength(made):
+    plan, _, found = made
+    nodes = np.array([5, 0, 6, 2])
+    means = node_evidence(plan, found)(nodes)
+    strength = found.strength(nodes, plan)
+    assert len(np.unique(shares_of(strength)[:, 0])) > 1
+    np.testing.assert_allclose(np.exp(means.log_shares[:, 0]), shares_of(strength), rtol=1e-5)
 
 
 def test_columns_give_the_ratio_fitted_with_the_neighbours(made):

@@ -6,6 +6,7 @@ from scipy import stats
 
 import graphratio as gr
 from graphratio.exceptions import InputError
+from graphratio.testing import sensitivity
 from graphratio.testing.sensitivity import (
     OWN_SHARE,
     ShiftLaw,
@@ -73,6 +74,14 @@ def test_it_falls_with_the_threshold_and_grows_with_the_power():
     by_power = [law.smallest_shift(size, 0.01, power) for power in (0.5, 0.8, 0.95)]
     assert by_power == sorted(by_power)
     assert by_power[0] < 0.9 * by_power[2]
+
+
+def test_quiet_neighbours_take_their_part_of_the_level(monkeypatch):
+    law, size = ShiftLaw.of(usual_observations(drawn(30))), np.array([30, 30])
+    found = law.smallest_shift(size, 0.01)
+    monkeypatch.setattr(sensitivity, "OWN_SHARE", 1.0)
+    assert found == pytest.approx(law.smallest_shift(size, 0.01 * OWN_SHARE))
+    assert found > law.smallest_shift(size, 0.01)
 
 
 def test_units_of_the_data_do_not_matter():

@@ -248,6 +248,19 @@ def test_both_sources_have_half_of_the_level():
     decides = np.isclose(found.p_value, 2 * predicted)
     assert decides.any()
     assert found.global_p_value == pytest.approx(found.adjusted_p_value.min())
+    # What could have been found, too, has to pass half of the level.
+    assert found.n_rejected == 0
+    assert found.threshold == pytest.approx(0.05 / 10 / 2)
+    single = gr.two_sample_test(
+        bimodal(0), RING, correction=None, n_permutations=399, random_state=0
+    )
+    np.testing.assert_allclose(single.adjusted_p_value, single.p_value)
+
+
+def test_without_neighbours_own_evidence_has_the_whole_level():
+    found = gr.two_sample_test(bimodal(0), gr.Graph.empty(10), n_permutations=399, random_state=0)
+    assert found.cross_fitted
+    assert found.threshold == pytest.approx(0.05 / (10 - found.n_rejected))
 
 
 @pytest.mark.slow
