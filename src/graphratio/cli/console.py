@@ -86,7 +86,16 @@ _CONTROLS = {
 # Arguments of the library that are options here.
 _OPTIONS = {
     name: f"--{name.removeprefix('n_')}"
-    for name in ("block", "log", "time", "missing", "n_permutations", "n_surrogates", "null")
+    for name in (
+        "block",
+        "estimator",
+        "log",
+        "time",
+        "missing",
+        "n_permutations",
+        "n_surrogates",
+        "null",
+    )
 }
 
 

@@ -194,6 +194,7 @@ def node_tests(
             reference_name=problem.reference_name,
             target_name=problem.target_name,
             notes=notes,
+            remarks=found,
         )
     files = moved(files, output)
     show_test(screen, result)
@@ -212,19 +213,21 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
         more = result.n_rejected - len(shown)
         title = "Significant nodes" + (f" (first {len(shown)}, {more} more)" if more else "")
     else:
-        shown, title = order[:5], "No node is significant; the smallest p-values"
-    screen.table(
-        title,
-        {
-            "node": [result.nodes[v] for v in shown],
-            "effect size": result.effect_size[shown].tolist(),
-            "p (not adjusted)": result.p_value[shown].tolist(),
-            "adjusted p": result.adjusted_p_value[shown].tolist(),
-        },
-    )
+        shown = order[:5]
+        none = "No node is significant; the smallest p-values"
+        title = none if result.answerable else "Nodes with the smallest p-values"
+    columns = {
+        "node": [result.nodes[v] for v in shown],
+        "effect size": result.effect_size[shown].tolist(),
+        "p (not adjusted)": result.p_value[shown].tolist(),
+    }
+    if result.correction is not None:
+        columns["adjusted p"] = result.adjusted_p_value[shown].tolist()
+    screen.table(title, columns)
     unseen = result.tested & ~result.rejected & np.isfinite(result.detectable_shift)
     if result.null == "node" and unseen.any():
-        ends = {f"{find(result.detectable_shift[unseen]):.1f}" for find in (np.min, np.max)}
+        shifts = np.ceil(10 * result.detectable_shift[unseen]) / 10
+        ends = {f"{find(shifts):.1f}" for find in (np.min, np.max)}
         size = " to ".join(sorted(ends, key=float))
         screen.say(
             f"At nodes without a finding a shift of {size} standard deviations would have been "
@@ -252,6 +255,7 @@ def outcome_object(result: TwoSampleResult) -> dict[str, Any]:
         "level": result.level,
         "n_permutations": result.n_permutations,
         "global_p_value": result.global_p_value,
+        "answerable": result.answerable,
         "n_rejected": result.n_rejected,
         "rejected": [result.nodes[v] for v in np.flatnonzero(result.rejected)],
         "regions": [

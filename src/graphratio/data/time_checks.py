@@ -195,7 +195,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
     if told or samples.n_observations < 2 * _SHORTEST_SORTED:
         return []
     segment, offsets = samples.segments, samples.offsets
-    if in_order := _sorted_feature(samples):
+    if in_order := sorted_feature(samples):
         return [
             SampleFinding(
                 "sorted rows",
@@ -228,7 +228,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
     ]
 
 
-def _sorted_feature(samples: NodeSamples) -> str | None:
+def sorted_feature(samples: NodeSamples) -> str | None:
     """Feature by which most samples are sorted."""
     inside = np.diff(samples.segments) == 0
     sizes = samples.sizes.ravel()

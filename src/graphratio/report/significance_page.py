@@ -26,6 +26,7 @@ def write_significance(
     reference_name: str = "reference",
     target_name: str = "target",
     notes: Iterable[str] = (),
+    remarks: Iterable[str] | None = None,
 ) -> Path:
     """Write the outcome of a test as one self-contained HTML file.
 
@@ -38,6 +39,8 @@ def write_significance(
         Title of the page, and what the two samples are called in it.
     notes : iterable of str
         Sentences about the preparation of the data.
+    remarks : iterable of str, optional
+        Notes on the test; default those of the result.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def write_significance(
     'tests.html'
     """
     labels = [str(node) for node in test.nodes]
-    described = describe_test(test, test.nodes, labels)
+    described = describe_test(test, test.nodes, labels, remarks)
     verdicts = [verdict_words(test, v) for v in range(len(labels))]
     untested = np.setdiff1d(np.arange(len(labels)), test.order)
     return write_page(

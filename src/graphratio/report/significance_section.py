@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,14 @@ _NAMED = 6
 
 
 def describe_test(
-    test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str]
+    test: TwoSampleResult,
+    nodes: tuple[Label, ...],
+    names: list[str],
+    remarks: Iterable[str] | None = None,
 ) -> dict[str, Any]:
     """What the page says about a test of its nodes, which the test may have in another order.
 
+    `remarks` are the notes on the test, if they are spelled for another interface than Python.
     `found` is the headline, `meaning` its guarantee. `nodes` is for the scripts: adjusted p-values
     and whether they are at most the level.
     """
@@ -48,7 +53,7 @@ def describe_test(
         "meaning": _meaning(test),
         "regions": regions,
         "assumptions": [sentence(text) for text in test.assumptions],
-        "notes": [sentence(note) for note in test.notes],
+        "notes": [sentence(note) for note in (test.notes if remarks is None else remarks)],
         "nodes": {
             "adjusted": short(adjusted[order], 3),
             "rejected": test.rejected[order].astype(int).tolist(),
@@ -69,8 +74,12 @@ def verdict_words(test: TwoSampleResult, v: int) -> str:
     if not test.answerable_nodes[v]:
         return "these data cannot say"
     shift = float(test.detectable_shift[v])
-    if not np.isfinite(shift):
+    if np.isnan(shift):
+        return "no change found"
+    if np.isinf(shift):
         return "no change found; only an extreme change would have been"
+    # Rounded up: a little more than needed would have been found as well.
+    shift = np.ceil(10 * shift) / 10
     return f"no change found; a shift of {shift:.1f} standard deviations would have been"
 
 

@@ -98,6 +98,12 @@ class Resolution:
         return (look + 1) * self.strictest * n_active >= enough
 
 
+def fewest_permutations(n_tests: int, level: float, correction: str | None) -> int:
+    """Permutations with which a single changed node can be rejected."""
+    strictest = strictest_threshold(max(n_tests, 1), level, correction)
+    return math.ceil(round(1 / strictest, 6)) - 1
+
+
 def enough_permutations(
     asked: int | None, n_tests: int, level: float, correction: str | None
 ) -> Resolution:
@@ -106,7 +112,7 @@ def enough_permutations(
     By default there are at most 199,999, and beyond them a fitted tail.
     """
     n_tests = max(n_tests, 1)
-    needed = math.ceil(round(1 / strictest_threshold(n_tests, level, correction), 6)) - 1
+    needed = fewest_permutations(n_tests, level, correction)
     wanted = max(_FEWEST_BY_DEFAULT, 10 * (needed + 1) - 1)
     if asked is None:
         count = min(wanted, MOST_BY_DEFAULT)

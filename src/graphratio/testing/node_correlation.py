@@ -11,6 +11,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.data.time_checks import sorted_feature
 
 # The test warns above this correlation between nodes. In the calibration study a correlation of
 # 0.3 gave a single node 11 % false alarms at a nominal 5 %.
@@ -46,9 +47,9 @@ def with_positions_as_times(samples: NodeSamples) -> NodeSamples:
     """The same samples with the positions of observations in their sample as times.
 
     For nodes that are correlated position by position: the same position is then the same time.
+    Blocks stay as they were asked for, and are measured if they were left open.
     """
-    time = read_only(_positions(samples).astype(float))
-    return replace(samples, time=time, block=None, inherited=None)
+    return replace(samples, time=read_only(_positions(samples).astype(float)), inherited=None)
 
 
 def _positions(samples: NodeSamples) -> IntArray:
@@ -91,6 +92,9 @@ def cross_correlation(
     deviations of this mean under independence.
     """
     by_stamp = samples.time is not None
+    if not by_stamp and sorted_feature(samples) is not None:
+        # The same rank is alike at all nodes, and says nothing about time.
+        return None
     stamps = _stamps(samples) if by_stamp else _positions(samples)
     if samples.has_blocks and samples.blocks.shared:
         # Observations that depend on each other would show correlations by chance.

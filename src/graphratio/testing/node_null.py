@@ -34,7 +34,7 @@ ENOUGH_EXTREME = 100
 _FEW_EXTREME = 10
 
 # Differences of the evidence below this are rounding; data sets then count as tied.
-TIE = 1e-4
+TIE = 1e-3
 
 # Rows of all nodes whose columns are kept at once.
 KEPT_ROWS = 200_000
@@ -116,9 +116,8 @@ def permute_each_node(
                     some = slice(begin, begin + step)
                     found, single = means.part(some).evaluate(labels)
                     at = batch[some]
-                    extreme[0, at] += (found >= evidence[some, np.newaxis] - TIE).sum(axis=1)
-                    reached = single >= scores[some, np.newaxis] - TIE
-                    extreme[1:, at] += reached.sum(axis=1).T
+                    extreme[0, at] += reached(found, evidence[some, np.newaxis]).sum(axis=1)
+                    extreme[1:, at] += reached(single, scores[some, np.newaxis]).sum(axis=1).T
                     if resolution.extrapolates:
                         top[at] = _largest(np.concatenate([top[at], found], axis=1))
         counts = (1 + extreme[:, active]) / (look + 1)
@@ -135,6 +134,11 @@ def permute_each_node(
         active = active[goes_on]
         if last or not active.size:
             break
+
+
+def reached(values: FloatArray, observed: FloatArray) -> BoolArray:
+    """Where permuted values are at least as large as the observed ones, or not a number."""
+    return ~(values < observed - TIE)
 
 
 def _largest(values: FloatArray) -> FloatArray:

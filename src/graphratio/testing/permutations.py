@@ -128,7 +128,7 @@ class PermutationPlan:
         one at each node.
         """
         parts = self.shapes[node].sum(axis=1).tolist(), self.shapes[node][:, 1].tolist()
-        for part in chunks(count, 400 * int(self.n_units[node])):
+        for part in chunks(count, 400 * int(self.n_units[node]), least=64):
             size = part.stop - part.start
             yield np.concatenate(
                 [

@@ -2,8 +2,8 @@
 
 All statistics are functions of means of columns over the target sample. Units enter through the
 sums of their columns, so one matrix product gives the means of all permutations, and single
-precision is enough: values that differ by rounding are counted as equal, which can only make a
-p-value larger.
+precision is enough: every statistic is computed in a unit of its own, and values that differ by
+rounding are counted as equal, which can only make a p-value larger.
 
 Symbols
 -------
@@ -40,6 +40,15 @@ class Columns:
     offset: FloatArray | None = None
     linear: bool = False
 
+    def scaled(self) -> Columns:
+        """The same statistic in a unit of its own at every node, so that no scale overflows."""
+        largest = np.abs(self.values).max(axis=(1, 2), initial=0.0)
+        if self.offset is not None:
+            largest = np.maximum(largest, np.abs(self.offset).max(axis=1, initial=0.0))
+        unit = np.where(largest > 0, largest, 1.0)[:, np.newaxis]
+        offset = None if self.offset is None else self.offset / unit
+        return Columns(self.values / unit[:, :, np.newaxis], offset, self.linear)
+
 
 @dataclass(frozen=True, eq=False)
 class PermutedMeans:
@@ -75,6 +84,7 @@ class PermutedMeans:
         (n_nodes, n_statistics).
         """
         units, pooled = plan.units, plan.pooled
+        statistics = [part.scaled() for part in statistics]
         n_nodes, n_rows, _ = statistics[0].values.shape
         ones = np.ones((n_nodes, n_rows, 1))
         columns = np.concatenate([*(part.values for part in statistics), ones], axis=2)
@@ -148,13 +158,17 @@ class PermutedMeans:
     def evaluate(self, labels: BoolArray | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Evidence, shape (n_nodes, B), and scores, shape (n_nodes, B, n_statistics).
 
-        `labels` has shape (B, U) if all nodes share them, else (n_nodes, B, U).
+        `labels` has shape (B, U) if all nodes share them, else (n_nodes, B, U). In the second case
+        the target may have more units or fewer than were observed, where whole times move and a
+        node lacks some of them: means are then brought to the spread of the observed number.
         """
         labels = labels.astype(np.float32, copy=False)
         means = labels @ self.sums
         if self.sizes is not None:
             means /= np.maximum(labels @ self.sizes, 1)
             means += self.offset
+        if labels.ndim == 3:
+            means *= self._spread_of(labels)
         first = means[:, :, self.ends[self.linear] - 1]
         np.square(means, out=means)
         values = means @ np.repeat(
@@ -163,6 +177,17 @@ class PermutedMeans:
         values[:, :, self.linear] = first
         scores = self.law.scores(values)
         return combined_evidence(scores, self.log_shares), scores
+
+    def _spread_of(self, labels: FloatArray) -> FloatArray:
+        """What makes means over k units as variable as those over the observed number."""
+        count, observed = labels.shape[2], self.is_target.sum(axis=1)[:, np.newaxis, np.newaxis]
+        k = labels.sum(axis=2, keepdims=True)
+        # The variance of a mean over k of U units is proportional to (U - k) / k.
+        ratio = (count - observed) * k / np.maximum(observed * (count - k), 1)
+        if self.sizes is None:
+            # Sums were divided by the observed number.
+            ratio *= np.square(observed / np.maximum(k, 1))
+        return np.sqrt(np.where((k > 0) & (k < count), ratio, 0.0)).astype(np.float32)
 
 
 def _laws(

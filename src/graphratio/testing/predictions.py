@@ -73,26 +73,11 @@ class Predictions:
         the first moments b from which to predict, shape (n_nodes, m).
         """
         graph = plan.graph
-        witness = np.zeros(features.second.shape[:2])
-        conductance = np.zeros_like(witness)
-        if not graph.n_edges:
-            return cls(features, witness, conductance)
-        basis = basis_of(graph)
-        for group in np.unique(groups[nodes]):
+        conductance = np.zeros(features.second.shape[:2])
+        for group in np.unique(groups[nodes]) if graph.n_edges else ():
             members = groups == group
             conductance[members] = conductances(features.second, graph, *penalties[group])[members]
-        for part in group_parts(groups, nodes):
-            known = plan.pooled.complete.copy()
-            known[part] = False
-            moments = Moments(
-                DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
-                first * known[:, np.newaxis],
-                known,
-                prior_ratio=1.0,
-            )
-            objective = GraphObjective.of(moments, graph.laplacian, *penalties[groups[part[0]]])
-            theta = solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta
-            witness[part] = theta[part, 0]
+        witness = predicted_ratios(nodes, features, plan, groups, penalties, first)
         return cls(features, witness, conductance)
 
     def columns(self, nodes: IntArray, rows: IntArray) -> tuple[Columns, Columns]:
@@ -120,6 +105,34 @@ class Predictions:
         square = np.bincount(samples.node_index, score**2, minlength=len(size)) / size
         ratio = count * size / np.maximum(size - count, 1)
         return np.asarray(np.sqrt(square * ratio)[nodes])
+
+
+def predicted_ratios(
+    nodes: IntArray,
+    features: PooledFeatures,
+    plan: PermutationPlan,
+    groups: IntArray,
+    penalties: FloatArray,
+    first: FloatArray,
+) -> FloatArray:
+    """The prediction w of the other nodes for every node, shape (n_nodes, m); see `Predictions`."""
+    witness = np.zeros(features.second.shape[:2])
+    if not plan.graph.n_edges:
+        return witness
+    basis = basis_of(plan.graph)
+    for part in group_parts(groups, nodes):
+        known = plan.pooled.complete.copy()
+        known[part] = False
+        moments = Moments(
+            DenseSecond(features.second * known[:, np.newaxis, np.newaxis]),
+            first * known[:, np.newaxis],
+            known,
+            prior_ratio=1.0,
+        )
+        objective = GraphObjective.of(moments, plan.graph.laplacian, *penalties[groups[part[0]]])
+        theta = solve_path(objective, basis, _TOLERANCE, _ITERATIONS).theta
+        witness[part] = theta[part, 0]
+    return witness
 
 
 def conductances(second: FloatArray, graph: Graph, lam: float, rho: float) -> FloatArray:

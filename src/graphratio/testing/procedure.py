@@ -158,16 +158,21 @@ def two_sample_test(
     if correlated and halves:
         warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
     timed = aligned.time is not None
-    if correlated and not timed:
-        aligned = with_positions_as_times(aligned)
     cross_fits = correlated and not halves
+    used = aligned
+    if cross_fits and not timed:
+        used = with_positions_as_times(aligned).exchangeable()
     joint = null == "global" and timed
     if joint:
-        check_stamps(aligned)
-    joint |= cross_fits and not mixed_times(aligned).size
-    if joint:
-        aligned = aligned.jointly_blocked()
-    test = TwoSampleQuestion(aligned, graph, chosen, null, correction, level, joint, rng, progress)
+        check_stamps(used)
+    shared = joint or (cross_fits and not mixed_times(used).size)
+    if shared:
+        used = used.jointly_blocked()
+    # For the family-wise error own evidence of all nodes is permuted together.
+    joint |= shared and correction == "fwer"
+    test = TwoSampleQuestion(
+        used, graph, chosen, null, correction, level, shared, joint, rng, progress
+    )
     if halves:
         done = by_halves(test, n_permutations)
     elif null == "global":
@@ -193,7 +198,7 @@ def two_sample_test(
         n_permutations=int(done.tests.n_permutations.max(initial=0)),
         extrapolated=done.tests.extrapolated,
         penalties=tuple(done.penalties),
-        blocks=aligned.blocks,
+        blocks=used.blocks,
         joint=joint,
         halves=halves,
         answers=done.answers,

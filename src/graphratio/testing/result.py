@@ -180,10 +180,12 @@ class TwoSampleResult:
         """Smallest shift that would have been found with a probability of 80 %, (n_nodes,).
 
         Of any one feature, in standard deviations within the node, if this node had changed alone.
-        Infinite at nodes that cannot be judged. A node that was not found changed may still have
-        changed by less.
+        Infinite at nodes that cannot be judged, NaN with null="global" and `halves`. A node that
+        was not found changed may still have changed by less.
         """
-        sizes = independent_sizes(self.samples, self.answers.n_pieces)
+        if self.halves or self.null == "global":
+            return np.full(len(self.nodes), np.nan)
+        sizes = independent_sizes(self.samples.sizes, self.answers.n_pieces, self.blocks)
         shifts = detectable_shifts(self.samples, sizes, self.threshold)
         return np.where(self.answerable_nodes, shifts, np.inf)
 

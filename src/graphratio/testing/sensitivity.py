@@ -24,6 +24,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_integer, check_real
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples
+from graphratio.data.blocks import Blocks
 from graphratio.data.samples import NodeSamples
 from graphratio.testing.multiplicity import check_correction, strictest_threshold
 from graphratio.testing.statistics import LEAST_TRUST, PermutationLaw
@@ -32,14 +33,14 @@ from graphratio.testing.statistics import LEAST_TRUST, PermutationLaw
 POWER = 0.8
 
 # Shifts, in standard deviations, between which the power is interpolated.
-_SHIFTS = np.array([0.05, 0.1, 0.2, 0.35, 0.55, 0.8, 1.1, 1.5, 2.0, 3.0, 4.5])
+_SHIFTS = np.array([0.005, 0.02, 0.07, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5])
 
 # Observations of the typical node.
-_TYPICAL = 256
+_TYPICAL = 128
 
-# The share of the level of own evidence at a node whose neighbours are quiet. The energy distance
-# has less, but the other statistics see a shift as well, which makes up for it.
-OWN_SHARE = 1 - LEAST_TRUST
+# What the energy distance has of the level at a node whose neighbours are quiet, and a little more:
+# the other statistics of the node see a shift as well.
+OWN_SHARE = 0.6 * (1 - LEAST_TRUST)
 
 _MOST_OBSERVATIONS = 10_000_000
 
@@ -141,29 +142,35 @@ def usual_observations(samples: NodeSamples) -> FloatArray:
     """
     segment, sizes = samples.segments, np.maximum(samples.sizes.ravel(), 1)
     columns = []
-    for column in samples.values.T:
+    # A level of a category does not shift.
+    numbers = np.ones(samples.n_features, dtype=bool)
+    if samples.encoding is not None:
+        numbers = ~samples.encoding.is_indicator
+    for column in samples.values.T[numbers]:
         mean = np.bincount(segment, column, minlength=sizes.size) / sizes
         away = column - mean[segment]
         spread = np.sqrt(np.bincount(segment, away**2, minlength=sizes.size) / sizes)
         usual = float(np.median(spread[sizes > 1])) if (sizes > 1).any() else 1.0
         columns.append(away / np.where(spread > 0, spread, 1.0)[segment] * (usual or 1.0))
+    if not columns or not (sizes > 1).any():
+        return np.empty((0, 0))
     values = np.column_stack(columns)[(sizes > 1)[segment]]
     chosen = np.linspace(0, len(values) - 1, min(len(values), _TYPICAL)).round().astype(int)
     return np.asarray(values[chosen])
 
 
-def independent_sizes(samples: NodeSamples, n_pieces: IntArray) -> FloatArray:
+def independent_sizes(sizes: IntArray, n_pieces: IntArray, blocks: Blocks) -> FloatArray:
     """Numbers of independent observations of every sample, shape (n_nodes, 2).
 
     Where dependence was measured, observations divided by the autocorrelation time; with other
     blocks the number of blocks.
     """
-    if not samples.has_blocks or not samples.blocks.exist:
-        return samples.sizes.astype(float)
-    found = samples.blocks.measured
+    if not blocks.exist or blocks.length == 1:
+        return sizes.astype(float)
+    found = blocks.measured
     if found is None or not found.found or found.by_day:
         return n_pieces.astype(float)
-    return np.maximum(samples.sizes / max(found.tau, found.squared_tau, 1.0), n_pieces)
+    return np.maximum(sizes / max(found.tau, found.squared_tau, 1.0), n_pieces)
 
 
 def detectable_shifts(
@@ -175,7 +182,7 @@ def detectable_shifts(
     sample have an infinite shift.
     """
     values = usual_observations(samples)
-    if not len(values) or not values.any():
+    if not values.any():
         return np.full(len(sizes), np.inf)
     kinds, place = np.unique(sizes, axis=0, return_inverse=True)
     found = ShiftLaw.of(values).smallest_shift(kinds, threshold, power)
@@ -238,6 +245,11 @@ def observations_needed(
             raise InputError("n_features is that of the samples", "Leave out one of them")
         values = usual_observations(read)
         n_nodes = read.n_nodes if n_nodes is None else n_nodes
+    if not values.any():
+        raise InputError(
+            "no feature of the samples varies within a node, so that a shift has no unit",
+            "Pass samples with numbers that vary, or none",
+        )
     tests = check_integer(1 if n_nodes is None else n_nodes, "n_nodes", low=1)
     threshold = strictest_threshold(tests, level, correction)
     law = ShiftLaw.of(values)

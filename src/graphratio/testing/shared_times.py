@@ -5,7 +5,9 @@ learned at the times at which it is tested. So the two sources of evidence are k
 
 Own evidence: what all nodes observed at one time is exchanged together. Each node is compared
 with the largest evidence of all nodes that are no more extreme than itself (the step-down
-procedure of Westfall and Young). The family-wise error is exact under any correlation.
+procedure of Westfall and Young). If all nodes have all times, the family-wise error is exact under
+any correlation. Nodes that lack many times are permuted by themselves, with their part of the
+level.
 
 The neighbours' prediction: the times are cut into five folds. The prediction for a fold is learned
 at the other times, and the labels of the node are exchanged within folds. With a half instead of
@@ -20,27 +22,43 @@ from dataclasses import replace
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.moments.node_moments import segment_indicator
 from graphratio.testing.global_null import label_source
-from graphratio.testing.node_null import KEPT_ROWS, TIE, Make, NodeTests, node_evidence
+from graphratio.testing.node_null import KEPT_ROWS, Make, NodeTests, node_evidence, reached
 from graphratio.testing.permutations import PermutationPlan, Units, chunks
 from graphratio.testing.permuted_means import Columns, PermutedMeans
 from graphratio.testing.pooled import PooledFeatures
-from graphratio.testing.predictions import Predictions
+from graphratio.testing.predictions import predicted_ratios
 
 N_TIME_FOLDS = 5
 
 # What own evidence gets of the level; the neighbours' prediction gets the rest.
 OWN_SHARE_OF_LEVEL = 0.5
 
+# Nodes with at least this share of all times are permuted together.
+MOST_TIMES = 0.8
 
-def permute_times(plan: PermutationPlan, bar: ProgressBar) -> tuple[NodeTests, FloatArray]:
-    """Own evidence with all nodes permuted together.
+
+def seen_throughout(plan: PermutationPlan) -> BoolArray:
+    """Nodes that were observed at most of the times of both samples, shape (n_nodes,).
+
+    Only these are permuted together with the others: a node that lacks many times of one sample
+    would be compared with data sets in which that sample is of another size.
+    """
+    n_nodes = plan.graph.n_nodes
+    own, all_times = plan.units.by_sample(n_nodes), plan.units.by_sample(n_nodes, joint=True)
+    most = (own >= MOST_TIMES * all_times).all(axis=1)
+    return np.asarray(most & plan.pooled.complete)
+
+
+def permute_times(
+    plan: PermutationPlan, nodes: IntArray, bar: ProgressBar
+) -> tuple[NodeTests, FloatArray]:
+    """Own evidence of some nodes, all permuted together.
 
     Returns the tests of every node by itself, and p-values corrected over nodes, (n_nodes,).
     """
-    nodes = np.flatnonzero(plan.pooled.complete)
     make = node_evidence(plan, None)
     parts = [(batch, make(batch)) for batch in plan.batches(nodes, KEPT_ROWS)]
     n_sets = plan.n_permutations + 1
@@ -62,11 +80,10 @@ def permute_times(plan: PermutationPlan, bar: ProgressBar) -> tuple[NodeTests, F
                 chosen = np.ascontiguousarray(labels[:, own[some]].transpose(1, 0, 2))
                 values, scores = means.part(some).evaluate(chosen)
                 found[batch[some], part.start + 1 : part.stop + 1] = values
-                reached = scores >= outcome.scores[:, batch[some]].T[:, np.newaxis] - TIE
-                extreme[:, batch[some]] += reached.sum(axis=1).T
+                observed = outcome.scores[:, batch[some]].T[:, np.newaxis]
+                extreme[:, batch[some]] += reached(scores, observed).sum(axis=1).T
         bar.advance(size)
-    counts = (found[nodes] >= found[nodes, :1] - TIE).sum(axis=1)
-    outcome.p_value[nodes] = counts / n_sets
+    outcome.p_value[nodes] = reached(found[nodes], found[nodes, :1]).mean(axis=1)
     outcome.p_values[:, nodes] = extreme[:, nodes] / n_sets
     outcome.n_permutations[nodes] = plan.n_permutations
     adjusted = np.ones(plan.graph.n_nodes)
@@ -88,7 +105,7 @@ def step_down(evidence: FloatArray) -> FloatArray:
     """
     order = np.argsort(evidence[:, 0], kind="stable")
     largest = np.maximum.accumulate(evidence[order], axis=0)
-    share = (largest >= evidence[order, :1] - TIE).mean(axis=1)
+    share = reached(largest, evidence[order, :1]).mean(axis=1)
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(share[::-1])[::-1]
     return adjusted
@@ -116,7 +133,7 @@ def cross_fitted(
     for fold in range(N_TIME_FOLDS):
         inside = row_fold == fold
         first = _first_moments(features, plan, ~inside)
-        witness = Predictions.of(nodes, features, plan, groups, table, first).witness
+        witness = predicted_ratios(nodes, features, plan, groups, table, first)
         score[inside] = np.einsum("im,im->i", features.psi[inside], witness[node[inside]])
 
     def make(batch: IntArray) -> PermutedMeans:

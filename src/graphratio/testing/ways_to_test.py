@@ -17,12 +17,22 @@ from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.groups import node_groups, selected_penalties
 from graphratio.testing.halves import HalfTest, check_second_half, first_half
 from graphratio.testing.joint_statistics import JOINT_NAMES
-from graphratio.testing.multiplicity import Resolution, adjust, enough_permutations
+from graphratio.testing.multiplicity import (
+    Resolution,
+    adjust,
+    enough_permutations,
+    fewest_permutations,
+)
 from graphratio.testing.node_null import NodeTests, node_evidence, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
 from graphratio.testing.predictions import Predictions
-from graphratio.testing.shared_times import OWN_SHARE_OF_LEVEL, cross_fitted, permute_times
+from graphratio.testing.shared_times import (
+    OWN_SHARE_OF_LEVEL,
+    cross_fitted,
+    permute_times,
+    seen_throughout,
+)
 from graphratio.testing.statistics import NAMES, OWN_SHARES
 
 # The names of the statistics that need no neighbours.
@@ -33,7 +43,11 @@ Penalties = list[tuple[float, float, float]]
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleQuestion:
-    """The question: aligned samples, and what is asked of them."""
+    """The question: aligned samples, and what is asked of them.
+
+    With `shared` blocks hold what all nodes observed at the same times; with `joint` they are
+    permuted at all nodes together.
+    """
 
     samples: NodeSamples
     graph: Graph
@@ -41,6 +55,7 @@ class TwoSampleQuestion:
     null: str
     correction: str | None
     level: float
+    shared: bool
     joint: bool
     rng: np.random.Generator
     progress: bool
@@ -50,7 +65,7 @@ class TwoSampleQuestion:
         pooled = PooledSamples.of(samples, self.rng)
         units = Units.of(pooled, self.rng, samples.blocks)
         # A node without a complete block in both samples has nothing to exchange.
-        pieces = units.by_sample(self.graph.n_nodes, joint=self.joint)
+        pieces = units.by_sample(self.graph.n_nodes)
         pooled = replace(pooled, complete=pooled.complete & (pieces > 0).all(axis=1))
         return PermutationPlan(pooled, self.graph, units, resolution.n_permutations, self.rng)
 
@@ -71,7 +86,7 @@ class TwoSampleQuestion:
         shared = resolution.correction in ("fdr", "fdr-by")
         blocks = self.samples.blocks
         return answers(
-            plan.units.by_sample(self.graph.n_nodes, joint=self.joint),
+            plan.units.by_sample(self.graph.n_nodes, joint=self.null == "global" and self.joint),
             plan.pooled.complete,
             strictest,
             # If all nodes changed, a false discovery rate allows each the largest threshold.
@@ -178,26 +193,21 @@ def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
 
 def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
     """Own evidence and the neighbours' prediction apart, since nodes are correlated."""
-    largest = test.joint and test.correction == "fwer"
-    own_needs = test.resolution(n_permutations, test.samples, corrected=not largest)
+    own_needs = test.resolution(n_permutations, test.samples, corrected=not test.joint)
     plan = test.plan(test.samples, own_needs)
     nodes = np.flatnonzero(plan.pooled.complete)
     answered = test.answers(plan, own_needs, OWN_SHARE_OF_LEVEL)
-    predicts = bool(test.graph.n_edges) and answered.any
+    least = fewest_permutations(nodes.size, test.level * (1 - OWN_SHARE_OF_LEVEL), test.correction)
+    # Other times exist only where nodes share them.
+    predicts = test.shared and bool(test.graph.n_edges) and answered.any
+    predicts &= n_permutations is None or n_permutations >= least
     if not predicts:
         answered = test.answers(plan, own_needs)
-    count = len(OWN_NAMES)
-    tests = NodeTests.blank(test.graph.n_nodes, count)
+    tests = NodeTests.blank(test.graph.n_nodes, len(OWN_NAMES))
     adjusted: FloatArray = np.ones(test.graph.n_nodes)
     penalties: Penalties = []
     if nodes.size:
-        with test.bar(plan.n_permutations if test.joint else nodes.size, "own evidence") as bar:
-            if test.joint:
-                tests, adjusted = permute_times(plan, bar)
-            else:
-                permute_each_node(tests, nodes, node_evidence(plan, None), plan, own_needs, bar)
-        if not largest:
-            adjusted = _over_nodes(tests.p_value, None, plan.pooled.complete, test.correction)[0]
+        tests, adjusted = _by_themselves(test, plan, own_needs, n_permutations)
     names = OWN_NAMES
     if predicts:
         other, penalties = _predicted(test, plan, n_permutations)
@@ -211,12 +221,41 @@ def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoS
             p_value=np.minimum(np.minimum(tests.p_value / own_share, other.p_value / rest), 1.0),
             scores=np.vstack([other.scores, tests.scores]),
             p_values=np.vstack([other.p_values, tests.p_values]),
+            n_permutations=np.maximum(tests.n_permutations, other.n_permutations),
             extrapolated=tests.extrapolated | other.extrapolated,
         )
     overall = min(1.0, float(adjusted[nodes].min(initial=1.0)))
-    if not largest:
+    if not test.joint:
         overall = min(1.0, float(tests.p_value[nodes].min(initial=1.0)) * max(nodes.size, 1))
     return TwoSampleOutcome(tests, names, plan, adjusted, overall, answered, penalties)
+
+
+def _by_themselves(
+    test: TwoSampleQuestion,
+    plan: PermutationPlan,
+    resolution: Resolution,
+    n_permutations: int | None,
+) -> tuple[NodeTests, FloatArray]:
+    """Own evidence, for the family-wise error permuted together where nodes share their times."""
+    complete = plan.pooled.complete
+    tests = NodeTests.blank(test.graph.n_nodes, len(OWN_NAMES))
+    adjusted: FloatArray = np.ones(test.graph.n_nodes)
+    together = seen_throughout(plan) if test.joint else np.zeros_like(complete)
+    if together.any():
+        with test.bar(plan.n_permutations, "own evidence") as bar:
+            tests, adjusted = permute_times(plan, np.flatnonzero(together), bar)
+        adjusted = np.minimum(adjusted * complete.sum() / together.sum(), 1.0)
+    rest = complete & ~together
+    if rest.any():
+        if test.joint:
+            resolution = test.resolution(n_permutations, test.samples)
+            plan = replace(plan, n_permutations=resolution.n_permutations)
+        with test.bar(int(rest.sum()), "own evidence") as bar:
+            make = node_evidence(plan, None)
+            permute_each_node(tests, np.flatnonzero(rest), make, plan, resolution, bar)
+        apart, _ = _over_nodes(tests.p_value, None, rest, test.correction)
+        adjusted[rest] = np.minimum(apart[rest] * complete.sum() / rest.sum(), 1.0)
+    return tests, adjusted
 
 
 def _predicted(

@@ -62,7 +62,7 @@ def _shortage(result: TwoSampleResult) -> str:
 def assumptions(result: TwoSampleResult) -> tuple[str, ...]:
     """The assumptions of the p-values."""
     if result.joint:
-        what = result.blocks.words("times")
+        what = result.blocks.words("times" if result.timed else "positions in the samples")
         return (f"{what} are independent of each other; nodes may depend on each other",)
     what = result.blocks.words() if result.blocks.exist else "the observations"
     nodes = "nodes are independent of each other"
@@ -123,12 +123,12 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
                 f"{result.blocks.describe()}; the answer rests on {span} of them in each sample"
             )
     if result.cross_fitted and result.correlation is not None:
-        how = "times" if result.correlation.by_stamp else "positions in their samples"
+        how = "times" if result.correlation.by_stamp else "positions in the samples"
         found.append(
             f"nodes are correlated ({result.correlation.value:.2f} at the same {how}), and a "
             "fluctuation which they share would look like a change that neighbours confirm. So "
             + (
-                "what the neighbours predict was learned at other times than those at which it "
+                f"what the neighbours predict was learned at other {how} than those at which it "
                 "was tested"
                 if "predicted" in result.p_values
                 else "neighbours were not used"
@@ -139,12 +139,15 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
                 else ", and what nodes show by themselves was permuted node by node"
             )
         )
+        if not result.correlation.by_stamp:
+            words = ("positions were taken for times; if rows have times, pass ", Argument("time"))
+            found.append(spelled(words, spelling))
     if result.extrapolated.any():
         count = int(result.extrapolated.sum())
         found.append(
-            f"the p-value of {count:,} node{'s are' if count > 1 else ' is'} below what "
-            f"{result.n_permutations:,} permutations can show; it comes from a fitted tail and is "
-            "rather too large than too small"
+            f"p-values below what {result.n_permutations:,} permutations can show come from a "
+            f"fitted tail, at {count:,} node{'s' if count > 1 else ''}; they are rather too large "
+            "than too small"
         )
     if result.null == "node" and several and not result.cross_fitted:
         found += correlation_note(result.correlation, spelling, timed=result.timed)
@@ -180,7 +183,7 @@ def correlation_note(
                 "unchanged nodes more often than the level allows, since a fluctuation shared "
                 "with the neighbours looks like a change that they confirm. Remedies: leave out ",
                 Argument("estimator"),
-                ", or pass GRULSIF or Pool, and the test allows for the correlation; for a valid "
+                ", or choose GRULSIF or Pool, and the test allows for the correlation; for a valid "
                 "test of the whole graph use ",
                 Argument("null", "global"),
                 " with ",
