@@ -34,6 +34,7 @@ def test_public_names():
         "expected_ratio_interval",
         "kinds_of_change",
         "load",
+        "observations_needed",
         "plot_graph",
         "plot_learned_graph",
         "plot_node",
@@ -53,9 +54,10 @@ MODULES = {
     "changepoints": "ChangeEvent GraphChangePointDetector",
     "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
     "divergence_bounds expected_ratio_interval",
-    "testing": "KindsOfChange Region TwoSampleResult kinds_of_change two_sample_test",
+    "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "
+    "two_sample_test",
     "transfer": "NodewiseTransfer",
-    "report": "node_summary time_text write_changes write_report",
+    "report": "node_summary time_text write_changes write_report write_significance",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",
 }
