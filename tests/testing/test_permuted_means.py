@@ -32,6 +32,7 @@ def made(sizes=(14, 17), n_nodes=3, seed=0, block=None, blocks=None):
     ]
     for part in parts:
         part.values[:] -= part.values.mean(axis=1, keepdims=True)
+    parts = [part.scaled() for part in parts]
     means = PermutedMeans.of(plan, nodes, parts, np.tile(SHARES, (n_nodes, 1)))
     return plan, parts, means
 
@@ -165,3 +166,28 @@ def test_how_many_nodes_are_evaluated_at_once():
     _, _, means = made()
     assert means.step(10) == 1_000_000 // (10 * 7)
     assert means.step(10_000_000) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e45])
+def test_no_scale_overflows_in_single_precision(scale):
+    rng = np.random.default_rng(0)
+    reference, target = scale * rng.normal(size=(2, 5, 20))
+    found = gr.two_sample_test((list(reference), list(target)), random_state=0)
+    plain = gr.two_sample_test((list(reference / scale), list(target / scale)), random_state=0)
+    np.testing.assert_allclose(found.p_value, plain.p_value, atol=0.02)
+
+
+def test_a_target_of_another_size_is_as_variable_as_the_observed_one():
+    """Where whole times move, a node that lacks some has more target units or fewer."""
+    _, _, means = made(sizes=(10, 10), n_nodes=2)
+    own = means.part(slice(0, 1))
+    rng = np.random.default_rng(1)
+    spread = {}
+    for k in (4, 10, 16):
+        labels = np.array([rng.permutation(np.arange(20) < k) for _ in range(4000)])
+        _, scores = own.evaluate(labels[np.newaxis])
+        spread[k] = scores[0, :, 0].std()
+    assert spread[4] == pytest.approx(spread[10], rel=0.1)
+    assert spread[16] == pytest.approx(spread[10], rel=0.1)
+    nothing = np.zeros((1, 1, 20), dtype=bool)
+    assert own.evaluate(nothing)[1][0, 0, 2] < 0

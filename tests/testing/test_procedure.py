@@ -301,7 +301,9 @@ def test_correlated_nodes_are_allowed_for(graph):
         assert found.correlation.by_stamp == (time is not None)
         assert found.cross_fitted
         assert found.joint
-        assert any("learned at other times" in note for note in found.notes)
+        what = "positions in the samples" if time is None else "times"
+        assert any(f"learned at other {what}" in note for note in found.notes)
+        assert any("positions were taken for times" in note for note in found.notes) == (not time)
         assert any("nodes may depend on each other" in text for text in found.assumptions)
         assert "predicted" in found.p_values
     apart = gr.two_sample_test(samples, gr.Graph.empty(10), n_permutations=399, random_state=0)

@@ -132,13 +132,17 @@ def test_dependent_observations_count_for_less():
     sides = [list(side) for side in x[:, :, 50:]]
     timed = gr.NodeSamples.from_arrays(*sides, time=times)
     pieces = timed.blocks.counts
-    sizes = independent_sizes(timed, pieces)
+    sizes = independent_sizes(timed.sizes, pieces, timed.blocks)
     # The autocorrelation time of an AR(1) process with 0.6 is 1.6 / 0.4 = 4.
     np.testing.assert_allclose(sizes, 75, rtol=0.5)
     assert (sizes >= pieces).all()
     blocked = gr.NodeSamples.from_arrays(*sides, block=50)
-    np.testing.assert_array_equal(independent_sizes(blocked, np.full((6, 2), 6)), 6.0)
-    np.testing.assert_array_equal(independent_sizes(drawn(30), np.full((20, 2), 1)), 30.0)
+    np.testing.assert_array_equal(
+        independent_sizes(blocked.sizes, np.full((6, 2), 6), blocked.blocks), 6.0
+    )
+    np.testing.assert_array_equal(
+        independent_sizes(drawn(30).sizes, np.full((20, 2), 1), drawn(30).blocks), 30.0
+    )
 
 
 class TestObservationsNeeded:

@@ -228,9 +228,9 @@ def observations_needed(
     --------
     >>> import graphratio as gr
     >>> gr.observations_needed(1.0, n_nodes=25)
-    39
+    43
     >>> gr.observations_needed(0.5, n_nodes=25)
-    138
+    155
     """
     shift = check_real(shift, "shift", low=0)
     level = check_real(level, "level", low=0, high=1)
