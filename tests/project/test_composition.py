@@ -31,7 +31,7 @@ ESTIMATORS = {
     "GraphRatio": lambda: gr.GraphRatio(**COUPLED),
     "GraphRatio, no profiles": lambda: gr.GraphRatio(n_profiles=0, **COUPLED),
     "GRULSIF": lambda: gr.GRULSIF(**COUPLED),
-    "GRULSIF, adaptive": lambda: gr.GRULSIF(adaptive=True, **COUPLED),
+    "GRULSIF, adaptive": lambda: gr.GRULSIF(adaptive=True, **COUPLED | {"bandwidth": 1.0}),
     "GRULSIF, uncoupled": lambda: gr.GRULSIF(graph_penalty=0, **ALONE),
     "Pool": lambda: gr.Pool(**ALONE),
     "RULSIF": lambda: gr.RULSIF(**ALONE),
@@ -183,37 +183,38 @@ def test_neighbours_that_changed_do_not_make_a_node_look_changed(name):
     assert small <= stats.binom.ppf(0.999, 40, 0.1)
 
 
-def default_results(graph):
-    """Models and tables with default parameters."""
-    data = make_samples(shift=1.0).subset(graph.nodes)
+def default_results(scale):
+    """Models and tables for a path of five nodes, with edges of the given weight."""
+    nodes = NODES[2:7]
+    graph = gr.Graph.from_adjacency(GRAPH.subset(nodes).adjacency * scale, nodes=nodes)
+    data = make_samples(shift=1.0).subset(nodes)
     models = [
         make(random_state=0).fit(data, graph) for make in (gr.GraphRatio, gr.GRULSIF, gr.Pool)
     ]
-    asked = (gr.two_sample_test, gr.kinds_of_change, gr.divergence_bounds, gr.compare_graphs)
-    return models, [function(data, graph, random_state=0).to_frame() for function in asked]
-
-
-@pytest.fixture(scope="module")
-def in_units():
-    return default_results(GRAPH.subset(NODES[2:7]))
+    asked = {gr.two_sample_test: {}, gr.kinds_of_change: {}}
+    asked |= {gr.divergence_bounds: {"n_folds": 3}, gr.compare_graphs: {"n_folds": 3}}
+    tables = [
+        function(data, graph, random_state=0, **given).to_frame()
+        for function, given in asked.items()
+    ]
+    return models, tables
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_the_unit_of_edge_weights_changes_no_default_result(scale, in_units):
-    nodes = NODES[2:7]
-    scaled = gr.Graph.from_adjacency(GRAPH.subset(nodes).adjacency * scale, nodes=nodes)
-    in_others = default_results(scaled)
-    for one, other in zip(in_units[0], in_others[0], strict=True):
-        assert_allclose(other.divergence_, one.divergence_, rtol=1e-6, atol=1e-9)
-        assert_allclose(other.ridge_, one.ridge_)
-        assert_allclose(other.graph_penalty_ * scale, one.graph_penalty_)
-    for one, other in zip(in_units[1], in_others[1], strict=True):
-        for column in one.columns[1:]:
-            if one[column].dtype.kind == "f":
-                assert_allclose(other[column], one[column], rtol=1e-4, atol=1e-5)
-            else:
-                assert (other[column] == one[column]).all()
+def test_the_unit_of_edge_weights_changes_no_default_result():
+    models, tables = default_results(1.0)
+    for scale in (1e-8, 1e8):
+        other_models, other_tables = default_results(scale)
+        for one, other in zip(models, other_models, strict=True):
+            assert_allclose(other.divergence_, one.divergence_, rtol=1e-6, atol=1e-9)
+            assert_allclose(other.ridge_, one.ridge_)
+            assert_allclose(other.graph_penalty_ * scale, one.graph_penalty_)
+        for one, other in zip(tables, other_tables, strict=True):
+            for column in one.columns[1:]:
+                if one[column].dtype.kind == "f":
+                    assert_allclose(other[column], one[column], rtol=1e-4, atol=1e-5)
+                else:
+                    assert (other[column] == one[column]).all()
 
 
 def test_weights_that_cannot_be_computed_with_are_refused_by_name():
@@ -265,7 +266,7 @@ def test_the_random_state_of_a_function_seeds_an_estimator_without_one(make):
     given = ALONE if make is gr.RULSIF else COUPLED
     samples, estimator = make_samples(shift=1.0), make(**given | {"random_state": None})
     if make is gr.GRULSIF:
-        estimator.set_params(adaptive=True)
+        estimator.set_params(adaptive=True, bandwidth=1.0)
     for function in (gr.two_sample_test, gr.kinds_of_change, gr.divergence_bounds):
         one, other = (
             function(samples, GRAPH, estimator, random_state=3).to_frame() for _ in range(2)
