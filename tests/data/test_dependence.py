@@ -60,13 +60,13 @@ INDEPENDENT = {
 
 
 @pytest.mark.parametrize("law", INDEPENDENT)
-@pytest.mark.parametrize(("n_nodes", "n", "repeats"), [(20, 60, 100), (1, 150, 200)])
-def test_independent_data_have_no_blocks(law, n_nodes, n, repeats):
-    """A few at most; 1 % are allowed."""
+@pytest.mark.parametrize(("n_nodes", "n"), [(20, 60), (1, 150)])
+def test_independent_data_have_no_blocks(law, n_nodes, n):
+    """A few of 200 at most; 1 % are allowed."""
     rng = np.random.default_rng(0)
-    found = [numbered(INDEPENDENT[law](rng, (n_nodes, 2, n))).blocks for _ in range(repeats)]
+    found = [numbered(INDEPENDENT[law](rng, (n_nodes, 2, n))).blocks for _ in range(200)]
     flagged = [blocks for blocks in found if blocks.exist]
-    assert len(flagged) <= stats.binom.ppf(0.995, repeats, 0.01)
+    assert len(flagged) <= 6
     assert all(blocks.length <= 12 for blocks in flagged)
 
 
