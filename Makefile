@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
 comma  := ,
-# One BLAS thread per process: the tests run as two processes side by side.
-SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# One BLAS thread per process: the tests run as two processes side by side. Compiled files are kept,
+# whatever the environment says: both processes import everything, and tests start more of them.
+SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
 

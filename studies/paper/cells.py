@@ -108,8 +108,8 @@ def _study(seeds: int, alpha_sizes: tuple[int, ...]) -> tuple[Grid, ...]:
 # many draws it averages, and with so many the intervals over seeds are three times shorter.
 PROFILES: Mapping[str, tuple[Grid, ...]] = {
     "quick": (
-        Grid(sizes=(20, 40), graph_sizes=(16,), alphas=(0.1, 0.5), seeds=2, n_points=500),
-        Grid(methods=("GRULSIF", "POOL"), sizes=(20,), graph_sizes=(16, 32), seeds=2, n_points=500),
+        Grid(sizes=(10, 20), graph_sizes=(12,), alphas=(0.1, 0.5), seeds=2, n_points=200),
+        Grid(methods=("GRULSIF", "POOL"), sizes=(10,), graph_sizes=(12, 24), seeds=2, n_points=200),
     ),
     "standard": _study(seeds=10, alpha_sizes=(50,)),
     "full": _study(seeds=100, alpha_sizes=_SIZES),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import graphratio as gr
 from graphratio.data import block_cutting
@@ -72,14 +73,14 @@ def test_independent_data_have_no_blocks(law, n_nodes, n):
 def test_nodes_that_are_correlated_at_each_time_do_not_depend_on_the_past():
     rng = np.random.default_rng(1)
     flagged = 0
-    for _ in range(100):
+    for _ in range(50):
         common, own = rng.normal(size=(1, 2, 100)), rng.normal(size=(30, 2, 100))
         blocks = numbered(np.sqrt(0.8) * common + np.sqrt(0.2) * own).blocks
         flagged += blocks.measured.found
         # Folds hold out a time at all nodes.
         assert blocks.shared
         assert blocks.length == 1 or blocks.measured.found
-    assert flagged <= 3
+    assert flagged <= stats.binom.ppf(0.98, 50, 0.01)
 
 
 def test_a_weak_correlation_of_many_nodes_is_seen():
@@ -96,7 +97,7 @@ def test_a_weak_correlation_of_many_nodes_is_seen():
 def test_blocks_reach_four_times_as_far_as_the_memory(phi, n):
     rng = np.random.default_rng(0)
     tau = (1 + phi) / (1 - phi)
-    lengths = [numbered(autoregression(rng, phi, 50, n)).blocks.length for _ in range(20)]
+    lengths = [numbered(autoregression(rng, phi, 50, n)).blocks.length for _ in range(10)]
     assert np.mean(np.array(lengths) >= 4 * tau) >= 0.9
     assert np.median(lengths) <= 6 * tau
 
@@ -168,7 +169,7 @@ def test_pairs_over_long_gaps_do_not_count():
 @pytest.mark.parametrize("n", [72, 150, 600])
 def test_levels_of_days_lead_to_whole_days(common, n):
     rng = np.random.default_rng(0)
-    for _ in range(10):
+    for _ in range(5):
         level = daily_level(rng, 1 if common else 30, n, 0.3)
         blocks = hourly(level + np.sqrt(0.7) * rng.normal(size=(30, 2, n))).blocks
         assert (blocks.kind, blocks.words()) == ("calendar", "whole days")

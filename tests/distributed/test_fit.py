@@ -68,9 +68,10 @@ def test_every_parameter_counts(change):
 
 @pytest.mark.parametrize("name", ["Ia", "IIb"])
 def test_same_selection(name):
-    scenario = make_scenario(name, n_nodes=40, n=25, random_state=2)
-    one = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
-    parted = gr.GRULSIF(random_state=0, engine=LocalEngine(3)).fit(scenario.samples, scenario.graph)
+    scenario = make_scenario(name, n_nodes=32, n=25, random_state=2)
+    given = {"bandwidth": [0.7, 1.4], "random_state": 0}
+    one = gr.GRULSIF(**given).fit(scenario.samples, scenario.graph)
+    parted = gr.GRULSIF(**given, engine=LocalEngine(3)).fit(scenario.samples, scenario.graph)
     assert parted.bandwidth_ == one.bandwidth_
     assert parted.graph_penalty_ == one.graph_penalty_
     assert parted.ridge_ == one.ridge_

@@ -31,7 +31,9 @@ ESTIMATORS = {
     "GraphRatio": lambda: gr.GraphRatio(
         n_profiles=1, bandwidth=1.5, graph_penalty=0.1, ridge=0.004, n_rounds=2, random_state=0
     ),
-    "GraphRatio, selected": lambda: gr.GraphRatio(random_state=0),
+    "GraphRatio, selected": lambda: gr.GraphRatio(
+        bandwidth=[1.0, 2.0], graph_penalty=[0.01, 0.1], ridge=[0.01, 0.1], random_state=0
+    ),
     "GRULSIF": lambda: gr.GRULSIF(bandwidth=1.5, graph_penalty=0.04, ridge=0.004, random_state=0),
     "GRULSIF, prior 1": lambda: gr.GRULSIF(
         bandwidth=1.5, graph_penalty=0.04, ridge=0.004, prior_ratio=1.0, random_state=0
@@ -47,7 +49,7 @@ ESTIMATORS = {
     "RULSIF, nonnegative": lambda: gr.RULSIF(nonnegative=True, random_state=0),
     "ULSIF": lambda: gr.ULSIF(bandwidth=1.5, ridge=0.1, random_state=0),
     "KLIEP": lambda: gr.KLIEP(bandwidth=1.5, ridge=0.01, random_state=0),
-    "KLIEP, selected": lambda: gr.KLIEP(random_state=0),
+    "KLIEP, selected": lambda: gr.KLIEP(bandwidth=[1.0, 2.0], random_state=0),
 }
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)

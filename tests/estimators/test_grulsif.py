@@ -163,15 +163,3 @@ def test_adaptive_edges_lower_the_error_and_are_kept(tmp_path):
     adaptive.save(tmp_path / "model")
     restored = gr.load(tmp_path / "model").graph_learned_
     np.testing.assert_allclose(restored.adjacency.toarray(), learned)
-
-
-def test_a_subclass_with_parameters_of_its_own_keeps_those_of_its_parent():
-    class Named(gr.GRULSIF):
-        def __init__(self, name="mine", alpha=0.2):
-            super().__init__(alpha, kernel="laplacian")
-            self.name = name
-
-    model = Named("yours")
-    assert model.get_params() == {"alpha": 0.2, "name": "yours"}
-    assert (model.kernel, model.cv, model.solver) == ("laplacian", 5, "auto")
-    assert "self" not in vars(model)

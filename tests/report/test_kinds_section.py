@@ -20,7 +20,9 @@ from graphratio.report.node_table import Subject
 @pytest.fixture(scope="module")
 def fitted() -> Any:
     scenario = gr.datasets.make_scenario("Ib", n_nodes=60, n=50, random_state=1)
-    model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
+    given = {"bandwidth": 1.7, "graph_penalty": 15.0, "ridge": 3e-4, "n_rounds": 6}
+    model = gr.GraphRatio(n_profiles=[2, 3], **given, random_state=0)
+    model.fit(scenario.samples, scenario.graph)
     found = gr.kinds_of_change(scenario.samples, None, model, random_state=0)
     return scenario, model, found
 

@@ -10,6 +10,8 @@ from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import assign_folds
+from graphratio.moments.node_moments import node_moments
+from graphratio.moments.objective import GraphObjective
 from graphratio.selection import cross_validation
 from graphratio.selection.cross_validation import (
     Coupling,
@@ -19,6 +21,7 @@ from graphratio.selection.cross_validation import (
     select,
 )
 from graphratio.selection.grids import GAMMAS, LAMBDAS, Candidates, penalty_pairs
+from graphratio.solvers.path import solve
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow
@@ -126,11 +129,11 @@ def selected(samples, graph, atoms, candidates, dtype, prior=0.0, seed=0):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_economies_do_not_change_the_choice(name, seed, monkeypatch):
     """Single precision, loose solves and fewer features select what the exact way selects."""
-    scenario = gr.datasets.make_scenario(name, n_nodes=40, n=40, random_state=seed)
+    scenario = gr.datasets.make_scenario(name, n_nodes=32, n=30, random_state=seed)
     samples, graph = scenario.samples, scenario.graph
     sigma = median_bandwidths(samples, KERNEL)
     atoms = DictionaryRecipe().build(samples, KERNEL, sigma)
-    candidates = Candidates(bandwidth_grid(sigma), *penalty_pairs(graph))
+    candidates = Candidates(bandwidth_grid(sigma)[::2], *penalty_pairs(graph))
 
     def run(dtype):
         return selected(samples, graph, atoms, candidates, dtype)
@@ -256,18 +259,15 @@ def test_iteration_counts_stay_low_over_the_whole_grid(name, n, mean, largest):
     """Iterations to 1e-5 at the median bandwidth, for every pair of penalties of the paper."""
     scenario = gr.datasets.make_scenario(name, n=n, random_state=0)
     sigma = median_bandwidths(scenario.samples, KERNEL)
+    atoms = DictionaryRecipe().build(scenario.samples, KERNEL, sigma)
+    psi = NystromMap.build(KERNEL, atoms, float(np.median(sigma)))(scenario.samples.values)
+    moments = node_moments(psi, scenario.samples.sizes, alpha=0.1)
     counts = []
-    for penalty, ridge in zip(*penalty_pairs(scenario.graph), strict=True):
-        model = gr.GRULSIF(
-            bandwidth=float(np.median(sigma)),
-            graph_penalty=penalty,
-            ridge=ridge,
-            solver="pcg",
-            tol=1e-5,
-        )
-        model.fit(scenario.samples, scenario.graph)
-        assert model.solution_.residual <= 1e-5
-        counts.append(model.solution_.n_iter)
+    for penalties in zip(*penalty_pairs(scenario.graph), strict=True):
+        objective = GraphObjective.of(moments, scenario.graph.laplacian, *penalties)
+        solution = solve(objective, scenario.graph, "pcg", tol=1e-5, max_iter=1000)
+        assert solution.residual <= 1e-5
+        counts.append(solution.n_iter)
     assert len(counts) == len(LAMBDAS) * len(GAMMAS)
     assert np.mean(counts) <= mean
     assert max(counts) <= largest
@@ -286,14 +286,14 @@ def draws(name, count):
 
 
 @pytest.mark.parametrize(
-    ("name", "limit"), [("Ia", 0.087), ("Ib", 0.235), ("IIa", 0.29), ("IIb", 0.074)]
+    ("name", "limit"), [("Ia", 0.085), ("Ib", 0.21), ("IIa", 0.25), ("IIb", 0.068)]
 )
 def test_default_fit_is_accurate(name, limit):
     errors = {gr.GRULSIF: [], gr.Pool: []}
-    for scenario in draws(name, 3):
+    for scenario in draws(name, 2):
         for kind, found in errors.items():
             model = kind(random_state=0).fit(scenario.samples, scenario.graph)
-            found.append(scenario.mean_squared_error(model.predict, 0.1, 2000, 1).mean())
+            found.append(scenario.mean_squared_error(model.predict, 0.1, 500, 1).mean())
     assert np.mean(errors[gr.GRULSIF]) <= limit
     assert np.mean(errors[gr.GRULSIF]) < np.mean(errors[gr.Pool])
 
@@ -301,7 +301,7 @@ def test_default_fit_is_accurate(name, limit):
 def test_uneven_weights_are_solved_in_double_precision():
     """Edges that differ by twelve decades leave no digits to single precision."""
     rng = np.random.default_rng(0)
-    n_nodes = 820
+    n_nodes = 200
     edges = [(v, v + 1, 10 ** rng.uniform(-6, 6)) for v in range(n_nodes - 1) if v % 20]
     graph = gr.Graph.from_edges(edges, nodes=range(n_nodes))
     data = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, n_nodes, 6))))
@@ -313,6 +313,6 @@ def test_uneven_weights_are_solved_in_double_precision():
         selected(data, graph, atoms, candidates, dtype).results["mean_score"]
         for dtype in (np.float32, precision_for([graph, gr.Graph.empty(n_nodes)]))
     )
-    assert np.abs(single / double - 1).max() > 1e-6
+    assert np.abs(single / double - 1).max() > 1e-4
     even = gr.Graph.from_edges([(0, 1, 1.0), (1, 2, 9e3)])
     assert precision_for([even]) is np.float32

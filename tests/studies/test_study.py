@@ -109,7 +109,7 @@ def test_tables_and_page_of_a_trial_stay_in_its_folder(study, results):
     page = (study / "quick" / PAGE.name).read_text(encoding="utf-8")
     assert "144 of the 144 fits of the quick profile, 2 seeds per setting" in page
     table = error_table(results).set_index(["scenario", "method", "n_nodes", "n", "alpha"])
-    assert f"{table.loc[('IIb', 'POOL', 16, 40, 0.1), 'error']:.3g} (" in page
+    assert f"{table.loc[('IIb', 'POOL', 12, 20, 0.1), 'error']:.3g} (" in page
     assert filled(page, results, "quick") == page
 
 
@@ -136,12 +136,12 @@ def test_figures_of_one_scenario(one_scenario, tmp_path):
 
 def test_theory_curve_has_its_own_graph_for_every_row(one_scenario):
     curve = theory_curve(one_scenario)
-    assert sorted(curve["n_nodes"]) == [16, 16, 32, 32]
+    assert sorted(curve["n_nodes"]) == [12, 12, 24, 24]
     assert curve["graph_factor"].nunique() == 4
     assert curve["smoothness"].nunique() == 4
     # Only the power by itself is sure to fall with the number of nodes.
-    assert set(curve.loc[curve["n_nodes"] == 16, "power"]) == {1.0}
-    assert (curve.loc[curve["n_nodes"] == 32, "power"] < 1).all()
+    assert set(curve.loc[curve["n_nodes"] == 12, "power"]) == {1.0}
+    assert (curve.loc[curve["n_nodes"] == 24, "power"] < 1).all()
 
 
 def test_labels_keep_apart_and_inside():

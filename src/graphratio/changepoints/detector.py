@@ -262,6 +262,8 @@ class GraphChangePointDetector(BaseEstimator):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from graphratio.changepoints import GraphChangePointDetector
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
         >>> GraphChangePointDetector(20, n_surrogates=19).fit(panel).label(7)
         7
@@ -304,6 +306,8 @@ class GraphChangePointDetector(BaseEstimator):
         Examples
         --------
         >>> import os, tempfile
+        >>> import numpy as np
+        >>> from graphratio.changepoints import GraphChangePointDetector
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
         >>> detector = GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
         >>> path = os.path.join(tempfile.mkdtemp(), "detector.graphratio")

@@ -51,6 +51,10 @@ def load_flights(*, time: bool = False, block: Any = "auto") -> NetworkData:
     block : "auto", None, int or str, default "auto"
         With `time`: flights that stay together, as in `NodeSamples.from_frame`.
 
+    Returns
+    -------
+    NetworkData
+
     Examples
     --------
     >>> import graphratio as gr

@@ -57,11 +57,20 @@ class Scenario:
     def true_ratio(self, x: Any, node: Label, alpha: float) -> FloatArray:
         """Exact relative ratio = target / ((1 - alpha) reference + alpha target) at a node.
 
-        At points x of shape (n_points, n_features), with alpha in [0, 1). Returns an array of shape
-        (n_points,) in [0, 1 / alpha]; exact also in the tails, where both densities underflow.
+        Parameters
+        ----------
+        x : array of shape (n_points, n_features), or 1-D for one feature
+        node : label
+        alpha : float in [0, 1)
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            In [0, 1 / alpha]; exact also in the tails, where both densities underflow.
 
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> shifted = make_scenario("Ia", n_nodes=8, random_state=0)
         >>> shifted.true_ratio([-40.0, 0.5, 40.0], node=7, alpha=0.1).round(6)
         array([ 0.,  1., 10.])
@@ -80,23 +89,33 @@ class Scenario:
         The mean is over the mixture (1 - alpha) reference + alpha target, alpha in [0, 1).
         Gauss-Legendre quadrature computes it with an error of at most 1e-6 (relative for values
         above 1). In scenario IIa the third coordinate is independent of the other two and the
-        same in both laws, so it cancels and the integral is over two dimensions. Returns shape
-        (n_nodes,), infinite at alpha = 0 where the change removes a correlation (Ib in C3, IIa).
+        same in both laws, so it cancels and the integral is over two dimensions.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Infinite at alpha = 0 where the change removes a correlation (Ib in C3, IIa).
 
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_divergence(alpha=0.1).round(4)
         array([0.1261, 0.1261, 0.    , 0.    , 0.    , 0.    , 0.4674, 0.4674])
         """
         return self._divergence(_check_alpha(alpha))
 
     def true_kl_divergence(self) -> FloatArray:
-        """Exact Kullback-Leibler divergence KL(target || reference), shape (n_nodes,).
+        """Exact Kullback-Leibler divergence KL(target || reference) at every node.
 
         `KLIEP` estimates this mean over the target of the logarithm of the plain ratio.
 
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_kl_divergence().round(4)
         array([0.1765, 0.1765, 0.    , 0.    , 0.    , 0.    , 0.5   , 0.5   ])
         """
@@ -112,6 +131,7 @@ class Scenario:
 
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ib", n_nodes=8, random_state=0)
         >>> scenario.sample_reference(node=0, size=3, random_state=1).shape
         (3, 2)
@@ -124,6 +144,7 @@ class Scenario:
 
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ib", n_nodes=8, random_state=0)
         >>> scenario.sample_target(node=0, size=3, random_state=1).shape
         (3, 2)
@@ -138,6 +159,7 @@ class Scenario:
 
         Examples
         --------
+        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("IIa", n_nodes=8, random_state=0)
         >>> scenario.sample_mixture(node=0, size=3, alpha=0.1, random_state=1).shape
         (3, 3)
@@ -153,7 +175,7 @@ class Scenario:
         n_points: int = 10_000,
         random_state: RandomState = None,
     ) -> FloatArray:
-        """Mean squared error of estimated ratios on fresh points, shape (n_nodes,).
+        """Mean squared error of estimated ratios on fresh points, at every node.
 
         The paper compares methods by it: the mean of (estimate - exact ratio)^2 over points
         from (1 - alpha) reference + alpha target.
@@ -169,9 +191,14 @@ class Scenario:
             Fresh points per node, drawn independently for each.
         random_state : int, Generator, RandomState or None
 
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+
         Examples
         --------
         >>> import numpy as np
+        >>> from graphratio.datasets import make_scenario
         >>> scenario = make_scenario("Ia", n_nodes=8, random_state=0)
         >>> error = scenario.mean_squared_error(
         ...     lambda x, node: np.ones(len(x)), alpha=0.1, random_state=0
@@ -241,6 +268,10 @@ def make_scenario(
         The same seed gives the same graph and groups for every `n`.
     n_target : int, optional
         Observations in each target sample, if not `n`.
+
+    Returns
+    -------
+    Scenario
 
     Examples
     --------

@@ -40,6 +40,10 @@ def load_sea_temperature() -> NetworkData:
     Celsius. Blocks are joined to their neighbours in the north, south, east and west, also
     across the Greenwich meridian. The extra `examples` installs the data, iris-sample-data.
 
+    Returns
+    -------
+    NetworkData
+
     Examples
     --------
     >>> import graphratio as gr

@@ -76,8 +76,14 @@ def partition_graph(
     method : {"bisection", "metis"}
         How to split when a number is given.
 
+    Returns
+    -------
+    Partitioning
+
     Examples
     --------
+    >>> from graphratio import Graph
+    >>> from graphratio.distributed import partition_graph
     >>> path = Graph.from_edges([(i, i + 1) for i in range(7)])
     >>> partition_graph(path, 2).describe()
     '2 partitions (bisection), edge cut 1 of 7 (14.3%), 2 boundary rows'

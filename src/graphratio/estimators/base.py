@@ -74,10 +74,6 @@ class NodeRatioEstimator(BaseEstimator):
     # `save` writes these besides the parameters; subclasses add their own.
     _fitted_names: tuple[str, ...] = tuple(persistence.COMMON)
 
-    def _store(self, arguments: dict[str, Any]) -> None:
-        """Keep the arguments of `__init__` under their own names, as scikit-learn expects."""
-        self.__dict__.update({name: arguments[name] for name in arguments if name != "self"})
-
     @abstractmethod
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
         """Estimate the ratios of all nodes."""

@@ -206,9 +206,12 @@ class BorrowingMixin(NodeRatioEstimator):
     def borrowed(self, node: Label) -> Any:
         """The nodes that one node borrows from, the largest share first.
 
-        Returns a data frame with one row per contributing node, including the node itself:
-        `worth`, how much one of its observations counts here; `n_reference` and `n_target`, how
-        many observations it adds to the effective sizes; `share`, its share of these.
+        Returns
+        -------
+        data frame
+            One row per contributing node, including the node itself: `worth`, how much one of its
+            observations counts here; `n_reference` and `n_target`, how many observations it adds
+            to the effective sizes; `share`, its share of these.
 
         Examples
         --------

@@ -130,9 +130,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     2
     """
 
-    n_profiles: int | Sequence[int] | None
-    n_rounds: int | None
-
     profiles_: FloatArray
     coordinates_: FloatArray
     n_profiles_: int
@@ -164,7 +161,26 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self._store(locals())
+        self.alpha = alpha
+        self.n_profiles = n_profiles
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.graph_penalty = graph_penalty
+        self.ridge = ridge
+        self.adaptive = adaptive
+        self.n_rounds = n_rounds
+        self.dictionary = dictionary
+        self.node_coherence = node_coherence
+        self.graph_coherence = graph_coherence
+        self.max_atoms = max_atoms
+        self.prior_ratio = prior_ratio
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.selection_nodes = selection_nodes
+        self.random_state = random_state
+        self.progress = progress
+        self.engine = engine
 
     @all_or_nothing
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:

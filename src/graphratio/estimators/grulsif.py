@@ -156,7 +156,26 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         progress: bool = False,
         engine: Any = None,
     ) -> None:
-        self._store(locals())
+        self.alpha = alpha
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.graph_penalty = graph_penalty
+        self.ridge = ridge
+        self.dictionary = dictionary
+        self.node_coherence = node_coherence
+        self.graph_coherence = graph_coherence
+        self.max_atoms = max_atoms
+        self.prior_ratio = prior_ratio
+        self.cv = cv
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.selection_nodes = selection_nodes
+        self.max_memory = max_memory
+        self.random_state = random_state
+        self.adaptive = adaptive
+        self.progress = progress
+        self.engine = engine
 
     def _notes(self) -> list[Words]:
         notes = [*data_notes(self.sizes_, self.graph_), *super()._notes()]

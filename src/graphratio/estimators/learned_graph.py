@@ -25,12 +25,17 @@ class LearnedGraphMixin:
         return self.graph_learned_ if self.graph_penalty_ else Graph.empty(self.graph_.nodes)
 
     def cut_links(self, below: float = CUT) -> list[tuple[Label, Label]]:
-        """Edges between nodes that are too different to learn from each other, weakest first.
+        """Edges between nodes that are too different to learn from each other.
 
         Parameters
         ----------
         below : float, default 0.1
             An edge counts as cut below this share of the typical learned weight.
+
+        Returns
+        -------
+        list of (label, label)
+            The weakest first; empty unless the model is adaptive.
 
         Examples
         --------

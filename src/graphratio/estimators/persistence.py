@@ -59,7 +59,11 @@ def estimators_by_name() -> dict[str, type[NodeRatioEstimator]]:
 
 
 def load(path: str | Path) -> NodeRatioEstimator:
-    """Read a model written by `save` from a path; returns the fitted estimator.
+    """Read a model written by `save` from a path.
+
+    Returns
+    -------
+    model : the fitted estimator
 
     Examples
     --------

@@ -73,7 +73,19 @@ class Pool(NystromEstimator):
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
-        self._store(locals())
+        self.alpha = alpha
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.dictionary = dictionary
+        self.node_coherence = node_coherence
+        self.graph_coherence = graph_coherence
+        self.max_atoms = max_atoms
+        self.prior_ratio = prior_ratio
+        self.cv = cv
+        self.tol = tol
+        self.random_state = random_state
+        self.progress = progress
 
     @property
     def _coupling(self) -> Graph:

@@ -26,10 +26,17 @@ def plot_changes(detector: Any, axes: Any = None) -> Any:
     ----------
     detector : fitted GraphChangePointDetector
     axes : sequence of three matplotlib Axes, optional
-        Returned as an array; default those of a new figure.
+        Drawn on; default those of a new figure.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, shape (3,)
 
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
     >>> import graphratio as gr
     >>> panel = np.random.default_rng(0).normal(size=(120, 4))
     >>> panel[60:, 2:] += 3.0

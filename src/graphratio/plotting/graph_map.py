@@ -42,15 +42,21 @@ def plot_graph(
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Drawn on and returned; default those of a new figure.
+        Drawn on; default those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     edges : bool, default True
     n_labels : int, default 8
         How many of the most changed nodes to name; fewer where there is no room.
 
+    Returns
+    -------
+    matplotlib Axes
+
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)

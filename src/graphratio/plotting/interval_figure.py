@@ -18,10 +18,18 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
-        Drawn on and returned.
+        Drawn on; default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
 
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from graphratio.plotting import plot_gains
     >>> ax = plot_gains(np.array([0.3, -0.1]), np.array([0.1, 0.2]))
     >>> sorted(text.get_text() for text in ax.get_legend().get_texts())
     ['helped (1)', 'unclear (1)']
@@ -53,10 +61,18 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         Nodes with NaN are left out.
     interval : ndarray of shape (n_nodes, 2)
     ax : matplotlib Axes, optional
-        Drawn on and returned.
+        Drawn on; default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
 
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from graphratio.plotting import plot_bounds
     >>> lower, fitted = np.array([0.0, 0.2]), np.array([0.1, 0.4])
     >>> ax = plot_bounds(lower, fitted, np.column_stack([fitted - 0.1, fitted + 0.1]))
     >>> ax.lines[0].get_label()
@@ -117,10 +133,18 @@ def plot_band(
     names : tuple of str
     ratio, low, high : ndarray of shape (n_points,)
     ax : matplotlib Axes, optional
-        Drawn on and returned.
+        Drawn on; default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
 
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from graphratio.plotting import plot_band
     >>> x = np.linspace(0.0, 1.0, 5)[:, None]
     >>> ax = plot_band(x, ("speed",), 1 + x[:, 0], x[:, 0], 2 + x[:, 0])
     >>> ax.get_xlabel()

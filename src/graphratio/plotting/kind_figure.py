@@ -77,14 +77,20 @@ def plot_learned_graph(
     model : fitted estimator with `graph_learned_`
         `GRULSIF` or `GraphRatio`, fitted with `adaptive=True`.
     ax : matplotlib Axes, optional
-        Drawn on and returned; default those of a new figure.
+        Drawn on; default those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     kinds : KindsOfChange, optional
         Result of `kinds_of_change` on the same nodes, to colour the nodes.
 
+    Returns
+    -------
+    matplotlib Axes
+
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)

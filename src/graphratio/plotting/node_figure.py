@@ -44,13 +44,20 @@ def plot_node(
     feature : str or int, optional
         Name or number of the feature, or of a column of categories; default the first.
     ax : matplotlib Axes, optional
-        The histograms take the lower part, and these axes are returned. The upper part becomes
-        axes for the ratio, the last of the figure. Default: those of a new figure.
+        The histograms take the lower part; the upper part becomes axes for the ratio. Default:
+        those of a new figure.
     reference_name, target_name : str
         Names of the samples in the legend.
 
+    Returns
+    -------
+    matplotlib Axes
+        Those of the histograms; the axes of the ratio are the last of the figure.
+
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.08, ridge=0.008)

@@ -28,7 +28,6 @@ def plot_profiles(
 
     The left column shows the ratio of a node that has only this profile, with the mean coordinate
     of the nodes that use it, the right column the coordinate of every node; 0 is no change.
-    Returns an array of matplotlib Axes, shape (n_drawn, 2).
 
     Parameters
     ----------
@@ -41,8 +40,14 @@ def plot_profiles(
     most : int, default 3
         Largest number of profiles to draw, the most used first.
 
+    Returns
+    -------
+    ndarray of matplotlib Axes, shape (n_drawn, 2)
+
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, random_state=1)
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)

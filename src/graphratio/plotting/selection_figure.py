@@ -27,10 +27,16 @@ def plot_selection(model: Any, ax: Any = None) -> Any:
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Drawn on and returned; default those of a new figure.
+        Drawn on; default those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
 
     Examples
     --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
     >>> import graphratio as gr
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=12, random_state=0)
     >>> model = gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)

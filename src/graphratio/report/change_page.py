@@ -41,17 +41,22 @@ def write_changes(
     Parameters
     ----------
     path : str or Path
-        The file to write, also returned; an existing one is replaced.
+        The file to write; an existing one is replaced.
     detector : fitted GraphChangePointDetector
     title : str
     notes : iterable of str
         Sentences about the preparation of the data.
+
+    Returns
+    -------
+    path : Path
 
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
     >>> import graphratio as gr
+    >>> from graphratio.report import write_changes
     >>> panel = np.random.default_rng(0).normal(size=(100, 3))
     >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -88,9 +93,14 @@ def write_changes(
 def time_text(label: Label) -> str:
     """A time for people: midnights as dates.
 
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> import datetime
+    >>> from graphratio.report import time_text
     >>> time_text(datetime.datetime(2020, 3, 1)), time_text(7)
     ('2020-03-01', '7')
     """

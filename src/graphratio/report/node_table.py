@@ -91,6 +91,7 @@ def node_summary(
     --------
     >>> import numpy as np
     >>> import graphratio as gr
+    >>> from graphratio.report import node_summary
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(
     ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},

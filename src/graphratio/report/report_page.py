@@ -48,7 +48,7 @@ def write_report(
     Parameters
     ----------
     path : str or Path
-        The file to write, also returned; an existing one is replaced.
+        The file to write; an existing one is replaced.
     model : fitted estimator
     samples : NodeSamples
         The samples that the model was fitted on, in original units, with nodes in any order.
@@ -64,11 +64,16 @@ def write_report(
     kinds : KindsOfChange, optional
         Of this model: the report then shows which nodes changed alike.
 
+    Returns
+    -------
+    path : Path
+
     Examples
     --------
     >>> import tempfile
     >>> import numpy as np
     >>> import graphratio as gr
+    >>> from graphratio.report import write_report
     >>> rng = np.random.default_rng(0)
     >>> samples = gr.NodeSamples.from_arrays(
     ...     {"a": rng.normal(0, 1, 50), "b": rng.normal(0, 1, 50)},

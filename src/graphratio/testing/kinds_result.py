@@ -83,12 +83,16 @@ class KindsOfChange:
         return tuple(self.nodes[v] for v in np.flatnonzero(self.kinds == kind))
 
     def ratio(self, x: Any) -> FloatArray:
-        """Mean ratio = target / reference of the nodes of each kind, shape (n_points, n_kinds).
+        """Mean ratio = target / reference of the nodes of each kind.
 
         Parameters
         ----------
         x : array of shape (n_points, n_features), or 1-D for one feature
             In original units, as for `predict` of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_kinds)
         """
         if self.model is None:
             raise InputError("no node changed, so there is no ratio to show", "Look at `test`")

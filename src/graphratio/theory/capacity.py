@@ -32,6 +32,7 @@ class Capacity:
     Examples
     --------
     >>> import numpy as np
+    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> found.n_eigenvalues, round(found.decay, 6)
     (array([19]), 1.5)
@@ -81,9 +82,14 @@ def estimate_capacity(second: Any, floor: float = 1e-8) -> Capacity:
         Eigenvalues below this share of a node's largest are left out: they are sampling and
         rounding noise, which is flat and looks like slow decay.
 
+    Returns
+    -------
+    Capacity
+
     Examples
     --------
     >>> import numpy as np
+    >>> from graphratio.theory import estimate_capacity
     >>> found = estimate_capacity(np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5))
     >>> round(found.decay, 6), round(found.capacity, 6)
     (1.5, 2.0)

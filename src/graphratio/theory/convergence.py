@@ -34,6 +34,7 @@ class ConvergenceBound:
 
     Examples
     --------
+    >>> from graphratio.theory import convergence_bound
     >>> bound = convergence_bound(10_000, 10, decay=2.0, capacity=1.0, smoothness=5.0, bound=10.0,
     ...                           alpha=0.1, graph_factor=1.0)
     >>> bound.squared_error > bound.fixed_point > 0
@@ -89,6 +90,10 @@ def convergence_bound(
     delta : float, default 0.05
         The bound holds with probability at least 1 - delta.
 
+    Returns
+    -------
+    ConvergenceBound
+
     Notes
     -----
     The right-hand side is the printed one except where the proof does not give it:
@@ -104,6 +109,7 @@ def convergence_bound(
 
     Examples
     --------
+    >>> from graphratio.theory import convergence_bound
     >>> setting = dict(decay=2.0, capacity=1.0, smoothness=5.0, bound=10.0, alpha=0.1,
     ...                graph_factor=1.0)
     >>> few = convergence_bound(10_000, 10, **setting)
@@ -153,6 +159,10 @@ def graph_factor(graph: Graph, gamma: float) -> float:
     gamma : float
         Positive.
 
+    Returns
+    -------
+    float
+
     Notes
     -----
     Beyond a thousand nodes the diagonal comes from one sparse factorisation and n_nodes
@@ -161,6 +171,7 @@ def graph_factor(graph: Graph, gamma: float) -> float:
     Examples
     --------
     >>> import graphratio as gr
+    >>> from graphratio.theory import graph_factor
     >>> graph_factor(gr.Graph.empty(3), gamma=0.5)
     2.0
     >>> round(graph_factor(gr.Graph.from_adjacency([[0, 1], [1, 0]]), gamma=0.5), 6)

@@ -38,6 +38,7 @@ class CycleBound:
     --------
     >>> import numpy as np
     >>> import graphratio as gr
+    >>> from graphratio.theory import cbcgd_cycle_bound
     >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,
@@ -86,6 +87,10 @@ def cbcgd_cycle_bound(
         Gram matrix of the dictionary, if the features are plain kernel values. Default:
         the Nystrom form, where it is the identity.
 
+    Returns
+    -------
+    CycleBound
+
     Notes
     -----
     With mu the strong convexity, C the curvature and C_min the smallest curvature of a node,
@@ -96,6 +101,7 @@ def cbcgd_cycle_bound(
     --------
     >>> import numpy as np
     >>> import graphratio as gr
+    >>> from graphratio.theory import cbcgd_cycle_bound
     >>> bound = cbcgd_cycle_bound(
     ...     second=np.stack([np.eye(2)] * 3), graph=gr.Graph.from_edges([(0, 1), (1, 2)]),
     ...     lambda_=0.1, gamma=1.0, initial_gap=1.0, tolerance=1e-6,

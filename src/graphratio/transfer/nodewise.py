@@ -179,7 +179,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
-        """Predictions for target observations, shape (n_points,), or a dict of them by label.
+        """Predict the response of target observations.
 
         Parameters
         ----------
@@ -187,6 +187,10 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             Without `node` the observations of every node: a dict by label, a list in the order
             of `nodes_`, or NodeSamples; only the target samples of these are used.
         node : label, optional
+
+        Returns
+        -------
+        ndarray of shape (n_points,), or a dict of them by label
         """
         return self._apply("predict", x, node)
 
@@ -202,6 +206,10 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         ----------
         x, y : labelled target observations, as in `predict` and in `fit`
         node : label, optional
+
+        Returns
+        -------
+        float
         """
         check_is_fitted(self, "models_")
         if node is not None:
