@@ -27,7 +27,7 @@ help:
 	@echo "make accuracy     errors on the paper's scenarios: ten minutes"
 	@echo "make paper        the paper's evaluation; resumes if stopped: about an hour"
 	@echo "make transfer     reweighted models under covariate shift: ten minutes"
-	@echo "make calibration  false alarms and power of the tests: about a quarter of an hour"
+	@echo "make calibration  false alarms and power of the tests: about half an hour"
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
 	@echo "make dependent    tests and bounds on dependent data; resumes if stopped: about half an hour"

@@ -384,7 +384,8 @@ def lone_problem(
     changed = slice(None) if everywhere else node
     target[changed] = factor * target[changed] + shift
     if modes:
-        target[node] = 0.9 * rng.choice([-1, 1], size=(n, d)) + np.sqrt(0.19) * target[node]
+        modes_at = 0.95 * rng.choice([-1, 1], size=(n, d))
+        target[node] = modes_at + np.sqrt(1 - 0.95**2) * target[node]
     if around:
         for near in (-2, -1, 1, 2):
             target[node + near] += around
