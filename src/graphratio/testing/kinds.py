@@ -61,9 +61,9 @@ def kinds_of_change(
     correction : {"fdr", "fwer", "fdr-by"} or None
         Over nodes. With "fdr" (Benjamini-Hochberg) the expected share of unchanged nodes among
         those called changed is at most the level; if nothing changed anywhere, so is the chance
-        that any node is called changed. This is proven for independent p-values; those of
-        neighbours are weakly linked, and at a level of 5 % this chance was 6 to 7 % in
-        simulations. With "fwer" (Holm) the chance of any unchanged node among the changed is at
+        that any node is called changed. This is proven for independent p-values. Those of
+        neighbours are weakly linked; simulations found the chance at or below the level. With
+        "fwer" (Holm) the chance of any unchanged node among the changed is at
         most the level under any dependence, and fewer changed nodes are found.
     n_permutations : int, optional
         As in `two_sample_test`.
