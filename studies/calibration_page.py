@@ -31,9 +31,9 @@ is exact for an unchanged node next to changed ones.
 
 **Correlated nodes** (a common fluctuation at the same times, or at the same positions of the
 samples): what a node shows by itself is permuted for all nodes together, with a step-down
-comparison over nodes, which is exact for the family-wise error. What the neighbours predict is
-learned at four fifths of the times and tested at the others. This is approximate, and measured
-below. Each gets half of the level.
+comparison over nodes, which is exact for the family-wise error if every node has every time. What
+the neighbours predict is learned at four fifths of the times and tested at the others. This is
+approximate, and measured below. Each gets half of the level.
 
 **Global null** (`null="global"`): "nothing changed anywhere". All nodes are permuted at once. The
 largest statistic over nodes, each on the scale of its own permutations, gives one p-value. The

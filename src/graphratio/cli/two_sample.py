@@ -226,8 +226,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
     screen.table(title, columns)
     unseen = result.tested & ~result.rejected & np.isfinite(result.detectable_shift)
     if result.null == "node" and unseen.any():
-        shifts = np.ceil(10 * result.detectable_shift[unseen]) / 10
-        ends = {f"{find(shifts):.1f}" for find in (np.min, np.max)}
+        ends = {f"{find(result.detectable_shift[unseen]):#.2g}" for find in (np.min, np.max)}
         size = " to ".join(sorted(ends, key=float))
         screen.say(
             f"At nodes without a finding a shift of {size} standard deviations would have been "

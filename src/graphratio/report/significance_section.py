@@ -50,7 +50,7 @@ def describe_test(
             regions.append({"position": members[0], "name": names[members[0]], "text": text})
     return {
         "found": _found(test),
-        "meaning": _meaning(test),
+        "meaning": _meaning(test) if test.answerable else "",
         "regions": regions,
         "assumptions": [sentence(text) for text in test.assumptions],
         "notes": [sentence(note) for note in (test.notes if remarks is None else remarks)],
@@ -78,9 +78,7 @@ def verdict_words(test: TwoSampleResult, v: int) -> str:
         return "no change found"
     if np.isinf(shift):
         return "no change found; only an extreme change would have been"
-    # Rounded up: a little more than needed would have been found as well.
-    shift = np.ceil(10 * shift) / 10
-    return f"no change found; a shift of {shift:.1f} standard deviations would have been"
+    return f"no change found; a shift of {shift:#.2g} standard deviations would have been"
 
 
 def _found(test: TwoSampleResult) -> str:
@@ -113,8 +111,8 @@ def _meaning(test: TwoSampleResult) -> str:
         )
     share = f"Among the significant nodes at most {test.level:.0%} are expected to be false alarms."
     promise = {
-        "fwer": f"The chance that even one of the significant nodes is a false alarm is at most "
-        f"{test.level:.0%}.",
+        "fwer": "Were this repeated on new data, at most "
+        f"{test.level:.0%} of the results would contain any false alarm.",
         "fdr": share,
         "fdr-by": share,
         None: f"Every unchanged node has a chance of {test.level:.0%} to be called significant: "

@@ -132,6 +132,8 @@ class KindsOfChange:
     @property
     def summary(self) -> str:
         """The outcome in a sentence."""
+        if not self.test.answerable:
+            return self.test.summary
         counts = ", ".join(f"{kind}: {number:,}" for kind, number in self.counts.items())
         kinds = f"{self.n_kinds} kind{'' if self.n_kinds == 1 else 's'} of change"
         return f"{kinds} at {len(self.nodes):,} nodes ({counts})"

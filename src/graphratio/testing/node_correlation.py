@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError
@@ -18,8 +19,11 @@ from graphratio.data.time_checks import sorted_feature
 CORRELATION_BOUND = 0.2
 
 # Most pairs of nodes that the estimate uses, and fewest observations that a pair must share.
-_MOST_PAIRS = 2000
+_MOST_PAIRS = 1000
 _FEWEST_SHARED = 5
+
+# Two steps are not followed in graphs with more entries than this.
+_MOST_EDGES = 200_000
 
 
 def check_stamps(samples: NodeSamples) -> None:
@@ -65,7 +69,7 @@ def _stamps(samples: NodeSamples) -> IntArray:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Typical correlation between neighbouring nodes; `noise` is the one that chance can produce.
+    """Typical correlation between nodes; `noise` is the one that chance can produce.
 
     Observations were matched by time if `by_stamp`, else by position.
     """
@@ -83,7 +87,9 @@ class Correlation:
 def cross_correlation(
     samples: NodeSamples, graph: Graph, rng: np.random.Generator
 ) -> Correlation | None:
-    """Estimate the correlation between neighbouring nodes; None if no two can be matched.
+    """Estimate the correlation between nodes; None if no two can be matched.
+
+    The largest of three: over edges, over nodes two steps apart, over random pairs.
 
     Observations are matched by time, or by their position in the sample. Each sample is centred
     and scaled by itself, so that a change does not count as correlation. For every pair the
@@ -100,7 +106,19 @@ def cross_correlation(
         # Observations that depend on each other would show correlations by chance.
         stamps = samples.blocks.number
     values, stamps, starts = _means_by_stamp(samples, stamps)
-    pairs = _pairs(graph, rng)
+    found = [
+        _typical_correlation(values, stamps, starts, pairs, by_stamp=by_stamp)
+        for pairs in _pairs(graph, rng)
+    ]
+    known = [one for one in found if one is not None]
+    # How far above what chance can produce, and above the bound.
+    return max(known, key=lambda one: (one.is_high, one.value - one.noise), default=None)
+
+
+def _typical_correlation(
+    values: FloatArray, stamps: IntArray, starts: IntArray, pairs: IntArray, *, by_stamp: bool
+) -> Correlation | None:
+    """Root mean squared correlation over pairs of nodes; None if no two can be matched."""
     squares, weights = [], []
     for u, v in pairs:
         rows = [np.arange(starts[w], starts[w + 1]) for w in (u, v)]
@@ -146,15 +164,29 @@ def _standard_scores(samples: NodeSamples) -> FloatArray:
     return scores
 
 
-def _pairs(graph: Graph, rng: np.random.Generator) -> IntArray:
-    """Edges, or random pairs if there are none; at most `_MOST_PAIRS`."""
-    upper = graph.adjacency.tocoo()
-    keep = upper.row < upper.col
-    pairs = np.column_stack([upper.row[keep], upper.col[keep]])
-    if not len(pairs):
-        u = rng.integers(graph.n_nodes, size=_MOST_PAIRS)
-        v = rng.integers(graph.n_nodes, size=_MOST_PAIRS)
-        pairs = np.unique(np.sort(np.column_stack([u, v])[u != v], axis=1), axis=0)
-    if len(pairs) > _MOST_PAIRS:
-        pairs = pairs[rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
-    return np.asarray(pairs)
+def _pairs(graph: Graph, rng: np.random.Generator) -> list[IntArray]:
+    """Neighbours, nodes two steps apart, and random pairs; at most `_MOST_PAIRS` of each.
+
+    A prediction travels further than one edge, so correlated nodes need not be neighbours.
+    """
+    found = []
+    steps = graph.adjacency.astype(bool).astype(float)
+    if graph.n_edges:
+        found.append(_upper(steps))
+        if steps.nnz <= _MOST_EDGES:
+            found.append(_upper(steps @ steps))
+    u, v = rng.integers(graph.n_nodes, size=(2, _MOST_PAIRS))
+    found.append(np.unique(np.sort(np.column_stack([u, v])[u != v], axis=1), axis=0))
+    return [
+        pairs[rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
+        if len(pairs) > _MOST_PAIRS
+        else pairs
+        for pairs in found
+    ]
+
+
+def _upper(matrix: sparse.csr_array) -> IntArray:
+    """Pairs of nodes with an entry, each once."""
+    entries = matrix.tocoo()
+    keep = entries.row < entries.col
+    return np.column_stack([entries.row[keep], entries.col[keep]])

@@ -101,7 +101,9 @@ class Predictions:
         samples = plan.pooled.samples
         score = np.einsum("im,im->i", self.features.psi, self.witness[samples.node_index])
         size = np.maximum(plan.pooled.sizes, 1)
-        count = np.bincount(samples.node_index, plan.pooled.is_target, minlength=len(size))
+        # Expected under permutations of the units, which differ in size.
+        units, target = plan.units.counts(len(size))
+        count = size * target / np.maximum(units, 1)
         square = np.bincount(samples.node_index, score**2, minlength=len(size)) / size
         ratio = count * size / np.maximum(size - count, 1)
         return np.asarray(np.sqrt(square * ratio)[nodes])

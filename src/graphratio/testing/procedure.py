@@ -116,9 +116,9 @@ def two_sample_test(
 
     Where nodes are correlated at the same times, both sources are tested apart, at half the level
     each. Own evidence is permuted for all nodes together, and compared with the largest of the
-    nodes (step-down), which is exact for the family-wise error. The neighbours' prediction is
-    learned at four fifths of the times and tested at the rest, five times over; this is
-    approximate.
+    nodes (step-down), which is exact for the family-wise error if every node has every time. The
+    neighbours' prediction is learned at four fifths of the times and tested at the rest, five times
+    over; this is approximate.
 
     Nodes are checked after 1,999, 19,999, ... permutations. A node is finished as soon as 100 data
     sets are as extreme as the observed one; under a false discovery rate also if the nodes that are

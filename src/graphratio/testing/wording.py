@@ -120,7 +120,8 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         if pieces.size and result.blocks.exist:
             span = " to ".join(str(number) for number in sorted({pieces.min(), pieces.max()}))
             found.append(
-                f"{result.blocks.describe()}; the answer rests on {span} of them in each sample"
+                f"{result.blocks.describe()}; the answer rests on {span} independent pieces of "
+                "each sample"
             )
     if result.cross_fitted and result.correlation is not None:
         how = "times" if result.correlation.by_stamp else "positions in the samples"
@@ -140,7 +141,11 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             )
         )
         if not result.correlation.by_stamp:
-            words = ("positions were taken for times; if rows have times, pass ", Argument("time"))
+            words = (
+                "positions were taken for times. If rows have times, pass ",
+                Argument("time"),
+                "; if their order has no meaning, shuffle the rows of each sample",
+            )
             found.append(spelled(words, spelling))
     if result.extrapolated.any():
         count = int(result.extrapolated.sum())
@@ -161,8 +166,8 @@ def correlation_note(
     time = Argument("time")
     if correlation is None and timed:
         return [
-            "the correlation between nodes could not be checked, since hardly any two nodes were "
-            "observed at the same times; the test assumes that nodes are independent"
+            "the correlation between nodes could not be checked, since hardly any two nodes share "
+            "enough times or blocks of time; the test assumes that nodes are independent"
         ]
     if correlation is None:
         words = (
