@@ -31,7 +31,7 @@ COLUMNS = ("cell", "seed", "answerable", "rejected", "block", "bounds", "held")
 N_NODES = 50
 SHARE_OF_FACTOR = 0.4
 # No setting was chosen on these draws.
-FIRST_SEED, FIRST_SEED_OF_BOUNDS = 7000, 5000
+FIRST_SEED, FIRST_SEED_OF_BOUNDS = 11_000, 5000
 Array = np.ndarray
 
 

@@ -30,14 +30,14 @@ from graphratio.data.series import (
 )
 
 # Blocks are longer by this factor, since tau is an estimate.
-TAU_MARGIN = 1.15
+TAU_MARGIN = 1.4
 
 # Blocks in units of the autocorrelation time of squares: eight times the true one, of which scores
 # that are clipped against outliers show about 70 %.
 SQUARES_FACTOR = 11
 
 # Largest share of the long-run variance that blocks may lose.
-LOST = 0.12
+LOST = 0.1
 
 # Chance to find dependence in independent data.
 FALSE_ALARM = 0.01
