@@ -91,7 +91,7 @@ def test_autocorrelated_data_are_answered_where_there_are_enough_blocks():
     found = gr.two_sample_test(timed(12, 150, 0.5, 1, shift=1.5), path(12), random_state=0)
     assert found.answerable
     assert found.n_rejected == 12
-    assert any("rests on" in note and "in each sample" in note for note in found.notes)
+    assert any("rests on" in note and "of each sample" in note for note in found.notes)
 
 
 @pytest.mark.slow

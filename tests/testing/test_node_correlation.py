@@ -45,3 +45,17 @@ def test_the_noise_of_a_correlation_is_three_standard_deviations():
     # Negative estimates count as zero, so the upper half of the law tells the spread.
     spread = np.sqrt(np.mean(np.sort(values)[-150:] ** 2))
     assert noise == pytest.approx(3 * spread, rel=0.25)
+
+
+def test_correlated_nodes_need_not_be_neighbours():
+    """The leaves of a star move together, its hub does not."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(12, 80))
+    x[1:] = np.sqrt(0.7) * rng.normal(size=80) + np.sqrt(0.3) * x[1:]
+    star = gr.Graph.from_edges([(0, v) for v in range(1, 12)])
+    samples = gr.NodeSamples.from_arrays(
+        list(x[:, :40]), list(x[:, 40:]), time=(range(40), range(40, 80))
+    )
+    found = gr.two_sample_test(samples, star, random_state=0)
+    assert found.correlation.value > 0.5
+    assert found.cross_fitted

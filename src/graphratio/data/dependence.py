@@ -37,7 +37,7 @@ TAU_MARGIN = 1.4
 SQUARES_FACTOR = 11
 
 # Largest share of the long-run variance that blocks may lose.
-LOST = 0.1
+LOST = 0.12
 
 # Chance to find dependence in independent data.
 FALSE_ALARM = 0.01

@@ -182,7 +182,7 @@ class NodeSamples(SampleReaders, NotAnArray):
         ...     smooth[:96], smooth[96:], time=(hours[:96], hours[96:]))
         >>> print(samples.blocks.describe())
         Observations are autocorrelated: 0.92 at lag 1, 0.84 of their squares, typically over 5
-        observations; blocks of 24 observations (1 day) are kept together
+        observations; blocks of 2 days are kept together
         """
         if self.inherited is not None:
             return self.inherited

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from graphratio._utils.errors import DataWarning
 from graphratio._utils.parameters import as_generator, check_choice, check_real
 from graphratio._utils.typing import RandomState
@@ -152,7 +154,9 @@ def two_sample_test(
     aligned = align(given, graph).exchangeable()
     warn_of_scales(aligned)
     chosen = None if estimator is None else check_estimator(estimator, rng)
-    correlation = cross_correlation(aligned, graph, rng) if null == "node" else None
+    # Pairs of nodes are always drawn in the same way, so that they do not depend on the seed.
+    pairs = np.random.default_rng(0)
+    correlation = cross_correlation(aligned, graph, pairs) if null == "node" else None
     halves = chosen is not None and not chosen._is_quadratic
     correlated = correlation is not None and correlation.is_high
     if correlated and halves:
