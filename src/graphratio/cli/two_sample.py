@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +39,11 @@ _SHOWN = 15
 
 # Without --test, kinds of change are not looked for in larger graphs: the test takes minutes.
 MOST_NODES = 10_000
+
+# Permutations behind kinds of change: up to so many nodes twice as many as the smallest p-value
+# needs, and beyond them what the test chooses.
+_FEW_NODES = 2000
+_TIMES_NEEDED = 2
 
 
 # The null hypothesis, and the correction for the number of nodes.
@@ -119,7 +125,11 @@ def find_kinds(
         screen.notes(notes)
         return None, notes
     if tested is None:
-        options = TestOptions(Correction.fdr)
+        permutations = None
+        if samples.n_nodes <= _FEW_NODES:
+            needed = math.ceil(_TIMES_NEEDED * samples.n_nodes / TestOptions().level)
+            permutations = max(999, needed - 1)
+        options = TestOptions(Correction.fdr, permutations=permutations)
         tested, said = run_test(problem, samples, options, Null.node, seed, screen)
         notes.extend(said)
     kinds = kinds_from(samples, model, tested, random_state=seed, progress=screen.live)
