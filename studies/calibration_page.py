@@ -138,6 +138,10 @@ def dependent_lines(rows: list[Row]) -> list[str]:
         "no node is called changed and none is called unchanged. The last rows show what happens",
         "without times, where the test takes observations for independent.",
         "",
+        "Blocks were made longer by a fifth after AR(1) 0.5 had 12 alarms in 100 data sets; the",
+        "draws shown here are others. With the shorter blocks AR(1) 0.8 at n = 600 had 4 alarms in",
+        "100 other data sets; over both sets of draws its rate is 8 %, above the level.",
+        "",
         "| data | data sets | can say | any node called changed | nodes called changed | block |",
         "|---|---|---|---|---|---|",
     ]
