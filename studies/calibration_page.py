@@ -224,6 +224,8 @@ def lone_lines(rows: list[Row]) -> list[str]:
         "energy distance and Kolmogorov-Smirnov (KS) test the node by itself, on the same data and",
         "with the same threshold. A part of the level goes to what the neighbours know, so for a",
         "pure shift of one node the energy distance alone finds a little more.",
+        "The case of two modes was made stronger after a first version, with modes at 0.9 instead",
+        "of 0.95, in which the test found 0.13 and the others at most 0.03.",
         "",
         f"| change | {' | '.join(tests)} |",
         "|---|" + "---|" * len(tests),
