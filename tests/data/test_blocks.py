@@ -196,3 +196,26 @@ def test_a_sample_shorter_than_a_measured_block_is_one_block():
     )
     assert samples.blocks.length > 10
     np.testing.assert_array_equal(samples.blocks.counts[1], [1, 1])
+
+
+@pytest.mark.parametrize(("phi", "n"), [(0.5, 400), (0.8, 800)])
+def test_blocks_know_what_they_lose_of_the_variance(phi, n):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(30, 2 * n))
+    for t in range(1, 2 * n):
+        x[:, t] = phi * x[:, t - 1] + np.sqrt(1 - phi**2) * x[:, t]
+    samples = gr.NodeSamples.from_arrays(
+        list(x[:, :n]), list(x[:, n:]), time=(np.arange(n), np.arange(n, 2 * n))
+    )
+    length = samples.blocks.length
+    lag = np.arange(1, length)
+    of_block = 1 + 2 * np.sum((1 - lag / length) * phi**lag)
+    of_all = (1 + phi) / (1 - phi)
+    np.testing.assert_allclose(samples.blocks.lost, 1 - of_block / of_all, rtol=0.3)
+
+
+def test_given_blocks_and_independent_data_lose_nothing():
+    rng = np.random.default_rng(6)
+    arrays = [list(rng.normal(size=(4, 60))) for _ in range(2)]
+    for options in ({}, {"block": 5}, {"time": (np.arange(60), np.arange(60, 120))}):
+        assert not gr.NodeSamples.from_arrays(*arrays, **options).blocks.lost.any()

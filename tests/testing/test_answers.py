@@ -4,6 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import graphratio as gr
 from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
@@ -32,6 +33,19 @@ def timed(n_nodes, n, phi, seed, shift=0.0, **options):
 def test_smallest_p_value_is_one_over_the_splits_twice_if_samples_can_be_exchanged(one, other):
     expected = (2 if one == other else 1) / comb(one + other, one)
     assert smallest_p_values(np.array([one, other])) == pytest.approx(expected)
+
+
+def test_lost_variance_raises_the_smallest_p_value():
+    pieces = np.array([[7, 7], [7, 7], [8, 8]])
+    plain, lossy, more = smallest_p_values(pieces, np.array([0.0, 0.19, 0.19]))
+    assert plain == pytest.approx(2 / comb(14, 7))
+    assert norm.isf(lossy / 2) == pytest.approx(0.9 * norm.isf(plain / 2))
+    assert plain < 0.001 < lossy
+    assert (pieces_needed(0.001), pieces_needed(0.001, 0.19)) == (7, 8)
+    assert more <= 0.001
+    found = answers(pieces, np.ones(3, bool), 0.001, most=0.001, lost=np.array([0.0, 0.19, 0.19]))
+    assert found.nodes.tolist() == [True, False, True]
+    assert found.needed == 8
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.05, 0.05 / 50, 0.05 / 207, 1e-7])

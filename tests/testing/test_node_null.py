@@ -121,7 +121,7 @@ def brute_force(plan, node, n_permutations, seed):
     rng = np.random.default_rng(seed)
     means = node_evidence(plan, None)(np.array([node]))
     observed = means.observed()[0][0]
-    label = means.is_target[0]
+    label = means.labels[0]
     drawn = np.array([rng.permutation(label) for _ in range(n_permutations)])
     found = means.evaluate(drawn)[0][0]
     return np.mean(found >= observed - TIE)

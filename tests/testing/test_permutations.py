@@ -152,3 +152,32 @@ class TestPlan:
     def test_units_of_all_target_or_none_stay(self):
         assert random_labels(3, 4, 4, np.random.default_rng(0)).all()
         assert not random_labels(3, 4, 0, np.random.default_rng(0)).any()
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_lost_variance_makes_the_observed_difference_smaller(pooled, stratified):
+    rng = np.random.default_rng(3)
+    units = Units.of(pooled, rng, drawn().blocks)
+    stratum = np.arange(units.node.size) % 2 if stratified else None
+    plan = PermutationPlan(
+        pooled, Graph.empty(3), units, 20, rng, stratum, lost=np.array([0.19, 0.0, 0.19])
+    )
+    x = rng.normal(size=units.node.size)
+    for node, kept in enumerate([0.9, 1.0, 0.9]):
+        for part in range(2 if stratified else 1):
+            here = units.node == node
+            if stratified:
+                here &= stratum == part
+            label, target = plan.observed[here], units.is_target[here]
+            assert label.sum() == pytest.approx(target.sum())
+            expected = target.mean() * x[here].sum()
+            difference = target @ x[here] - expected
+            assert label @ x[here] - expected == pytest.approx(kept * difference)
+
+
+def test_blocks_that_lose_nothing_leave_labels_as_they_are(pooled):
+    rng = np.random.default_rng(3)
+    units = Units.of(pooled, rng, drawn().blocks)
+    for lost in (None, np.zeros(3)):
+        plan = PermutationPlan(pooled, Graph.empty(3), units, 20, rng, lost=lost)
+        np.testing.assert_array_equal(plan.observed, units.is_target)

@@ -81,7 +81,7 @@ def test_values_are_those_of_a_loop_over_rows(case):
     plan, parts, means = made(**CASES[case])
     assert (means.sizes is not None) == (case == "uneven blocks")
     assert (plan.units.of_row < 0).any() == (case in ("blocks with a rest", "uneven blocks"))
-    labels = np.vstack([splits(plan, 12), means.is_target[:1]])
+    labels = np.vstack([splits(plan, 12), means.labels[:1]])
     evidence, scores = means.evaluate(labels)
     for node in range(3):
         for i, label in enumerate(labels):

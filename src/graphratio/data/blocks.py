@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.typing import BoolArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.dependence import Dependence
 from graphratio.data.durations import duration_words
 
 # A block is too short for a node if four times the node's memory is longer by this factor.
 TOO_SHORT = 2.0
+
+# Blocks that would lose more of the variance than this are too short to be corrected for it.
+_MOST_LOST = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +105,23 @@ class Blocks:
         if found is None or not found.found or found.by_day:
             return None
         return np.asarray(4 * found.node_tau > TOO_SHORT * self.length)
+
+    @property
+    def lost(self) -> FloatArray:
+        """Share of the variance of a long mean that means of blocks do not show, (n_nodes,).
+
+        Successive blocks are still correlated where they meet. A mean over a block of length L
+        lacks the share 2 s / L, where s is (sum of lag times autocorrelation) / tau. For an
+        autoregressive series s = (tau - 1 / tau) / 4.
+        """
+        found = self.measured
+        if found is None or not found.found:
+            return np.zeros(len(self.counts))
+        tau, slow, length = found.node_tau, found.slowness, float(self.length)
+        if found.by_day:
+            days = 1.0 if self.duration is None else self.duration / np.timedelta64(1, "D")
+            tau, slow, length = np.full(len(self.counts), found.day_tau), 0.0, days
+        return np.clip(2 * np.maximum((tau - 1 / tau) / 4, slow) / length, 0.0, _MOST_LOST)
 
     def merged(self, count: int, segment: IntArray, n_nodes: int) -> Blocks:
         """Every `count` successive blocks of a sample as one; `segment` numbers the samples."""

@@ -61,7 +61,7 @@ def permute_all_nodes(
     draw = label_source(plan, joint)
     fit = _Refit(features, plan, penalties)
     width = int(units.node.size + n_nodes * features.psi.shape[1])
-    observed = units.is_target[np.newaxis].astype(np.float64)
+    observed = plan.observed[np.newaxis]
     statistics[:, :, :1] = fit.statistics(node_first_moments(sums, units, observed, n_nodes))
     for part in chunks(plan.n_permutations, width, least=16):
         size = part.stop - part.start

@@ -90,7 +90,7 @@ class HalfTest:
         plan, n_nodes = self.plan, self.plan.graph.n_nodes
         sums = UnitSums.of(plan.units, plan.pooled, self.ratios[:, np.newaxis])
         draw = label_source(plan, joint)
-        observed = plan.units.is_target[np.newaxis].astype(np.float64)
+        observed = plan.observed[np.newaxis]
         parts = [node_first_moments(sums, plan.units, observed, n_nodes)]
         for part in chunks(plan.n_permutations, plan.units.node.size, least=16):
             labels = draw.next(part.stop - part.start)

@@ -86,7 +86,8 @@ class PermutationPlan:
     """Data in the order of the graph and units to permute, shared by both null hypotheses.
 
     Units are exchanged within their `stratum` only, shape (n_units,), where there is one. The
-    units of a node are then ordered by it.
+    units of a node are then ordered by it. `lost`, shape (n_nodes,), is the share of the variance
+    that the units do not show.
     """
 
     pooled: PooledSamples
@@ -95,6 +96,22 @@ class PermutationPlan:
     n_permutations: int
     rng: np.random.Generator
     stratum: IntArray | None = None
+    lost: FloatArray | None = None
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """Labels of the units as they were observed, shape (n_units,): 1 in the target, else 0.
+
+        Blocks that lose a share of the variance make permuted differences too small. The observed
+        one is made smaller by as much: labels are drawn towards the share of the target.
+        """
+        labels = self.units.is_target.astype(np.float64)
+        if self.lost is None or not self.lost.any():
+            return labels
+        stratum = np.zeros_like(self.units.node) if self.stratum is None else self.stratum
+        here = self.shapes[self.units.node, stratum]
+        share = here[:, 1] / here.sum(axis=1)
+        return np.asarray(share + np.sqrt(1 - self.lost[self.units.node]) * (labels - share))
 
     @cached_property
     def shapes(self) -> IntArray:

@@ -58,7 +58,8 @@ class PermutedMeans:
     are divided by the size of the target, and contain their share of the offset, so that the sum
     over the target is all that is needed. Otherwise `sizes`, shape (n_nodes, U, 1), counts rows,
     and `offset`, shape (n_nodes, 1, K), is added at the end. `ends` says where the columns of each
-    statistic end. `law` and `log_shares` have shape (n_nodes, 1, n_statistics).
+    statistic end. `law` and `log_shares` have shape (n_nodes, 1, n_statistics), the observed
+    `labels` (n_nodes, U).
     """
 
     sums: FloatArray
@@ -68,7 +69,7 @@ class PermutedMeans:
     linear: BoolArray
     law: PermutationLaw
     log_shares: FloatArray
-    is_target: BoolArray
+    labels: FloatArray
 
     @classmethod
     def of(
@@ -113,7 +114,8 @@ class PermutedMeans:
         single = np.float32
         with np.errstate(divide="ignore"):
             log_shares = np.log(shares)[:, np.newaxis].astype(single)
-        is_target = units.is_target[first[:, np.newaxis] + np.arange(count)]
+        own = first[:, np.newaxis] + np.arange(count)
+        is_target = units.is_target[own]
         law = _laws(sums, fixed, offset, ends, linear, is_target)
         # As many units are in the target in every permutation: each takes its share of the rest.
         sums += fixed[:, np.newaxis] / max(int(is_target[0].sum()), 1)
@@ -129,7 +131,7 @@ class PermutedMeans:
             linear,
             law,
             log_shares,
-            is_target,
+            plan.observed[own].astype(single),
         )
 
     def part(self, nodes: slice) -> PermutedMeans:
@@ -143,7 +145,7 @@ class PermutedMeans:
             self.linear,
             law,
             self.log_shares[nodes],
-            self.is_target[nodes],
+            self.labels[nodes],
         )
 
     def step(self, n_permutations: int) -> int:
@@ -152,7 +154,7 @@ class PermutedMeans:
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Evidence and scores of the observed labels, (n_nodes,) and (n_nodes, n_statistics)."""
-        found, scores = self.evaluate(self.is_target[:, np.newaxis])
+        found, scores = self.evaluate(self.labels[:, np.newaxis])
         return found[:, 0], scores[:, 0]
 
     def evaluate(self, labels: BoolArray | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -180,7 +182,7 @@ class PermutedMeans:
 
     def _spread_of(self, labels: FloatArray) -> FloatArray:
         """What makes means over k units as variable as those over the observed number."""
-        count, observed = labels.shape[2], self.is_target.sum(axis=1)[:, np.newaxis, np.newaxis]
+        count, observed = labels.shape[2], self.labels.sum(axis=1)[:, np.newaxis, np.newaxis]
         k = labels.sum(axis=2, keepdims=True)
         # The variance of a mean over k of U units is proportional to (U - k) / k.
         ratio = (count - observed) * k / np.maximum(observed * (count - k), 1)

@@ -67,7 +67,14 @@ class TwoSampleQuestion:
         # A node without a complete block in both samples has nothing to exchange.
         pieces = units.by_sample(self.graph.n_nodes)
         pooled = replace(pooled, complete=pooled.complete & (pieces > 0).all(axis=1))
-        return PermutationPlan(pooled, self.graph, units, resolution.n_permutations, self.rng)
+        return PermutationPlan(
+            pooled,
+            self.graph,
+            units,
+            resolution.n_permutations,
+            self.rng,
+            lost=samples.blocks.lost if samples.has_blocks else None,
+        )
 
     def resolution(
         self, n_permutations: int | None, samples: NodeSamples, *, corrected: bool = True
@@ -93,6 +100,7 @@ class TwoSampleQuestion:
             most=n_tests * strictest if shared else strictest,
             at_once=self.null == "global" and not self.joint,
             long_memory=blocks.too_short if self.samples.has_blocks else None,
+            lost=plan.lost,
         )
 
     def bar(self, steps: int, what: str) -> ProgressBar:
