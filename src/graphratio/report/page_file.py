@@ -16,7 +16,9 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray
 from graphratio._version import __version__
 from graphratio.data.graph import Graph
-from graphratio.plotting.layout import node_layout
+from graphratio.plotting.insets import Box
+from graphratio.plotting.layout import Layout, node_layout
+from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
 
 def page_packages(purpose: str) -> tuple[Any, Any]:
@@ -81,7 +83,28 @@ def map_data(graph: Graph) -> dict[str, Any]:
         "aspect": layout.aspect,
         "edges": layout.edges.ravel().tolist(),
         "caption": layout.caption,
+        "frame": _corners(layout.frame),
+        "insets": [_corners(inset.at) for inset in layout.insets],
+        "outlines": _backdrops(layout) if layout.kind == "globe" else [],
     }
+
+
+def _corners(box: Box) -> list[float]:
+    return [float(f"{value:.6g}") for value in (box.left, box.right, box.bottom, box.top)]
+
+
+def _backdrops(layout: Layout) -> list[dict[str, Any]]:
+    """Outlines of the map and of its insets, as paths."""
+    shown = [outlines_around(layout.frame)]
+    shown += [outlines_in(inset.of).moved(inset) for inset in layout.insets]
+    return [_paths(part) for part in shown]
+
+
+def _paths(outlines: Outlines) -> dict[str, str]:
+    def path(lines: list[FloatArray], end: str) -> str:
+        return "".join("M" + "L".join(f"{x:.2f},{y:.2f}" for x, y in line) + end for line in lines)
+
+    return {"land": path(outlines.land, "Z"), "borders": path(outlines.borders, "")}
 
 
 def short(values: FloatArray, digits: int = 4) -> Any:
