@@ -66,14 +66,21 @@ def test_equal_places_and_lines_have_a_frame():
 
 
 def test_edges_into_a_box_are_not_drawn():
-    points = np.vstack([cloud(), [[90.0, 0.0], [90.5, 0.5]]])
-    graph = gr.Graph.from_coordinates(points, k=3)
+    points = np.vstack([cloud(), [[0.0, 90.0], [0.5, 90.5]]])
+    graph = gr.Graph.from_coordinates(points, k=3, metric="haversine")
     layout = node_layout(graph)
     joined = {tuple(edge) for edge in layout.edges.tolist()}
     assert (40, 41) in joined
     assert graph.adjacency[40, :40].sum() > 0
     assert not any(a < 40 <= b for a, b in joined)
     assert "2 nodes far away are drawn in a box" in layout.caption
+
+
+def test_coordinates_of_a_plane_stay_where_they_are():
+    points = np.vstack([cloud(), [[90.0, 0.0]]])
+    layout = node_layout(gr.Graph.from_coordinates(points, k=3))
+    np.testing.assert_array_equal(layout.positions, points)
+    assert layout.insets == ()
 
 
 def test_boxes_know_what_they_hold():

@@ -19,6 +19,9 @@ _GAP = 1.4
 _MOST_FAR = 0.1
 _FEWEST_NODES = 8
 
+# Boxes are made only if the map without far nodes has at most this share of its area with them.
+_SMALLER = 0.65
+
 # Far nodes closer to each other than this share of the frame share a box.
 _TOGETHER = 0.25
 _MOST_BOXES = 3
@@ -98,7 +101,9 @@ def place_insets(positions: FloatArray, aspect: float) -> tuple[Box, tuple[Inset
     far = _far_nodes(positions * [1.0, aspect])
     if not far.any():
         return frame_of(positions), ()
-    frame = frame_of(positions[~far])
+    frame, whole = frame_of(positions[~far]), frame_of(positions)
+    if frame.width * frame.height > _SMALLER * whole.width * whole.height:
+        return whole, ()
     # Boxes are worked out in units of the screen.
     stretch = np.array([1.0, aspect])
     size = max(frame.width, frame.height * aspect)
@@ -108,7 +113,7 @@ def place_insets(positions: FloatArray, aspect: float) -> tuple[Box, tuple[Inset
         tree = linkage(positions[places] * stretch, method="single")
         groups = fcluster(tree, _TOGETHER * size, criterion="distance")
     if groups.max() > _MOST_BOXES:
-        return frame_of(positions), ()
+        return whole, ()
     parts = [places[groups == group] for group in np.unique(groups)]
     shown = [Box.around(positions[part] * stretch, _AROUND * size) for part in parts]
     sizes = []

@@ -42,10 +42,10 @@ class Layout:
     insets: tuple[Inset, ...] = ()
 
     @classmethod
-    def with_insets(
-        cls, positions: FloatArray, kind: str, aspect: float, edges: IntArray, caption: str
+    def on_globe(
+        cls, positions: FloatArray, aspect: float, edges: IntArray, caption: str
     ) -> Layout:
-        """Draw nodes that are far from all others in boxes of their own."""
+        """A map on which nodes that are far from all others have boxes of their own."""
         frame, insets = place_insets(positions, aspect)
         if insets:
             positions, box_of = positions.copy(), np.zeros(len(positions), dtype=np.intp)
@@ -56,7 +56,7 @@ class Layout:
             n_far = int((box_of > 0).sum())
             far = "One node far away is" if n_far == 1 else f"{n_far} nodes far away are"
             caption += f" {far} drawn in a box, without edges to the others."
-        return cls(positions, kind, aspect, edges, caption.strip(), frame, insets)
+        return cls(positions, "globe", aspect, edges, caption, frame, insets)
 
 
 def node_layout(graph: Graph) -> Layout:
@@ -88,7 +88,7 @@ def node_layout(graph: Graph) -> Layout:
             f"The {n_features} coordinates are flattened to the two directions in which they vary "
             "most."
         )
-    return Layout.with_insets(coordinates, "plane", 1.0, edges, caption)
+    return Layout(coordinates, "plane", 1.0, edges, caption, frame_of(coordinates))
 
 
 def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
@@ -101,7 +101,7 @@ def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
         caption += " Edges that run around the back of the map are not drawn."
         edges = edges[~around]
     positions = np.column_stack([longitude, latitude])
-    return Layout.with_insets(positions, "globe", 1 / shrink, edges, caption)
+    return Layout.on_globe(positions, 1 / shrink, edges, caption)
 
 
 def _unrolled(longitude: FloatArray) -> FloatArray:
