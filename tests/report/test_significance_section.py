@@ -101,9 +101,10 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     first = page.locator("#nodes tbody tr").first
     node = int(first.get_attribute("data-node"))
     assert test.adjusted_p_value[node] == test.adjusted_p_value.min()
-    assert first.locator("td").nth(2).text_content().endswith("*")
+    assert first.locator("td").nth(1).text_content() == "changed"
+    assert first.locator("td").nth(3).text_content().endswith("*")
     first.click()
     assert "more than chance explains" in page.text_content("#panel-body")
-    assert "Circled nodes are significant." in page.text_content("#map-caption")
+    assert "Dark rings: changed by more than chance." in page.text_content("#map-caption")
     assert complaints == []
     context.close()

@@ -53,7 +53,13 @@ def demo(
     kinds, kind_notes = find_kinds(problem, model, scaled, None, seed, screen)
     summary = node_summary(model, data.samples, kinds=kinds)
     said = [data.description, *notes]
-    page = {"title": "Flights from New York, 2013", "names": data.names, "notes": said}
+    page = {
+        "title": "Flights from New York, 2013",
+        "names": data.names,
+        "notes": said,
+        "noun": ("airport", "airports"),
+        "units": {"ground_speed": "mph"},
+    }
     files = write_results(screen, output, model, problem, summary, {**page, "kinds": kinds})
     _show(screen, model, data, summary, kinds)
     screen.say(

@@ -15,6 +15,7 @@ from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help
+from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels
 from graphratio.report.node_table import Subject
@@ -42,6 +43,8 @@ def write_report(
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
     kinds: KindsOfChange | None = None,
+    noun: tuple[str, str] = ("node", "nodes"),
+    units: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the results of a model as one self-contained HTML file.
 
@@ -60,9 +63,13 @@ def write_report(
         Sentences about the preparation of the data, for the section on the fit.
     test : TwoSampleResult, optional
         Of the same nodes: the report then says which of them changed by more than chance, in
-        which regions, and what this assumes.
+        which regions, and what this assumes. Default: the test of the kinds.
     kinds : KindsOfChange, optional
         Of this model: the report then shows which nodes changed alike.
+    noun : pair of str
+        What one node and several nodes are called, for instance ("airport", "airports").
+    units : mapping of feature to str, optional
+        Units of features, for instance {"speed": "mph"}.
 
     Returns
     -------
@@ -89,6 +96,9 @@ def write_report(
     subject = Subject.of(model, samples, names)
     aligned = subject.samples
     sides = (str(reference_name), str(target_name))
+    words = page_words(sides, noun, units, aligned)
+    if test is None and kinds is not None:
+        test = kinds.test
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
@@ -108,6 +118,8 @@ def write_report(
         "held_out": None if section is None else section["nodes"],
         "selection": fitting["selection"],
         "chance": None if chance is None else chance["nodes"],
+        "direction": direction_of(subject, words),
+        "noun": words.noun,
         "kinds": None if alike is None else alike["data"],
     }
     return write_page(
@@ -117,7 +129,7 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(subject, scale, sides),
+        summary=summarise(subject, scale, words, test),
         fitting=fitting,
         chance=chance,
         graph_help=section,
