@@ -58,6 +58,7 @@ const chartLayout = (more = {}) => ({
   paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
   font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") },
   margin: { l: 50, r: 12, t: 12, b: 40 }, showlegend: false,
+  modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") },
   hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: { color: colour("ink") } },
   ...more,
 });
