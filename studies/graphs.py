@@ -216,4 +216,7 @@ def main(seconds: float, parts: tuple[str, ...] = ("power", "worth")) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else np.inf, tuple(sys.argv[2:]) or ("power", "worth"))
+    main(
+        float(sys.argv[1]) if len(sys.argv) > 1 else np.inf,
+        tuple(sys.argv[2:]) or ("power", "worth"),
+    )

@@ -18,6 +18,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
+from graphratio.evaluation.where import Agreement
 from graphratio.evaluation.worth import Worth
 from graphratio.selection.cross_validation import defined_means
 
@@ -74,6 +75,8 @@ class GraphComparison(Answered):
         Graphs for which most folds chose the strongest coupling of all candidates.
     worth : dict of name to Worth
         How many observations each graph replaces: `estimate`, `low`, `high`.
+    agreement : dict of name to Agreement
+        Where neighbours in each graph change alike, by region and node.
     answerable, answerable_nodes, n_pieces, blocks
         As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
@@ -99,6 +102,7 @@ class GraphComparison(Answered):
     units: Literal["given", "own"] = "given"
     at_grid_end: tuple[str, ...] = ()
     worth: Mapping[str, Worth] = field(default_factory=dict)
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
 
     @property
     def pieces(self) -> IndependentPieces:  # type: ignore[override]
@@ -264,6 +268,8 @@ class GraphComparison(Answered):
         For every fit its loss and the half width of the interval. For the best-ranked graph
         `gain`, `gain_low`, `gain_high`, and `neighbors`: "helped", "hurt", "unclear", or "not
         assessed" at nodes without neighbours or with fewer than two observations in a sample.
+        `agreement` of a node with its neighbours, the number of its `region`, and
+        `neighbors_in_region`: "alike", "not alike", "unclear" or "not assessed".
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:
@@ -272,6 +278,9 @@ class GraphComparison(Answered):
             gain, half = self.gains
             columns |= {"gain": gain, "gain_low": gain - half, "gain_high": gain + half}
             columns["neighbors"] = self.neighbors
+            if (own := self.agreement.get(self.ranking[0])) is not None:
+                columns |= {"agreement": own.at_nodes, "region": own.region}
+                columns["neighbors_in_region"] = own.effect_at_nodes()
         return frames.make_frame(columns, self.backend)
 
     def plot(self, ax: Any = None) -> Any:

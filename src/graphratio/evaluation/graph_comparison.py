@@ -37,6 +37,7 @@ from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.evaluation.ways import Ways, at_strongest, compares_profiles
+from graphratio.evaluation.where import Agreement
 from graphratio.evaluation.worth import worth_of
 from graphratio.selection.cross_validation import Fit
 from graphratio.selection.nested import MANY_NODES, Contender
@@ -153,6 +154,7 @@ def compare_graphs(
         "own" if own else "given",
         at_end,
         worth_of(recipe, coupled, level, rng) if worth and not with_graphs.ways.refits else {},
+        with_graphs.agreement(level, rng),
     )
 
 
@@ -215,6 +217,16 @@ class _GraphFits:
             ratios |= self._refitted(folds, graphs, learn)
         at_end = at_strongest({name: found[name] for name in self.graphs if name in found}, fits)
         return node_losses(recipe, ratios), at_end
+
+    def agreement(self, level: float, rng: np.random.Generator) -> dict[str, Agreement]:
+        """Where neighbours in every graph change alike."""
+        if not self.graphs:
+            return {}
+        deviations, known = self.ways.deviations(), self.ways.recipe.samples.complete
+        return {
+            name: Agreement.of(graph, deviations, known, level, rng)
+            for name, graph in self.graphs.items()
+        }
 
     def _refitted(
         self, folds: list[IntArray], graphs: Mapping[str, Graph], learn: bool

@@ -99,15 +99,38 @@ class ProfileFit:
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         reduced = Reduced.of(moments, self.most)
-        own, common = reduced.moments, None
+        own: Moments = reduced.moments
+        common: FloatArray | None = None
         if self.centred:
-            ridge = np.array([COMMON_RIDGE])
-            common = SharedFit().solve(own, np.zeros(1), ridge)
-            own = replace(own, first=own.first - own.second.apply(common)[:, 0])
+            own, common = _centred(own)
         coordinates = self._coupling.solve(own, lam, rho)
         if common is not None:
             coordinates = coordinates + common
         return np.asarray(coordinates @ reduced.directions.T)
+
+
+def own_deviations(moments: Moments, sizes: IntArray) -> FloatArray:
+    """Coordinates of every node by itself minus those all nodes have in common, (n_nodes, r).
+
+    `sizes` has shape (n_nodes, 2).
+    """
+    reduced = Reduced.of(moments, COMPARED_PROFILES)
+    own, _ = _centred(reduced.moments)
+    ridge = np.array([_noise(sizes)])
+    alone = Coupling(Graph.empty(len(sizes))).solve(own, np.zeros(1), ridge)
+    return alone[:, 0].astype(np.float64)
+
+
+def _centred(moments: Moments) -> tuple[Moments, FloatArray]:
+    """Moments of what differs from all nodes, and the coordinates c_0, (n_nodes, 1, r)."""
+    common = SharedFit().solve(moments, np.zeros(1), np.array([COMMON_RIDGE]))
+    return replace(moments, first=moments.first - moments.second.apply(common)[:, 0]), common
+
+
+def _noise(sizes: IntArray) -> float:
+    """Typical variance of a first moment, relative to that of a feature."""
+    complete = sizes[(sizes > 0).all(axis=1)]
+    return float((1 / complete).sum(axis=1).mean()) if len(complete) else 1.0
 
 
 def profile_pairs(sizes: IntArray, mean_degree: float) -> tuple[FloatArray, FloatArray]:
@@ -116,8 +139,7 @@ def profile_pairs(sizes: IntArray, mean_degree: float) -> tuple[FloatArray, Floa
     `sizes` has shape (n_nodes, 2). A `mean_degree` of 0 means no edges. The pairs without coupling
     are the same for all graphs, so that every graph can choose what the fit without one chooses.
     """
-    complete = sizes[(sizes > 0).all(axis=1)]
-    noise = float((1 / complete).sum(axis=1).mean()) if len(complete) else 1.0
+    noise = _noise(sizes)
     alone = np.array(LONE_RIDGES) * noise
     if not mean_degree:
         return np.zeros(alone.size), alone

@@ -34,8 +34,9 @@ def in_words(
         return found.pieces.cannot_say("whether a graph helps") + "."
     parts = [_which(found), _whether(found), _predicts(found)]
     parts += [_beside_all(found, offer), _learned(found)]
+    parts += [_worth(found)]
     parts += [_where(found)] if where else []
-    parts += [_at_grid_end(found), _units(found)]
+    parts += [_regions(found), _at_grid_end(found), _units(found)]
     return " ".join(part for part in parts if part)
 
 
@@ -95,6 +96,25 @@ def _predicts(found: GraphComparison) -> str:
     if judged != "better" and name in found.unseen and found.effect == "unclear":
         return f"Neighbours in {name!r} do not clearly predict the change of a node."
     return ""
+
+
+def _worth(found: GraphComparison) -> str:
+    """Say how many observations the best-ranked graph replaces."""
+    own = found.worth.get(found.ranking[0])
+    return "" if own is None else own.in_words
+
+
+def _regions(found: GraphComparison) -> str:
+    """Say where neighbours change alike and where not."""
+    own = found.agreement.get(found.ranking[0])
+    if own is None or "not alike" not in own.effect:
+        return ""
+    alike, other = own.effect.count("alike"), own.effect.count("not alike")
+    total = sum(effect != "not assessed" for effect in own.effect)
+    return (
+        f"Neighbours change alike in {alike} of {total} regions, and clearly less than elsewhere "
+        f"in {other}."
+    )
 
 
 def _at_grid_end(found: GraphComparison) -> str:

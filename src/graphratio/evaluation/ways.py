@@ -18,7 +18,12 @@ from graphratio.data.graph import Graph
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.evaluation.neighbours import LearnedFit, learned_graph
-from graphratio.evaluation.profile_fit import ProfileFit, profile_pairs, wide_bandwidths
+from graphratio.evaluation.profile_fit import (
+    ProfileFit,
+    own_deviations,
+    profile_pairs,
+    wide_bandwidths,
+)
 from graphratio.evaluation.recipe import Recipe
 from graphratio.moments.node_moments import Moments
 from graphratio.selection.cross_validation import Fit
@@ -92,6 +97,12 @@ class Ways:
         everything = np.zeros(self.recipe.samples.n_observations, dtype=np.intp)
         _, data = self.recipe.split(everything, 1, np.float32).at(float(self._middle[0]))
         return learned_graph(data.without(), self.recipe.samples.nodes, LEARNED_NEIGHBORS)
+
+    def deviations(self) -> FloatArray:
+        """How every node, fitted by itself, differs from all nodes, shape (n_nodes, r)."""
+        everything = np.zeros(self.recipe.samples.n_observations, dtype=np.intp)
+        _, data = self.recipe.split(everything, 1, np.float32).at(float(self.bandwidths[-1]))
+        return own_deviations(data.without(), self.recipe.samples.sizes)
 
     def learned_without(self, folds: IntArray) -> Callable[[int], Graph]:
         """Learn the graph from all folds but one."""

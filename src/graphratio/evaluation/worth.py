@@ -1,6 +1,6 @@
 """What a graph is worth: how many observations per node it replaces.
 
-Each node alone (no coupling) is fitted to all n training observations of a sample. The fit with the
+Each node alone (no coupling) is fitted to the training observations of a sample. The fit with the
 graph is fitted to subsets of m of them, and both are judged on the same held-out observations. At
 some m the fit with the graph reaches the loss of each node alone: the worth of the graph is n / m.
 The other direction, how many observations alone would reach the fit with the graph, would need
@@ -11,7 +11,8 @@ the subset.
 
 Symbols
 -------
-n           typical number of training observations in a sample
+n           typical number of observations in a sample; folds train on a little less, and the loss
+            of each node alone is continued from there to n
 m           size of a subset
 K           number of folds
 """
@@ -42,6 +43,8 @@ N_SIZES = 8
 MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # Folds by which the penalties of a subset are chosen, at most.
 INNER_FOLDS = 4
+# Share of the nodes at either end whose differences count as the next ones.
+WINSORISED = 0.05
 # Draws of the bootstrap, and nodes of a region.
 BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
@@ -61,7 +64,7 @@ class Worth:
         graph is better than all observations without it; see `open_above`. A worth of 1 means
         that the graph replaces nothing.
     n : float
-        Observations per sample of the fit without a graph.
+        Typical number of observations in a sample.
     sizes : ndarray of shape (n_sizes,)
         Sizes m of the subsets.
     joined, alone : ndarray of shape (n_sizes,)
@@ -81,7 +84,7 @@ class Worth:
     @property
     def open_above(self) -> bool:
         """Whether the estimate is only a lower end."""
-        return bool(self.joined[0] <= self.alone[-1])
+        return bool(self.estimate >= self.n / self.sizes[0])
 
     @property
     def in_words(self) -> str:
@@ -126,8 +129,9 @@ class _Subsets:
     split: Split
     data: FoldedMoments
     rank: IntArray
-    sizes: IntArray
+    sizes: FloatArray
     n: float
+    n_training: float
 
     @classmethod
     def of(cls, recipe: Recipe, rng: np.random.Generator) -> _Subsets:
@@ -145,31 +149,36 @@ class _Subsets:
         unit = samples.blocks.number if blocked else np.arange(samples.n_observations)
         rank = np.stack([rng.permutation(int(unit.max()) + 1)[unit] for _ in range(n_folds)])
         width = _bandwidth(split, recipe)
-        return cls(recipe, split, split.at(width)[1], rank, np.unique(np.round(sizes)), typical)
+        sizes = np.unique(np.round(sizes))
+        return cls(recipe, split, split.at(width)[1], rank, sizes, usual, typical)
 
     def worth(self, graph: Graph, level: float, rng: np.random.Generator) -> Worth:
         """Where the curve of the graph reaches each node alone, with a bootstrap.
 
-        The bootstrap draws regions of the graph, since neighbours are alike. Every fold has subsets
-        of its own, so that the luck of a single subset averages out.
+        The bootstrap draws regions of the graph, since neighbours are alike, and adds the luck of
+        the subsets, of which every fold has its own.
         """
-        joined = self.losses(self.recipe.judged(graph, weaker=0))
-        alone = self.losses(self.recipe.alone([graph]))
         known = self.recipe.samples.complete
+        joined = self.losses(self.recipe.judged(graph, weaker=0))[:, known]
+        alone = self.losses(self.recipe.alone([graph]))[:, known]
+        curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
+        ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
+        # A single large ratio at a held-out observation would outweigh all other nodes.
+        limits = np.quantile(ahead, [WINSORISED, 1 - WINSORISED], axis=0)
+        ahead = np.clip(ahead, *limits)
         region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
         counts = np.bincount(region)
-        each = np.concatenate([joined, alone[:, -1:]], axis=1)[known]
-        sums = np.zeros((len(counts), each.shape[1]))
-        np.add.at(sums, region, each)
+        sums = np.zeros((len(counts), len(self.sizes)))
+        np.add.at(sums, region, ahead)
         evenly = np.full(len(counts), 1 / len(counts))
         weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
-        curves = (weights @ sums) / (weights @ counts)[:, np.newaxis]
-        drawn = np.array([self._worth_at(curve[:-1], curve[-1]) for curve in curves])
-        low, high = np.quantile(drawn, [level / 2, 1 - level / 2], method="inverted_cdf")
-        curve, own = joined[known].mean(axis=0), alone[known].mean(axis=0)
+        draws = (weights @ sums) / (weights @ counts)[:, np.newaxis]
+        draws += rng.normal(size=draws.shape) * self._luck(joined)
+        values = np.array([self._worth_at(draw) for draw in draws])
+        low, high = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
         most = self.n / self.sizes[0]
         return Worth(
-            float(min(self._worth_at(curve, own[-1]), most)),
+            float(min(self._worth_at(ahead.mean(axis=0)), most)),
             float(min(low, most)),
             float(high),
             self.n,
@@ -179,23 +188,39 @@ class _Subsets:
             level,
         )
 
-    def _worth_at(self, curve: FloatArray, goal: float) -> float:
-        """The worth where a curve falls to the goal; infinite if it begins there, 1 if never."""
-        falling = np.minimum.accumulate(curve)
-        if falling[0] <= goal:
+    def _still_to_gain(self, own: FloatArray) -> float:
+        """How far the mean loss of nodes alone falls from the training size to n; not positive.
+
+        Its slope is that over the last doubling of the sizes.
+        """
+        half = int(np.argmin(np.abs(np.log(2 * self.sizes / self.sizes[-1]))))
+        if half == len(self.sizes) - 1:
+            return 0.0
+        slope = (own[-1] - own[half]) / np.log(self.sizes[-1] / self.sizes[half])
+        return float(min(slope, 0.0) * np.log(self.n / self.n_training))
+
+    def _luck(self, joined: FloatArray) -> FloatArray:
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
+        extra = (joined - joined[:, :, -1:]).mean(axis=1)
+        return np.asarray(extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
+
+    def _worth_at(self, ahead: FloatArray) -> float:
+        """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
+        falling = np.minimum.accumulate(ahead)
+        if falling[0] <= 0:
             return np.inf
-        if falling[-1] > goal:
+        if falling[-1] > 0:
             return 1.0
-        after = int(np.argmax(falling <= goal))
-        share = (falling[after - 1] - goal) / (falling[after - 1] - falling[after])
+        after = int(np.argmax(falling <= 0))
+        share = falling[after - 1] / (falling[after - 1] - falling[after])
         first, second = np.log(self.sizes[after - 1 : after + 1].astype(np.float64))
         return float(max(self.n / np.exp(first + share * (second - first)), 1.0))
 
     def losses(self, contender: Contender[Fit]) -> FloatArray:
-        """Held-out loss of every node for every size, shape (n_nodes, n_sizes)."""
+        """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
         samples, alpha = self.recipe.samples, self.recipe.template.alpha
         limit = 1 / float(alpha) if alpha else None
-        losses = np.zeros((samples.n_nodes, len(self.sizes)))
+        losses = np.zeros((self.split.n_folds, samples.n_nodes, len(self.sizes)))
         for fold in range(self.split.n_folds):
             held = np.flatnonzero(self.split.folds == fold)
             weight = 1 / samples.sizes.ravel()[samples.segments[held]]
@@ -204,7 +229,7 @@ class _Subsets:
                 clipped = np.clip(ratios, 0.0, limit)[np.newaxis]
                 terms = loss_terms(clipped, samples.is_target[held], float(alpha))
                 node = samples.node_index[held]
-                losses[:, k] += np.bincount(node, terms * weight, samples.n_nodes)
+                losses[fold, :, k] = np.bincount(node, terms * weight, samples.n_nodes)
         return losses
 
     def _fit(self, contender: Contender[Fit], fold: int, size: int) -> FloatArray:
