@@ -1,7 +1,7 @@
 """How often the comparison of graphs is right, and whether the worth of a graph is.
 
-*power*: 200 nodes of very different location and scale. The mean of each shifts by a multiple of its
-own scale, with standard deviation 1 over nodes, that is smooth over a graph "right" (correlation
+*power*: 200 nodes of very different location and scale. The mean of each shifts by a multiple of
+its own scale, with standard deviation 1 over nodes, that is smooth over a graph "right" (correlation
 0.7 over its edges). Rivals have the same degrees: "random" joins random pairs, "weak" has been
 rewired until the correlation is 0.15. *equal*: two graphs of the same quality, each with a random
 half of the edges of "right". *alone*: "random" against no graph. All with the defaults.
@@ -10,8 +10,8 @@ half of the edges of "right". *alone*: "random" against no graph. All with the d
 back: where the mean loss of fits with the graph, on subsets, reaches that of each node alone.
 
 Run with `make graphs`, or for some seconds: python studies/graphs.py 600. What is done is kept in
-studies/graphs.csv and studies/graphs_worth.csv; it also writes the table of docs/graphs.md. Settings
-were chosen on seeds below 10,000; the draws here have the seeds from 20,000 on.
+studies/graphs.csv and studies/graphs_worth.csv; it also writes the tables of docs/graphs.md.
+Settings were chosen on seeds below 10,000; the draws here have the seeds from 20,000 on.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def worth(seed: int, n: int, data, truth: float) -> tuple:
 
 
 def true_worth(data, n: int, draws: range) -> float:
-    """n / m from the flights held back, averaged over draws."""
+    """The worth according to the flights held back, from mean losses over draws."""
     alone, joined = [], []
     sizes = np.unique(np.round(np.geomspace(2, n, 8)).astype(int))
     for seed in draws:

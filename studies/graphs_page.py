@@ -51,8 +51,8 @@ def _worth(rows: Rows) -> str:
     estimate = np.array([float(row["estimate"]) for row in rows])
     covers = (low <= truth) & (truth <= high)
     return (
-        f"Eight random flights per airport and season, {len(rows)} draws: the flights held back give "
-        f"a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median; the "
+        f"Eight random flights per airport and season, {len(rows)} draws: the flights held back "
+        f"give a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median; the "
         f"95 % interval covers the value in {covers.mean():.0%} of the draws, and its lower end is "
         f"above 1.3 in {np.mean(low > 1.3):.0%}."
     )

@@ -2,7 +2,7 @@
 
 Every node is fitted by itself, and its deviation from what all nodes have in common is compared
 with the mean deviation of its neighbours. Both come from different data, so that they agree on
-only if neighbours change alike. A single node says little; a region of neighbours says more.
+average only if neighbours change alike. A single node says little; a region says more.
 
 Symbols
 -------

@@ -87,17 +87,20 @@ class Worth:
         return bool(self.estimate >= self.n / self.sizes[0])
 
     @property
+    def span(self) -> str:
+        """Estimate and interval, such as "3.1 (2.2 or more)"."""
+        top = "or more" if np.isinf(self.high) else f"to {self.high:.1f}"
+        return f"{'at least ' * self.open_above}{self.estimate:.1f} ({self.low:.1f} {top})"
+
+    @property
     def in_words(self) -> str:
         """The worth in one sentence."""
-        most = f" (at least {self.low:.1f})" if np.isinf(self.high) else ""
-        span = most or f" ({self.low:.1f} to {self.high:.1f})"
         if self.low <= 1:
-            return f"An observation with the graph is worth {self.estimate:.1f} without it{span}."
-        at_least = "at least as much as" if self.open_above else "as much as"
-        with_graph = max(self.n / self.estimate, 1.0)
+            return f"An observation with the graph is worth {self.span} of each node alone."
+        fewer = max(self.n / self.estimate, 1.0)
         return (
-            f"With the graph {with_graph:.0f} observations per node say {at_least} "
-            f"{self.n:.0f} of each node alone: it is worth {self.estimate:.1f}{span}."
+            f"With the graph {fewer:.0f} observations per node say as much as {self.n:.0f} of each "
+            f"node alone: the graph is worth {self.span}."
         )
 
     def __repr__(self) -> str:
