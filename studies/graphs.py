@@ -1,10 +1,10 @@
 """How often the comparison of graphs is right, and whether the worth of a graph is.
 
 *power*: 200 nodes of very different location and scale. The mean of each shifts by a multiple of
-its own scale, with standard deviation 1 over nodes, that is smooth over a graph "right" (correlation
-0.7 over its edges). Rivals have the same degrees: "random" joins random pairs, "weak" has been
-rewired until the correlation is 0.15. *equal*: two graphs of the same quality, each with a random
-half of the edges of "right". *alone*: "random" against no graph. All with the defaults.
+its own scale, with standard deviation 1 over nodes, that is smooth over a graph "right", with a
+correlation of 0.7 over its edges. Rivals have the same degrees: "random" joins random pairs, "weak"
+has been rewired until the correlation is 0.15. *equal*: two graphs of the same quality, each with a
+random half of the edges of "right". *alone*: "random" against no graph. All with the defaults.
 
 *worth*: eight random flights per airport and season. The value to cover is that of the flights held
 back: where the mean loss of fits with the graph, on subsets, reaches that of each node alone.

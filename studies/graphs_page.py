@@ -52,7 +52,7 @@ def _worth(rows: Rows) -> str:
     covers = (low <= truth) & (truth <= high)
     return (
         f"Eight random flights per airport and season, {len(rows)} draws: the flights held back "
-        f"give a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median; the "
-        f"95 % interval covers the value in {covers.mean():.0%} of the draws, and its lower end is "
-        f"above 1.3 in {np.mean(low > 1.3):.0%}."
+        f"give a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median. "
+        f"The 95 % interval covers the value in {covers.mean():.0%} of the draws, and its lower "
+        f"end is above 1.3 in {np.mean(low > 1.3):.0%}."
     )

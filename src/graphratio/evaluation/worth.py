@@ -43,8 +43,8 @@ N_SIZES = 8
 MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # Folds by which the penalties of a subset are chosen, at most.
 INNER_FOLDS = 4
-# Share of the nodes at either end whose differences count as the next ones.
-WINSORISED = 0.05
+# Nodes at either end whose differences count as the next ones.
+WINSORISED = 3
 # Draws of the bootstrap, and nodes of a region.
 BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
@@ -111,17 +111,27 @@ def worth_of(
     recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
 ) -> dict[str, Worth]:
     """Worth of every graph, from patches of each graph if the network is large."""
-    found = {}
+    if recipe.samples.n_nodes <= WORTH_NODES:
+        return _worth_of(recipe, graphs, level, rng)
+    found: dict[str, Worth] = {}
     for name, graph in graphs.items():
-        part, joined = recipe, graph
-        if graph.n_nodes > WORTH_NODES:
-            positions = choose_patches(graph, WORTH_NODES, recipe.samples.complete, rng)
-            labels = [graph.nodes[i] for i in positions]
-            part = replace(recipe, samples=recipe.samples.subset(labels))
-            joined = graph.subset(labels)
-        with suitable_threads(part.samples.n_observations, len(part.dictionary)):
-            found[name] = _Subsets.of(part, rng).worth(joined, level, rng)
+        positions = choose_patches(graph, WORTH_NODES, recipe.samples.complete, rng)
+        labels = [graph.nodes[i] for i in positions]
+        part = replace(recipe, samples=recipe.samples.subset(labels))
+        found |= _worth_of(part, {name: graph.subset(labels)}, level, rng)
     return found
+
+
+def _worth_of(
+    recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
+) -> dict[str, Worth]:
+    """The same on all nodes, with the same subsets for all graphs."""
+    if not graphs:
+        return {}
+    with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
+        subsets = _Subsets.of(recipe, rng)
+        alone = subsets.losses(recipe.alone(graphs.values()))
+        return {name: subsets.worth(graph, alone, level, rng) for name, graph in graphs.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,19 +165,22 @@ class _Subsets:
         sizes = np.unique(np.round(sizes))
         return cls(recipe, split, split.at(width)[1], rank, sizes, usual, typical)
 
-    def worth(self, graph: Graph, level: float, rng: np.random.Generator) -> Worth:
-        """Where the curve of the graph reaches each node alone, with a bootstrap.
+    def worth(
+        self, graph: Graph, alone: FloatArray, level: float, rng: np.random.Generator
+    ) -> Worth:
+        """Where the curve of the graph reaches that of each node alone, with a bootstrap.
 
         The bootstrap draws regions of the graph, since neighbours are alike, and adds the luck of
         the subsets, of which every fold has its own.
         """
         known = self.recipe.samples.complete
         joined = self.losses(self.recipe.judged(graph, weaker=0))[:, known]
-        alone = self.losses(self.recipe.alone([graph]))[:, known]
+        alone = alone[:, known]
         curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
         ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
         # A single large ratio at a held-out observation would outweigh all other nodes.
-        limits = np.quantile(ahead, [WINSORISED, 1 - WINSORISED], axis=0)
+        tail = min(WINSORISED / len(ahead), 0.25)
+        limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
         ahead = np.clip(ahead, *limits)
         region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
         counts = np.bincount(region)

@@ -64,7 +64,7 @@ def write_graphs(
     values = np.full(len(labels), np.nan) if agreement is None else agreement.at_nodes
     words = ["not assessed"] * len(labels) if agreement is None else agreement.effect_at_nodes()
     gain, half = found.gains if first is not None else (values, values)
-    shown = graphs[first] if first in graphs else Graph.empty(found.nodes)
+    shown = graphs.get(first or "", Graph.empty(found.nodes))
     return write_page(
         path,
         "graphs.html.j2",
@@ -111,7 +111,9 @@ def _heading(found: GraphComparison) -> str:
     if not found.answerable:
         return "These data cannot say whether a graph helps"
     if found.best is None:
-        return "No graph is clearly better than none" if not found.tied else "No clear difference"
+        if found.tied:
+            return "No clear difference between the graphs"
+        return "No graph is clearly better than none"
     return f"“{found.best}” is the best graph"
 
 

@@ -12,7 +12,7 @@ const drawAgreement = () => {
       size, color: data.agreement.map((value) => value ?? 0), cmin: -1, cmax: 1, colorscale: scale,
       symbol: places.map((i) => (data.agreement[i] === null ? "circle-open" : "circle")),
       line: { color: colour("quiet"), width: 0.8 },
-      colorbar: { title: { text: "agreement", side: "top", font: { size: 12 } }, thickness: 12,
+      colorbar: { title: { text: "agrees", side: "top", font: { size: 12 } }, thickness: 12,
         outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
     },
   }], mapLayout(data.map, 92, { shapes: edges.length <= 8000 ? edgeShapes(data.map) : [] }), stillConfig);
