@@ -10,6 +10,7 @@ from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import DISPERSION, Difference
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
+from graphratio.evaluation.ways import Ways
 from graphratio.exceptions import InputError
 
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0)
@@ -155,7 +156,7 @@ def test_small_graphs_are_split_twice(scenario, monkeypatch, many, repeats):
 def test_a_learned_graph_has_the_grid_of_the_paper(scenario):
     """Divided by its degree of about ten, as graphs that are given have it by theirs."""
     recipe = Recipe.of(MODEL, scenario.samples, np.random.default_rng(0))
-    fit = graph_comparison._learned(recipe)
+    fit = Ways(recipe).learned()
     lambdas = np.unique(fit.candidates.graph_penalty) / 60
     np.testing.assert_allclose(lambdas, [1e-4, 1e-3, 0.01, 0.1, 1])
     gammas = fit.candidates.ridge / fit.candidates.graph_penalty
@@ -270,7 +271,7 @@ def test_a_graph_that_hurts_is_not_the_best(opposed):
     fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=40.0, ridge=0.4)
     options = {"estimator": fixed, "n_repeats": 1, "random_state": 0}
     result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
-    assert (result.best, result.effect) == ("none", "hurt")
+    assert (result.best, result.effect) == (None, "hurt")
     assert result.judged(LEARNED, "bad") == "better"
     assert "'bad' hurt" in result.verdict
     assert "'none' is the better choice" in result.verdict

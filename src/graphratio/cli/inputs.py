@@ -38,9 +38,14 @@ class Problem:
 
 
 def read_problem(
-    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
+    data: DataOptions,
+    samples: SampleOptions,
+    graph: GraphOptions,
+    seed: int,
+    *,
+    borrow: bool = True,
 ) -> Problem:
-    """Read the table and the edges, and match them."""
+    """Read the table and the edges, and match them; `borrow` as in `build_graph`."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -75,7 +80,7 @@ def read_problem(
         refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
         table = table.assign(**{_TIME: axis.local})
         options["time"] = _TIME
-    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes)
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes, borrow=borrow)
     with warnings_as(notes):
         read = NodeSamples.from_frame(
             table,

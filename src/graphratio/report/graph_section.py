@@ -10,6 +10,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
+from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
 from graphratio.report.words import enumeration
 
@@ -33,7 +34,7 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
 
     `rows` are the name of every fit, its held-out loss, and the difference to the fit without the
     graph. `helped` and `hurt` name nodes. `nodes` is for the panels: losses and half widths of
-    every fit, and the effect of neighbours.
+    every fit, and the effect of neighbours. `curve` is a drawing of the learning curves.
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
@@ -44,7 +45,10 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
         return None
     again = model._again(fixed=False)
     again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
-    found = compare_graphs(model._align(samples), model.graph_, again, n_repeats=1, random_state=0)
+    found = compare_graphs(
+        model._align(samples), model.graph_, again, n_repeats=1, units="given", random_state=0
+    )
+    worth = found.worth.get(UNNAMED)
     words = {
         ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
@@ -66,6 +70,7 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
         "heading": "Did the graph help?" if edges else "Would a graph help?",
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
+        "curve": learning_curve(worth) if worth is not None else "",
         "helped": helped,
         "hurt": hurt,
         "nodes": {
