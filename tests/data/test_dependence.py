@@ -184,7 +184,7 @@ def test_hours_without_levels_of_days_are_cut_between_them():
 
 def test_a_memory_of_more_than_a_day_takes_whole_days():
     rng = np.random.default_rng(0)
-    assert hourly(autoregression(rng, 0.8, 50, 600)).blocks.words() == "blocks of 3 days"
+    assert hourly(autoregression(rng, 0.8, 50, 600)).blocks.words() == "blocks of 2 days"
     both = daily_level(rng, 1, 600, 0.3) + np.sqrt(0.7) * autoregression(rng, 0.8, 50, 600)
     assert hourly(both).blocks.words() == "blocks of 2 days"
 

@@ -30,7 +30,7 @@ from graphratio.data.series import (
 )
 
 # Blocks are longer by this factor, since tau is an estimate.
-TAU_MARGIN = 1.4
+TAU_MARGIN = 1.25
 
 # Blocks in units of the autocorrelation time of squares: eight times the true one, of which scores
 # that are clipped against outliers show about 70 %.
