@@ -139,8 +139,7 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
 def _effects(subject: Subject) -> FloatArray:
     """Changes of means in standard deviations, shape (n_nodes, n_features); 0 where unknown."""
     spread = np.sqrt((subject.spread**2).mean(axis=1))
-    change = subject.mean[:, 1] - subject.mean[:, 0]
-    return np.nan_to_num(change / np.where(spread > 0, spread, np.inf))
+    return np.nan_to_num(subject.change / np.where(spread > 0, spread, np.inf))
 
 
 def _strongest(subject: Subject, nodes: IntArray) -> list[int]:
@@ -159,7 +158,7 @@ def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> 
 
 
 def _amounts(subject: Subject, nodes: IntArray | list[int], feature: int, words: PageWords) -> str:
-    change = np.sort(subject.mean[nodes, 1, feature] - subject.mean[nodes, 0, feature])
+    change = np.sort(subject.change[nodes, feature])
     key = subject.samples.feature_names[feature]
     low, high = words.change(change[0], key), words.change(change[-1], key)
     if low == high:
@@ -213,7 +212,7 @@ def direction_of(subject: Subject, words: PageWords) -> dict[str, Any] | None:
     samples = subject.samples
     if samples.n_features != 1 or samples.encoding is not None:
         return None
-    change = subject.mean[:, 1, 0] - subject.mean[:, 0, 0]
+    change = subject.change[:, 0]
     known = np.abs(change[np.isfinite(change)])
     if not known.size or known.max() == 0:
         return None

@@ -158,6 +158,8 @@ def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
             for i in range(len(labels))
         ],
         "mean": short(subject.mean, 5),
+        "change": short(subject.change),
+        "smoothed": bool(model._couples and model.graph_.n_edges),
         "spread": short(subject.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),

@@ -78,7 +78,7 @@ const drawMap = (selected, showEdges) => {
 const mapCaption = () => {
   const { top, capped } = data.scale;
   const said = data.direction
-    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, orange up, blue down.`]
+    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, orange up, blue down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
     : [`Colours: divergence, from 0 to ${number(top)}.`];
   if (capped && !data.direction) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
   if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {

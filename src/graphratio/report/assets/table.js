@@ -23,8 +23,8 @@ const columns = [
   { title: `observations, ${data.sides[1]}`, value: (i) => nodes.n_target[i] },
   { title: "effective sample size", value: (i) => nodes.effective[i], show: (i) => number(nodes.effective[i], 2) },
   ...nodes.table_features.map((j) => ({
-    title: `change of mean, ${nodes.feature_names[j]}`,
-    value: (i) => changeOf(i, j), show: (i) => signed(changeOf(i, j)),
+    title: `change of mean, ${nodes.feature_names[j]}${nodes.smoothed ? " (with neighbours)" : ""}`,
+    value: (i) => nodes.change[i][j], show: (i) => signed(nodes.change[i][j]),
   })),
 ];
 const manyRows = 1000, firstRows = 200;
