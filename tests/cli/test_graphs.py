@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-
 from tests.cli.conftest import COLUMNS
 
 N_NODES = 40

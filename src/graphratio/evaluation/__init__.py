@@ -4,11 +4,15 @@ from graphratio.evaluation.bounds import DivergenceBounds, divergence_bounds
 from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.ratio_interval import ExpectedRatioInterval, expected_ratio_interval
+from graphratio.evaluation.where import Agreement
+from graphratio.evaluation.worth import Worth
 
 __all__ = [
+    "Agreement",
     "DivergenceBounds",
     "ExpectedRatioInterval",
     "GraphComparison",
+    "Worth",
     "compare_graphs",
     "divergence_bounds",
     "expected_ratio_interval",

@@ -49,6 +49,15 @@ class Agreement:
     effect : list of str, one per region
         "alike", "not alike" (clearly less agreement than in the other regions, and no clear one),
         "unclear" or "not assessed". Benjamini-Hochberg corrects for the number of regions.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=60, random_state=0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, worth=False, random_state=0)
+    >>> own = found.agreement["graph"]
+    >>> own.at_nodes.shape, len(own.effect) == own.region.max() + 1
+    ((40,), True)
     """
 
     at_nodes: FloatArray
