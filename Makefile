@@ -13,7 +13,7 @@ SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTW
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
-	@echo "make demo         flights in winter and summer, and a report to open: a quarter of a minute"
+	@echo "make demo         flights in winter and summer, and a report to open: half a minute"
 	@echo "make quick        style, types, layers and the fast tests: under two minutes"
 	@echo "make test         style, types, layers and all tests: about five minutes"
 	@echo "make lint         style, types and layers only: half a minute"

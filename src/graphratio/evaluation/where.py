@@ -56,7 +56,7 @@ class Agreement:
     >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=60, random_state=0)
     >>> found = gr.compare_graphs(scenario.samples, scenario.graph, worth=False, random_state=0)
     >>> own = found.agreement["graph"]
-    >>> own.at_nodes.shape, len(own.effect) == own.region.max() + 1
+    >>> own.at_nodes.shape, len(own.effect) == len(own.mean)
     ((40,), True)
     """
 
