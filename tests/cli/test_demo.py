@@ -66,6 +66,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
     assert "AUS Austin" in text
     assert "BOS Boston" in text
     assert all(airport in text for airport in ("BQN", "SJU", "STT"))
+    assert "With 8 random flights per airport and season: With the graph" in text
     assert "0 kinds of change at 67 nodes (changed: 66, unchanged: 1)" in text
 
 

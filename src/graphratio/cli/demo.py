@@ -9,18 +9,26 @@ import numpy as np
 import typer
 
 from graphratio.cli.console import Screen, as_option
-from graphratio.cli.inputs import Problem
+from graphratio.cli.inputs import Problem, capped
 from graphratio.cli.models import fit_problem, prepared, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
 from graphratio.cli.two_sample import find_kinds
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 from graphratio.datasets import NetworkData, load_flights
+from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.worth import Worth, worth_of
 
 if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
 
 FOLDER = Path("graphratio-demo")
+
+# With so few flights per airport and season, the graph counts.
+FEW_FLIGHTS = 8
 
 
 def demo(
@@ -62,6 +70,9 @@ def demo(
     }
     files = write_results(screen, output, model, problem, summary, {**page, "kinds": kinds})
     _show(screen, model, data, summary, kinds)
+    with screen.working("Measuring what the graph is worth"):
+        worth = _worth_of_few(scaled, data.graph, seed)
+    screen.say(f"With {FEW_FLIGHTS} random flights per airport and season: {worth.in_words}")
     screen.say(
         f"\nThe report: {files['report']}\n"
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
@@ -69,6 +80,14 @@ def demo(
     )
     notes += [*model._told(as_option), *kind_notes]
     screen.result(summary_object("demo", model, problem, summary, files, notes, kinds))
+
+
+def _worth_of_few(samples: NodeSamples, graph: Graph, seed: int) -> Worth:
+    """What the graph is worth if only a few flights are known."""
+    rng = np.random.default_rng(seed)
+    few = capped(samples, FEW_FLIGHTS, seed, []).aligned(graph.nodes)
+    recipe = Recipe.of(GraphRatio(random_state=seed), few, rng)
+    return worth_of(recipe, {"graph": graph}, 0.05, rng)["graph"]
 
 
 def _show(

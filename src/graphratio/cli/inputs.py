@@ -96,7 +96,7 @@ def read_problem(
             **options,
         )
     if data.max_observations is not None:
-        read = _capped(read, data.max_observations, seed, notes)
+        read = capped(read, data.max_observations, seed, notes)
     if samples.time is not None and (found := read.blocks.describe()):
         notes.append(found)
     return Problem(read, built, names[0], names[1], tuple(notes))
@@ -241,7 +241,7 @@ def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[st
     return has_label
 
 
-def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
+def capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
     """At most `limit` observations of each sample of each node, chosen at random."""
     sizes = samples.sizes
     large = int((sizes > limit).sum())
@@ -251,10 +251,10 @@ def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> No
     shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
     rank = np.empty(samples.n_observations, dtype=np.intp)
     rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
-    capped = samples.subset(observations=rank < limit)
+    kept = samples.subset(observations=rank < limit)
     notes.append(
         f"at most {limit} observations of each sample were used (--max-observations), chosen at "
-        f"random: {capped.n_observations} of {samples.n_observations}; {large} of {sizes.size} "
+        f"random: {kept.n_observations} of {samples.n_observations}; {large} of {sizes.size} "
         "samples were larger"
     )
-    return capped
+    return kept

@@ -44,7 +44,7 @@ from graphratio.selection.nested import MANY_NODES, Contender
 
 _RESERVED = (ALONE, SHARED, LEARNED)
 
-UNITS = ("auto", "given", "own")
+UNITS_OF_NODES = ("auto", "given", "own")
 # Chance of keeping the given units without need.
 UNITS_LEVEL = 0.05
 
@@ -111,7 +111,7 @@ def compare_graphs(
     """
     level = check_real(level, "level", low=0, high=1)
     n_folds = check_integer(n_folds, "n_folds", low=3)
-    check_choice(units, "units", UNITS)
+    check_choice(units, "units", UNITS_OF_NODES)
     check_flag(worth, "worth")
     rng = as_generator(random_state)
     template: Any = check_estimator(estimator, rng, GraphRatio)

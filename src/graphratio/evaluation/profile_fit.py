@@ -40,7 +40,7 @@ COUPLED_RIDGES = (0.03, 0.1, 0.4, 1.6)
 LONE_RIDGES = (0.01, 0.017, 0.03, 0.055, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 30.0)
 NEIGHBOUR_WEIGHTS = (1.0, 4.0, 16.0, 64.0, 256.0)
 # The widest bandwidth, relative to the largest of the usual grid: profiles are smooth.
-WIDEST = 3.0
+BEYOND_GRID = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,4 +150,4 @@ def profile_pairs(sizes: IntArray, mean_degree: float) -> tuple[FloatArray, Floa
 
 def wide_bandwidths(usual: FloatArray) -> FloatArray:
     """The middle and the largest of the usual bandwidths, and a wider one."""
-    return np.unique([usual[len(usual) // 2], usual[-1], WIDEST * usual[-1]])
+    return np.unique([usual[len(usual) // 2], usual[-1], BEYOND_GRID * usual[-1]])

@@ -70,6 +70,16 @@ class Worth:
     joined, alone : ndarray of shape (n_sizes,)
         Mean held-out losses of subsets, with the graph and without it: the learning curves.
     level : float
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=10, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, model, random_state=0)
+    >>> own = found.worth["graph"]
+    >>> bool(1 < own.estimate and own.low <= own.estimate <= own.high)
+    True
     """
 
     estimate: float
@@ -216,9 +226,15 @@ class _Subsets:
         return float(min(slope, 0.0) * np.log(self.n / self.n_training))
 
     def _luck(self, joined: FloatArray) -> FloatArray:
-        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
-        extra = (joined - joined[:, :, -1:]).mean(axis=1)
-        return np.asarray(extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,).
+
+        The means of folds vary by more than the spread of nodes inside a fold explains.
+        """
+        n_folds, n_nodes, _ = joined.shape
+        extra = joined - joined[:, :, -1:]
+        between = extra.mean(axis=1).var(axis=0, ddof=1)
+        inside = extra.var(axis=1, ddof=1).mean(axis=0) / n_nodes
+        return np.asarray(np.sqrt(n_folds * np.maximum(between - inside, 0.0)))
 
     def _worth_at(self, ahead: FloatArray) -> float:
         """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
