@@ -31,7 +31,7 @@ from graphratio.testing import (
     shared_times,
     statistics,
 )
-from graphratio.transfer import evidence, weight_powers
+from graphratio.transfer import evidence, overlap, safeguards, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -106,9 +106,12 @@ STATED = [
     (gr.changepoints.ChangeEvent, "with # % confidence",
      100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
     # Weights and transfer
-    (TRANSFER, r"reweighted nodes: #, since .* one of # \(no reweighting\), #, #, # and # if",
-     weight_powers.USUAL, *(s for s in weight_powers.CANDIDATES if s != weight_powers.USUAL)),
-    (TRANSFER, "by # standard errors over nodes", weight_powers.CLEAR),
+    (TRANSFER, "for all nodes: #, since .* one of # and # if", *weight_powers.CANDIDATES),
+    (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
+    (TRANSFER, "by more than # standard error. Then .* larger by more than # standard error",
+     safeguards.TOLERATED, safeguards.TOLERATED),
+    (TRANSFER, "fewer than # of its target .* or more than # are uncovered",
+     overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
     (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
@@ -117,9 +120,12 @@ STATED = [
      weights.EFFECTIVE_SIZE, weights.EFFECTIVE_SHARE, weights.UNCOVERED_SHARE),
     ("docs/transfer.md", "a false discovery rate of # %",
      100 * default(TRANSFER, "level")),
-    ("docs/transfer.md", r"That power is # unless another one, from # \(no reweighting\) to #, is "
-     "better by # standard errors", weight_powers.USUAL, min(weight_powers.CANDIDATES),
-     max(weight_powers.CANDIDATES), weight_powers.CLEAR),
+    ("docs/transfer.md", "That power is # unless # or # is better by # standard errors",
+     *weight_powers.CANDIDATES, weight_powers.CLEAR),
+    ("docs/transfer.md", "fewer than # of its target .* or more than # are uncovered",
+     overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
+    ("docs/transfer.md", "than # % of the reference observations", 100 * overlap.WITHIN_REACH),
+    ("docs/transfer.md", "is a given power of #", weight_powers.USUAL),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Features and solvers
     ("docs/guide/selection.md", "A feature with at most # values that repeat",
