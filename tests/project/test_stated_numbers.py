@@ -22,11 +22,11 @@ from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
-    groups,
     multiplicity,
     node_correlation,
     node_null,
     pooled,
+    predictions,
     sensitivity,
     shared_times,
     statistics,
@@ -93,7 +93,7 @@ STATED = [
     ("docs/testing.md", "By default there are at most #", multiplicity.MOST_BY_DEFAULT),
     ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
      1 / multiplicity.strictest_threshold(100, 0.05, "fwer")),
-    ("docs/calibration.md", "split into # groups", groups.N_GROUPS),
+    ("docs/calibration.md", "split into # groups", predictions.N_GROUPS),
     ("docs/coming-from.md", "kernel distance as one of # statistics", len(statistics.NAMES)),
     # Change-points
     (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.testing import groups
+from graphratio.testing import predictions
 from graphratio.testing.pooled import PooledSamples, read_settings
 
 
@@ -15,8 +15,8 @@ def test_the_mixture_of_a_node_is_its_pooled_sample(monkeypatch):
         seen.append(split.alpha.tolist())
         return split_and_select(split, *_, **__)
 
-    split_and_select = groups.select
-    monkeypatch.setattr(groups, "select", spy)
+    split_and_select = predictions.select
+    monkeypatch.setattr(predictions, "select", spy)
     rng = np.random.default_rng(0)
     sizes = [(2, 6), (5, 5)]
     reference, target = ([rng.normal(size=pair[side]) for pair in sizes] for side in (0, 1))
