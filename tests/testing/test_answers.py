@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
+from graphratio.testing.multiplicity import answers, pieces_needed, smallest_p_values
 
 
 def path(n_nodes):

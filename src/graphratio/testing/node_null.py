@@ -2,8 +2,8 @@
 
 The labels of node v alone are permuted and everything else is held fixed, so the neighbours may
 have changed or not: they only tell the test in which direction to look (`predictions`). What the
-node shows by itself counts too (`own_columns`). How much either counts depends on how strong the
-prediction is, not on the labels of the node (`statistics.shares_of`).
+node shows by itself counts too (`pooled.OwnColumns`). How much either counts depends on how strong
+the prediction is, not on the labels of the node (`statistics.shares_of`).
 
 Permutations come in looks. All nodes begin with a few; nodes that are clearly not extreme are
 finished, and the others go on with ten times as many. P-values beyond their number come from a
@@ -20,8 +20,8 @@ import numpy as np
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.testing.multiplicity import Resolution
-from graphratio.testing.own_columns import OwnColumns
 from graphratio.testing.permutations import PermutationPlan
+from graphratio.testing.pooled import OwnColumns
 from graphratio.testing.predictions import Predictions
 from graphratio.testing.statistics import Columns, PermutedMeans, shares_of
 

@@ -12,13 +12,14 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.testing.answers import Answers, answers
 from graphratio.testing.global_null import permute_all_nodes
 from graphratio.testing.halves import HalfTest, check_second_half, first_half
 from graphratio.testing.joint_statistics import JOINT_NAMES
 from graphratio.testing.multiplicity import (
+    Answers,
     Resolution,
     adjust,
+    answers,
     enough_permutations,
     fewest_permutations,
 )
