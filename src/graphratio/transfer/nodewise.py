@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import stats
+from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.metaestimators import available_if
@@ -184,7 +185,9 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         chosen = _reweighted(self.p_values_, level, self.estimator_.graph_)
         if hasattr(self.estimator_, "dictionary_"):
             weights = blended(weights, aligned, chosen, self.estimator_.alpha_, share, rng)
-        self._weigh(aligned, labels, weights, chosen, n_folds, rng)
+        # Thousands of small fits on observations and labels that were checked above.
+        with config_context(assume_finite=True):
+            self._weigh(aligned, labels, weights, chosen, n_folds, rng)
         self._fit_models(aligned, labels, rng)
         self.evidence_.warn(stacklevel=3)
         return self
