@@ -31,7 +31,7 @@ from graphratio.testing import (
     shared_times,
     statistics,
 )
-from graphratio.transfer import evidence, overlap, safeguards, weight_powers
+from graphratio.transfer import TransferEvidence, evidence, overlap, safeguards, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -110,8 +110,8 @@ STATED = [
     (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
     (TRANSFER, "by more than # standard error. Then .* larger by more than # standard error",
      safeguards.TOLERATED, safeguards.TOLERATED),
-    (TRANSFER, "fewer than # of its target .* or more than # are uncovered",
-     overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
+    (TRANSFER, "or more than # of the target is uncovered", weights.UNCOVERED_SHARE),
+    (TransferEvidence, "no overlap below #", overlap.LEAST_OVERLAP),
     (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
@@ -122,9 +122,9 @@ STATED = [
      100 * default(TRANSFER, "level")),
     ("docs/transfer.md", "That power is # unless # or # is better by # standard errors",
      *weight_powers.CANDIDATES, weight_powers.CLEAR),
-    ("docs/transfer.md", "fewer than # of its target .* or more than # are uncovered",
+    ("docs/transfer.md", "on the # nearest neighbours", overlap.NEIGHBOURS),
+    ("docs/transfer.md", "has none below #, or if more than # of its target is uncovered",
      overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
-    ("docs/transfer.md", "than # % of the reference observations", 100 * overlap.WITHIN_REACH),
     ("docs/transfer.md", "is a given power of #", weight_powers.USUAL),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Features and solvers

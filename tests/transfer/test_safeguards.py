@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import graphratio as gr
 from graphratio.exceptions import OverlapWarning
-from graphratio.transfer.overlap import overlap_share
+from graphratio.transfer.overlap import overlap_of
 from graphratio.transfer.safeguards import (
     NodePowers,
     enough_effective,
@@ -74,7 +74,8 @@ def test_without_overlap_weights_are_within_one_standard_error_of_none(estimator
 
 @pytest.fixture(scope="module")
 def model():
-    reference, target, y, _, _ = stress(0)
+    # Curved, so that weights clearly help a line where there is overlap.
+    reference, target, y, _, _ = stress(0, lambda x: x[..., 0] ** 2)
     fit = gr.NodewiseTransfer(
         LinearRegression(), gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.01), random_state=0
     ).fit
@@ -89,7 +90,7 @@ class TestEvidence:
         assert found.verdict[APART] == ("equal weights",) * 5
         assert_array_equal(found.power[APART], 0)
         assert_array_equal(found.lacks_overlap, np.arange(N_NODES) < 5)
-        assert (found.overlap[APART] < 0.5).all()
+        assert (found.overlap[APART] < 0.2).all()
         assert (found.full_effective_size[APART] < 15).all()
         assert_array_equal(found.effective_size[APART], 50)
         assert all((model.weights_[v] == 1).all() for v in range(5))
@@ -99,7 +100,7 @@ class TestEvidence:
         assert set(found.reason[SHIFTED]) <= {"shift", "held-out loss", "all nodes"}
         assert_array_equal(model.is_reweighted_, found.power > 0)
         assert model.is_reweighted_[SHIFTED].sum() >= 4
-        assert (found.overlap[SHIFTED] > 0.6).all()
+        assert (found.overlap[SHIFTED] > 0.4).all()
 
     def test_losses_are_known_where_there_is_a_shift(self, model):
         found = model.evidence_
@@ -145,20 +146,50 @@ def test_too_few_blocks_cannot_say():
 
 
 class TestOverlap:
-    def test_shares(self):
-        line, fold = np.arange(20.0)[:, np.newaxis], np.arange(20) % 2
-        assert overlap_share(line, np.array([[0.5], [3.2], [19.9], [25.0]]), fold) == 0.75
-        assert np.isnan(overlap_share(line, np.empty((0, 1)), fold))
-        assert np.isnan(overlap_share(line, line, np.zeros(20, dtype=int)))
-
-    def test_reach_is_measured_between_blocks(self):
-        """Observations of one block are nearly equal; between blocks there are gaps of 1."""
+    @pytest.mark.parametrize("sizes", [(60, 60), (30, 300), (300, 30)])
+    @pytest.mark.parametrize(("shift", "low", "high"), [(0, 0.85, 1), (1, 0.4, 0.9), (8, 0, 0.02)])
+    def test_falls_with_the_shift_whatever_the_sizes(self, sizes, shift, low, high):
         rng = np.random.default_rng(0)
-        block = np.repeat(np.arange(10), 8)
-        line = (block + 1e-3 * rng.normal(size=80))[:, np.newaxis]
-        between = np.arange(9)[:, np.newaxis] + 0.5
-        assert overlap_share(line, between, block) == 1
-        assert overlap_share(line, between, np.arange(80)) == 0
+        found = [
+            overlap_of(
+                rng.normal(size=(sizes[0], 2)),
+                rng.normal([shift, 0], 1, size=(sizes[1], 2)),
+                rng.permutation(np.arange(sizes[1]) % 5),
+                rng,
+            )
+            for _ in range(20)
+        ]
+        assert low <= np.mean(found) <= high
+
+    def test_is_twice_the_share_of_reference_neighbours(self):
+        """Counted by hand, with two target observations in the other fold."""
+        reference, target = np.array([[0.0], [1.0]]), np.array([[0.4], [0.5], [20.0], [0.6]])
+        fold = np.array([0, 1, 1, 0])
+        # 0.4 and 0.6 have 0, 1 and 0.5; 0.5 has 0.4, 0.6 and one of 0 and 1; 20 has 1, 0.6, 0.4.
+        found = overlap_of(reference, target, fold, np.random.default_rng(0))
+        assert found == pytest.approx(2 * (2 + 2 + 1 + 1) / 12)
+
+    def test_copies_within_a_fold_do_not_count(self):
+        """Ten nearly equal observations in a block; only other blocks say where the law is."""
+        rng = np.random.default_rng(0)
+        block = np.repeat(np.arange(12), 10)
+        reference, target = (
+            rng.normal(size=(12, 1))[block] + 1e-3 * rng.normal(size=(120, 1)) for _ in range(2)
+        )
+        assert overlap_of(reference, target, block, rng) > 0.5
+        assert overlap_of(reference, target, np.arange(120), rng) < 0.1
+
+    def test_ties_favour_neither_sample(self):
+        rng = np.random.default_rng(0)
+        same = np.zeros((80, 1))
+        found = [overlap_of(same, same, np.arange(80) % 5, rng) for _ in range(10)]
+        assert np.mean(found) > 0.9
+
+    def test_unknown(self):
+        line, rng = np.arange(20.0)[:, np.newaxis], np.random.default_rng(0)
+        assert np.isnan(overlap_of(line, np.empty((0, 1)), np.empty(0, dtype=int), rng))
+        assert np.isnan(overlap_of(np.empty((0, 1)), line, np.arange(20) % 2, rng))
+        assert np.isnan(overlap_of(line, line, np.zeros(20, dtype=int), rng))
 
 
 class Fixed(WeightTrial):

@@ -36,7 +36,7 @@ from graphratio.transfer.labelled import (
     unset_seeds,
     weight_parameter,
 )
-from graphratio.transfer.overlap import overlap_share
+from graphratio.transfer.overlap import overlap_of
 from graphratio.transfer.safeguards import NodePowers, lacks_overlap
 from graphratio.transfer.transfer_evidence import TransferEvidence
 from graphratio.transfer.trials import WeightTrial
@@ -58,12 +58,13 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
        are shrunk, or one of 2 and 3 if it is clearly better, by two standard errors over
        nodes, in the cross-validated error on target observations, each of which is represented
        by the nearest labelled reference observation.
-    4. Safeguards. A node keeps equal weights if fewer than half of its target observations are
-       within reach of its reference, or more than half are uncovered by the ratio. Elsewhere the
-       power is lowered, if need be to 0, until the importance-weighted held-out loss over nodes
-       is not larger than without weights by more than one standard error. Then a node keeps
-       equal weights if its own held-out loss is larger by more than one standard error, and
-       flatter ones if too few observations would be effective. `evidence_` says it per node.
+    4. Safeguards. A node keeps equal weights without overlap: if the nearest neighbours of its
+       target observations are hardly ever reference observations, or more than half of the
+       target is uncovered by the ratio. Elsewhere the power is lowered, if need be to 0, until
+       the importance-weighted held-out loss over nodes is not larger than without weights by
+       more than one standard error. Then a node keeps equal weights if its own held-out loss is
+       larger by more than one standard error, and flatter ones if too few observations would be
+       effective. `evidence_` says it per node.
 
     Parameters
     ----------
@@ -256,16 +257,16 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         overlap, trials = np.full(len(own), np.nan), {}
         error = partial(pointwise_errors, self.predictor)
         for v in np.flatnonzero(chosen & (samples.n_reference > 0)):
-            n, node = len(labels[v]), self.nodes_[v]
-            fold: IntArray = rng.permutation(np.arange(n) % n_folds)
+            own_rows = slice(samples.offsets[2 * v], samples.offsets[2 * v + 2])
+            n, sizes, node = len(labels[v]), samples.sizes[v], self.nodes_[v]
+            folds = np.concatenate([rng.permutation(np.arange(size) % n_folds) for size in sizes])
             piece: IntArray = np.arange(n)
             if division is not None and block is not None:
-                rows = slice(samples.offsets[2 * v], samples.offsets[2 * v + 1])
-                fold, piece = division.folds[rows], block[rows]
+                folds, piece = division.folds[own_rows], block[own_rows][:n]
             data = samples.reference(node), labels[v], samples.target(node)
-            overlap[v] = overlap_share(data[0], data[2], fold)
-            if len(candidates) > 1 and n >= n_folds and len(np.unique(fold)) > 1:
-                trials[int(v)] = WeightTrial(self._fit_one, error, *data, own[v], fold, piece)
+            overlap[v] = overlap_of(data[0], data[2], folds[n:], rng)
+            if len(candidates) > 1 and n >= n_folds and len(np.unique(folds[:n])) > 1:
+                trials[int(v)] = WeightTrial(self._fit_one, error, *data, own[v], folds[:n], piece)
         missing = lacks_overlap(overlap, weights.uncovered_share)
         found = (
             NodePowers.given(chosen, candidates[0])

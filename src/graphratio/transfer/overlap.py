@@ -1,8 +1,9 @@
-"""Does the reference of a node reach its target?
+"""Does the reference of a node overlap its target?
 
-A target observation is within reach if its nearest reference observation is no farther than those
-of most reference observations are from each other. This needs no ratio: an estimated ratio is
-shrunk, and says little about places where the reference has no observations.
+If both have the same law, half of the nearest neighbours of a target observation, among equally
+many observations of both, are reference observations. Where the reference has none, they are not.
+This needs no ratio: an estimated ratio is shrunk, and says little about places where the reference
+has no observations.
 """
 
 from __future__ import annotations
@@ -12,24 +13,36 @@ from scipy.spatial import cKDTree
 
 from graphratio._utils.typing import FloatArray, IntArray
 
-# Share of reference observations whose nearest other one is within reach.
-WITHIN_REACH = 0.95
-# With a smaller share of the target within reach, a node has no overlap.
-LEAST_OVERLAP = 0.5
+# How many nearest neighbours of a target observation are looked at.
+NEIGHBOURS = 3
+# A node has no overlap below this value; nine times as many target as reference observations
+# around a target observation give it.
+LEAST_OVERLAP = 0.2
 
 
-def overlap_share(reference: FloatArray, target: FloatArray, fold: IntArray) -> float:
-    """Share of target observations within reach of the reference.
+def overlap_of(
+    reference: FloatArray, target: FloatArray, fold: IntArray, rng: np.random.Generator
+) -> float:
+    """Overlap of a node: about 1 with equal laws, 0 if the samples lie apart.
 
-    The nearest other reference observation is one of another fold: observations of one fold may
-    depend on each other and be alike. NaN without a target or with a single fold.
+    Twice the share of the reference among the nearest neighbours of target observations, at most
+    1. Neighbours are sought among equally many observations of both samples, drawn at random.
+    `fold` is that of every target observation. Neighbours in its own fold do not count: they may
+    depend on it and be alike. NaN if a sample is empty or the target is in a single fold.
     """
-    others = [(reference[fold == k], reference[fold != k]) for k in np.unique(fold)]
-    apart = [cKDTree(rest).query(own)[0] for own, rest in others if len(rest)]
-    if not apart or not len(target):
-        return float("nan")
-    reach = np.quantile(np.concatenate(apart), WITHIN_REACH)
-    return float(np.mean(cKDTree(reference).query(target)[0] <= reach))
+    found = total = 0
+    for k in np.unique(fold):
+        rest = target[fold != k]
+        size = min(len(reference), len(rest))
+        if not size:
+            return float("nan")
+        both = np.concatenate([rng.permutation(reference)[:size], rng.permutation(rest)[:size]])
+        # In random order, so that ties favour neither sample.
+        order = rng.permutation(2 * size)
+        ranks = range(1, min(NEIGHBOURS, 2 * size) + 1)
+        nearest = order[cKDTree(both[order]).query(target[fold == k], k=ranks)[1]]
+        found, total = found + int((nearest < size).sum()), total + nearest.size
+    return min(2 * found / total, 1.0) if total else float("nan")
 
 
 def matching_weights(reference: FloatArray, target: FloatArray) -> FloatArray:

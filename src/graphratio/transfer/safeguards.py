@@ -29,7 +29,7 @@ from graphratio.transfer.weight_powers import best_exponent, sharpened
 # Why a node has its power.
 Reason = Literal[
     "no shift",  # no evidence that the target differs
-    "no overlap",  # the reference does not reach the target
+    "no overlap",  # the samples lie apart
     "all nodes",  # the held-out loss over nodes is larger with weights
     "few effective",  # too few observations would decide
     "held-out loss",  # the held-out loss of the node is larger with weights
@@ -45,7 +45,7 @@ TOLERATED = 1.0
 
 
 def lacks_overlap(overlap: FloatArray, uncovered: FloatArray) -> BoolArray:
-    """Nodes whose target the reference does not reach, or the ratio calls uncovered."""
+    """Nodes without overlap, by nearest neighbours or because the ratio leaves most uncovered."""
     with np.errstate(invalid="ignore"):
         return np.asarray((overlap < LEAST_OVERLAP) | (uncovered > UNCOVERED_SHARE))
 

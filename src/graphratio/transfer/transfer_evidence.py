@@ -33,7 +33,8 @@ class TransferEvidence(Answered):
     p_values : ndarray of shape (n_nodes,)
         Of no shift; NaN where not tested.
     overlap : ndarray of shape (n_nodes,)
-        Share of the target observations within reach of the reference. NaN, as the fields
+        About 1 if the nearest neighbours of target observations are reference observations as
+        often as without a shift, 0 if they never are; no overlap below 0.2. NaN, as the fields
         below, at nodes without evidence of a shift.
     uncovered_share : ndarray of shape (n_nodes,)
         As in `ImportanceWeights`, for every node with a target.
@@ -67,8 +68,8 @@ class TransferEvidence(Answered):
     >>> model = model.fit((reference, target), reference[:, :, 0] ** 2)
     >>> model.evidence_.reason[2], model.evidence_.verdict[2]
     ('no overlap', 'equal weights')
-    >>> model.evidence_.describe(2)[:66]
-    'Equal weights: 0 % of the target observations are within reach of '
+    >>> model.evidence_.describe(2)[:75]
+    'Equal weights: the overlap is 0.00 (1 without a shift, 0 for samples that l'
     """
 
     nodes: tuple[Label, ...]
@@ -217,10 +218,10 @@ class TransferEvidence(Answered):
         )
         if reason == "no overlap":
             return (
-                f"{self.overlap[v]:.0%} of the target observations are within reach of the "
-                f"reference and {self.uncovered_share[v]:.0%} are uncovered by the ratio; with the "
-                f"full weights {effective}"
-            ).replace("%", " %")
+                f"the overlap is {self.overlap[v]:.2f} (1 without a shift, 0 for samples that lie "
+                f"apart), and the ratio leaves {100 * self.uncovered_share[v]:.0f} % of the target "
+                f"uncovered; with the full weights {effective}"
+            )
         why = {
             "all nodes": "over all nodes the full weights raise the held-out loss",
             "few effective": f"with the full weights only {effective}",
