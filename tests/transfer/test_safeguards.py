@@ -128,6 +128,17 @@ class TestEvidence:
         assert_array_equal(model.n_pieces, 50)
 
 
+def test_a_given_power_is_used_with_a_warning():
+    reference, target, y, _, _ = stress(0)
+    model = gr.NodewiseTransfer(
+        LinearRegression(), gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.01), sharpness=2
+    )
+    with pytest.warns(OverlapWarning, match="a model on these weights rests on very few"):
+        model.fit((reference, target), y, ring())
+    assert_array_equal(model.evidence_.power[APART], 2)
+    assert model.evidence_.describe(0).startswith("Reweighted: the power was given")
+
+
 def test_too_few_blocks_cannot_say():
     rng = np.random.default_rng(0)
     times = (np.arange(48), np.arange(48) + 1000)

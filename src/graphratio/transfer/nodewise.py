@@ -190,7 +190,8 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         with config_context(assume_finite=True):
             self._weigh(aligned, labels, weights, chosen, n_folds, rng)
         self._fit_models(aligned, labels, rng)
-        self.evidence_.warn(stacklevel=3)
+        # A given power is used even without overlap, so the weights themselves may be doubtful.
+        (self.weights_ if "given" in self.evidence_.reason else self.evidence_).warn(stacklevel=3)
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
