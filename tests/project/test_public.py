@@ -56,7 +56,7 @@ MODULES = {
     "divergence_bounds expected_ratio_interval",
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "
     "two_sample_test",
-    "transfer": "NodewiseTransfer",
+    "transfer": "NodewiseTransfer TransferEvidence",
     "report": "node_summary time_text write_changes write_report write_significance",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",
