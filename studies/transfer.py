@@ -5,6 +5,9 @@ the target law differs; labels follow the same function everywhere and are known
 reference only. Errors are on 1,000 fresh target points per node: squared error against the
 noise-free function, or share of wrong classes. Differences are paired within draws.
 
+The stress case removes the overlap at a third of the nodes, drawn at random: the reference is drawn
+again below the median of its first feature, the target half a standard deviation above it.
+
 Run with `make transfer`; writes studies/transfer.csv and docs/transfer.md.
 """
 
@@ -27,11 +30,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.exceptions import DataWarning
+from graphratio.transfer.weight_powers import USUAL
 
 HERE = Path(__file__).parent
 DRAWS = 20
 # Problems that are also drawn without any shift.
 WITHOUT = ("Ia", "moved", "classes")
+# Where the target differs: at some nodes, nowhere, or at some nodes without overlap at a third.
+CASES = ("some nodes", "none", "no overlap")
 N = 50
 FRESH = 1_000
 Array = np.ndarray
@@ -120,9 +126,22 @@ def clusters(rng: np.random.Generator, n_nodes: int = 40) -> gr.Graph:
     return gr.Graph.from_adjacency((edges | edges.T).astype(float))
 
 
-def make_data(problem: Problem, seed: int, shift: bool) -> tuple:
-    """Graph, which nodes changed, reference, target and fresh target points by node."""
+@dataclass(frozen=True)
+class Data:
+    """Reference, target and fresh target points by node; which changed, and which lack overlap."""
+
+    graph: gr.Graph
+    changed: Array
+    apart: Array
+    reference: list[Array]
+    target: list[Array]
+    fresh: list[Array]
+
+
+def make_data(problem: Problem, seed: int, case: str) -> Data:
+    """Draw the samples of a case."""
     rng = np.random.default_rng(seed)
+    shift = case != "none"
     if problem.scenario is not None:
         made = make_scenario(problem.scenario, n_nodes=48, n=N, random_state=seed)
         graph, changed = made.graph, made.changed & shift
@@ -137,20 +156,42 @@ def make_data(problem: Problem, seed: int, shift: bool) -> tuple:
         def sample(node: int, moved: bool, n: int) -> Array:
             return problem.draw(moved, n, rng)
 
-    reference = [sample(v, False, N) for v in range(graph.n_nodes)]
-    target = [sample(v, changed[v], N) for v in range(graph.n_nodes)]
-    fresh = [sample(v, changed[v], FRESH) for v in range(graph.n_nodes)]
-    return graph, changed, reference, target, fresh
+    nodes = range(graph.n_nodes)
+    reference = [sample(v, False, N) for v in nodes]
+    target = [sample(v, changed[v], N) for v in nodes]
+    fresh = [sample(v, changed[v], FRESH) for v in nodes]
+    apart = np.zeros(graph.n_nodes, dtype=bool)
+    if case == "no overlap":
+        apart[rng.permutation(graph.n_nodes)[: graph.n_nodes // 3]] = True
+    for v in np.flatnonzero(apart):
+        first = sample(v, False, FRESH)[:, 0]
+        middle, gap = np.median(first), first.std() / 2
+        reference[v] = only(lambda n, v=v: sample(v, False, n), lambda x, m=middle: x < m, N)
+        beyond = only(
+            lambda n, v=v: sample(v, changed[v], n), lambda x, m=middle + gap: x > m, N + FRESH
+        )
+        target[v], fresh[v] = beyond[:N], beyond[N:]
+    return Data(graph, changed, apart, reference, target, fresh)
 
 
-def one_draw(cell: tuple[str, int, bool]) -> list[dict[str, object]]:
-    """Mean target errors of all methods on one draw, at changed and at unchanged nodes."""
+def only(draw: Callable[[int], Array], wanted: Callable[[Array], Array], n: int) -> Array:
+    """Points whose first feature is wanted, by rejection."""
+    found: list[Array] = []
+    while sum(map(len, found)) < n:
+        points = draw(20 * n)
+        found.append(points[wanted(points[:, 0])])
+    return np.concatenate(found)[:n]
+
+
+def one_draw(cell: tuple[str, int, str]) -> list[dict[str, object]]:
+    """Mean target errors of all methods on one draw, by kind of node."""
     warnings.simplefilter("ignore", DataWarning)
     # Thousands of small fits on data that were checked before.
     set_config(assume_finite=True, skip_parameter_validation=True)
-    name, seed, shift = cell
+    name, seed, case = cell
     problem = PROBLEMS[name]
-    graph, changed, reference, target, fresh = make_data(problem, seed, shift)
+    data = make_data(problem, seed, case)
+    nodes = range(data.graph.n_nodes)
     rng = np.random.default_rng([seed, 1])
 
     def labels(x: Array, noisy: bool) -> Array:
@@ -158,12 +199,12 @@ def one_draw(cell: tuple[str, int, bool]) -> list[dict[str, object]]:
             return (rng.random(len(x)) < 1 / (1 + np.exp(-problem.function(x)))).astype(int)
         return problem.function(x) + noisy * problem.noise * rng.normal(size=len(x))
 
-    y = [labels(x, True) for x in reference]
-    truth = [labels(x, False) for x in fresh]
+    y = [labels(x, True) for x in data.reference]
+    truth = [labels(x, False) for x in data.fresh]
     model = LogisticRegression() if problem.classes else LinearRegression()
 
     def errors(predict: Callable[[int], Array]) -> Array:
-        found = [predict(v) for v in range(graph.n_nodes)]
+        found = [predict(v) for v in nodes]
         if problem.classes:
             return np.array([np.mean(f != t) for f, t in zip(found, truth, strict=True)])
         return np.array([np.mean((f - t) ** 2) for f, t in zip(found, truth, strict=True)])
@@ -171,33 +212,39 @@ def one_draw(cell: tuple[str, int, bool]) -> list[dict[str, object]]:
     def weighted(weights: list[Array | None]) -> Array:
         fits = [
             clone(model).fit(x, own, sample_weight=w)
-            for x, own, w in zip(reference, y, weights, strict=True)
+            for x, own, w in zip(data.reference, y, weights, strict=True)
         ]
-        return errors(lambda v: fits[v].predict(fresh[v]))
+        return errors(lambda v: fits[v].predict(data.fresh[v]))
 
-    data = (reference, target)
-    found = {"unweighted": weighted([None] * graph.n_nodes)}
+    samples = (data.reference, data.target)
+    found = {"unweighted": weighted([None] * len(nodes))}
     joint = gr.GRULSIF(random_state=int(np.random.default_rng(seed).integers(2**31)))
-    estimators = {"transfer": joint}
-    if shift:
+    settings: dict[str, dict] = {"transfer": {"estimator": joint}}
+    if case == "some nodes":
         alone = gr.RULSIF(random_state=seed)
-        by_node = clone(alone).fit(data, graph).importance_weights(data)
+        by_node = clone(alone).fit(samples, data.graph).importance_weights(samples)
         found["RULSIF weights"] = weighted(list(by_node.values()))
-        estimators["transfer, RULSIF"] = alone
-    for method, estimator in estimators.items():
-        fitted = gr.NodewiseTransfer(model, estimator, random_state=seed).fit(data, y, graph)
-        found[method] = errors(lambda v, fitted=fitted: fitted.predict(fresh[v], node=v))
+        settings["transfer, RULSIF"] = {"estimator": alone}
+    if case == "no overlap":
+        # A power that is given is used without safeguards.
+        settings["no safeguards"] = {"estimator": joint, "sharpness": USUAL}
+    for method, given in settings.items():
+        model_by_node = gr.NodewiseTransfer(model, **given, random_state=seed)
+        fitted = model_by_node.fit(samples, y, data.graph)
+        found[method] = errors(lambda v, fitted=fitted: fitted.predict(data.fresh[v], node=v))
+    kinds = {"no overlap": data.apart, "changed": data.changed & ~data.apart}
+    kinds["unchanged"] = ~(data.changed | data.apart)
     return [
         {
             "problem": name,
-            "shift": "some nodes" if shift else "none",
+            "shift": case,
             "seed": seed,
-            "nodes": nodes,
+            "nodes": kind,
             "method": method,
             "error": float(error[mask].mean()),
         }
         for method, error in found.items()
-        for nodes, mask in (("changed", changed), ("unchanged", ~changed))
+        for kind, mask in kinds.items()
         if mask.any()
     ]
 
@@ -215,9 +262,9 @@ def paired(rows: list[dict[str, object]], other: str, **wanted: object) -> str:
     return f"{gap.mean():+.4f} ({gap.mean() - half:+.4f}, {gap.mean() + half:+.4f})"
 
 
-def harm(rows: list[dict[str, object]], **wanted: object) -> str:
+def harm(rows: list[dict[str, object]], method: str = "transfer", **wanted: object) -> str:
     """Difference to unweighted models with its standard error."""
-    gap = series(rows, method="transfer", **wanted) - series(rows, method="unweighted", **wanted)
+    gap = series(rows, method=method, **wanted) - series(rows, method="unweighted", **wanted)
     return f"{gap.mean():+.5f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.5f}"
 
 
@@ -268,6 +315,26 @@ def tables(rows: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
+def stress_table(rows: list[dict[str, object]]) -> str:
+    """Errors where the overlap was removed, and at the shifted nodes beside them."""
+    lines = [
+        "| problem | unweighted | transfer less unweighted | no safeguards less unweighted | "
+        "transfer less unweighted, shifted nodes with overlap |",
+        "|---|---|---|---|---|",
+    ]
+    for name in PROBLEMS:
+        at = {"problem": name, "shift": "no overlap", "nodes": "no overlap"}
+        cells = [
+            name,
+            f"{series(rows, method='unweighted', **at).mean():.4f}",
+            harm(rows, **at),
+            harm(rows, "no safeguards", **at),
+            harm(rows, **{**at, "nodes": "changed"}),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def save(rows: list[dict[str, object]]) -> None:
     """Write what is known so far."""
     with (HERE / "transfer.csv").open("w", newline="") as stream:
@@ -279,9 +346,8 @@ def save(rows: list[dict[str, object]]) -> None:
 def write_page(rows: list[dict[str, object]]) -> None:
     """Put the numbers into the page."""
     text = (HERE / "transfer_page.md").read_text()
-    page = text.replace("{tables}", tables(rows)).replace(
-        "{draws}", str(len({row["seed"] for row in rows}))
-    )
+    page = text.replace("{tables}", tables(rows)).replace("{stress}", stress_table(rows))
+    page = page.replace("{draws}", str(len({row["seed"] for row in rows})))
     (HERE.parent / "docs" / "transfer.md").write_text(page)
 
 
@@ -292,10 +358,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=DRAWS)
     options = parser.parse_args()
     work = [
-        (name, 500 + draw, shift)
+        (name, 500 + draw, case)
         for draw in range(options.draws)
         for name in PROBLEMS
-        for shift in ((True, False) if name in WITHOUT else (True,))
+        for case in CASES
+        if case != "none" or name in WITHOUT
     ]
     rows: list[dict[str, object]] = []
     with ProcessPoolExecutor(options.processes) as pool:

@@ -52,11 +52,11 @@ MODULES = {
     "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
     "changepoints": "ChangeEvent GraphChangePointDetector",
-    "evaluation": "Agreement DivergenceBounds ExpectedRatioInterval GraphComparison Worth "
-    "compare_graphs divergence_bounds expected_ratio_interval",
+    "evaluation": "Agreement DivergenceBounds ExpectedRatioInterval GraphComparison MeanChanges "
+    "Worth compare_graphs divergence_bounds expected_ratio_interval mean_changes",
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "
     "two_sample_test",
-    "transfer": "NodewiseTransfer",
+    "transfer": "NodewiseTransfer TransferEvidence",
     "report": "node_summary time_text write_changes write_graphs write_report write_significance",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",

@@ -22,16 +22,16 @@ from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
-    groups,
     multiplicity,
     node_correlation,
     node_null,
     pooled,
+    predictions,
     sensitivity,
     shared_times,
     statistics,
 )
-from graphratio.transfer import evidence, weight_powers
+from graphratio.transfer import TransferEvidence, evidence, overlap, safeguards, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -93,7 +93,7 @@ STATED = [
     ("docs/testing.md", "By default there are at most #", multiplicity.MOST_BY_DEFAULT),
     ("docs/testing.md", r"Holm over # nodes at # % needs p-values below 1/#", 100, 5,
      1 / multiplicity.strictest_threshold(100, 0.05, "fwer")),
-    ("docs/calibration.md", "split into # groups", groups.N_GROUPS),
+    ("docs/calibration.md", "split into # groups", predictions.N_GROUPS),
     ("docs/coming-from.md", "kernel distance as one of # statistics", len(statistics.NAMES)),
     # Change-points
     (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",
@@ -106,9 +106,12 @@ STATED = [
     (gr.changepoints.ChangeEvent, "with # % confidence",
      100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
     # Weights and transfer
-    (TRANSFER, r"reweighted nodes: #, since .* one of # \(no reweighting\), #, #, # and # if",
-     weight_powers.USUAL, *(s for s in weight_powers.CANDIDATES if s != weight_powers.USUAL)),
-    (TRANSFER, "by # standard errors over nodes", weight_powers.CLEAR),
+    (TRANSFER, "for all nodes: #, since .* one of # and # if", *weight_powers.CANDIDATES),
+    (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
+    (TRANSFER, "by more than # standard error. Then .* larger by more than # standard error",
+     safeguards.TOLERATED, safeguards.TOLERATED),
+    (TRANSFER, "or more than # of the target is uncovered", weights.UNCOVERED_SHARE),
+    (TransferEvidence, "no overlap below #", overlap.LEAST_OVERLAP),
     (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
@@ -117,9 +120,12 @@ STATED = [
      weights.EFFECTIVE_SIZE, weights.EFFECTIVE_SHARE, weights.UNCOVERED_SHARE),
     ("docs/transfer.md", "a false discovery rate of # %",
      100 * default(TRANSFER, "level")),
-    ("docs/transfer.md", r"That power is # unless another one, from # \(no reweighting\) to #, is "
-     "better by # standard errors", weight_powers.USUAL, min(weight_powers.CANDIDATES),
-     max(weight_powers.CANDIDATES), weight_powers.CLEAR),
+    ("docs/transfer.md", "That power is # unless # or # is better by # standard errors",
+     *weight_powers.CANDIDATES, weight_powers.CLEAR),
+    ("docs/transfer.md", "on the # nearest neighbours", overlap.NEIGHBOURS),
+    ("docs/transfer.md", "has none below #, or if more than # of its target is uncovered",
+     overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
+    ("docs/transfer.md", "is a given power of #", weight_powers.USUAL),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Features and solvers
     ("docs/guide/selection.md", "A feature with at most # values that repeat",

@@ -21,6 +21,7 @@ from graphratio.selection.cross_validation import (
     select,
 )
 from graphratio.selection.grids import GAMMAS, LAMBDAS, Candidates, penalty_pairs
+from graphratio.solvers.bases import LARGEST_SPECTRUM
 from graphratio.solvers.path import solve
 
 # Left out by `make quick`.
@@ -298,10 +299,10 @@ def test_default_fit_is_accurate(name, limit):
     assert np.mean(errors[gr.GRULSIF]) < np.mean(errors[gr.Pool])
 
 
-def test_uneven_weights_are_solved_in_double_precision():
+@pytest.mark.parametrize("n_nodes", [200, LARGEST_SPECTRUM + 1])
+def test_uneven_weights_are_solved_in_double_precision(n_nodes):
     """Edges that differ by twelve decades leave no digits to single precision."""
     rng = np.random.default_rng(0)
-    n_nodes = 200
     edges = [(v, v + 1, 10 ** rng.uniform(-6, 6)) for v in range(n_nodes - 1) if v % 20]
     graph = gr.Graph.from_edges(edges, nodes=range(n_nodes))
     data = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, n_nodes, 6))))

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import graphratio as gr
-from graphratio.testing.answers import answers, pieces_needed, smallest_p_values
+from graphratio.testing.multiplicity import answers, pieces_needed, smallest_p_values
 
 
 def path(n_nodes):

@@ -5,7 +5,7 @@ import pytest
 
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.testing.answers import smallest_p_values
+from graphratio.testing.multiplicity import smallest_p_values
 from graphratio.testing.permutations import (
     PermutationPlan,
     Units,

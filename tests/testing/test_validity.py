@@ -9,11 +9,10 @@ import pytest
 import graphratio as gr
 from graphratio.data.samples import NodeSamples
 from graphratio.testing import node_null
-from graphratio.testing.groups import group_parts, node_groups, selected_penalties
 from graphratio.testing.node_null import node_evidence
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
-from graphratio.testing.predictions import Predictions
+from graphratio.testing.predictions import Predictions, group_parts, node_groups, selected_penalties
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow

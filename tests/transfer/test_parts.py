@@ -12,13 +12,9 @@ import graphratio as gr
 from graphratio.transfer.evidence import SMALLEST, _welch, shift_p_values
 from graphratio.transfer.labelled import weight_parameter
 from graphratio.transfer.nodewise import _reweighted
-from graphratio.transfer.weight_powers import (
-    best_exponent,
-    blended,
-    matching_weights,
-    sharpened,
-    target_errors,
-)
+from graphratio.transfer.overlap import matching_weights
+from graphratio.transfer.trials import WeightTrial
+from graphratio.transfer.weight_powers import best_exponent, blended, sharpened
 
 SIZES = [(30, 25), (22, 30), (40, 40)]
 PATH = gr.Graph.from_edges([(0, 1), (1, 2)])
@@ -141,11 +137,14 @@ def test_the_strength_is_judged_on_observations_left_out():
     def error(truth, found):
         return truth + 100 * found
 
-    data, weights = (x, y, target), np.arange(1.0, 11)
     fold = np.random.default_rng(0).permutation(np.arange(len(x)) % 5)
-    errors = target_errors(fit, error, data, weights, [1.0, 2.0], fold)
-    assert_allclose(errors, (3 + 3 + 5 + 3) / 4)
+    weights = np.arange(1.0, 11)
+    trial = WeightTrial(fit, error, x, y, target, weights, fold, np.arange(10))
+    assert_allclose([trial.target_error(s) for s in (1.0, 2.0)], (3 + 3 + 5 + 3) / 4)
+    assert_allclose(trial.loss(1.0), weights @ y / weights.sum())
     assert all(weights.mean() == pytest.approx(1) for weights in fits)
+    # Losses of a power are computed once.
+    assert len(fits) == 10
 
 
 def test_a_power_keeps_the_mean_and_lifts_tiny_weights():

@@ -1,4 +1,7 @@
-"""Cut observations into blocks: as many as asked, pieces of the calendar, or as measured."""
+"""Cut observations into blocks: as many as asked, pieces of the calendar, or as measured.
+
+And tell rows that are sorted by value, whose order says nothing about time.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,10 @@ _REPEATED = 0.05
 
 # Days and repeated times are units of their own from this many observations on average.
 _SEVERAL = 1.5
+
+# Share of the steps of a sorted sample that go in its direction, and its fewest observations.
+_SORTED = 0.98
+SHORTEST_SORTED = 8
 
 
 def blocks_of(samples: NodeSamples, time: np.ndarray | None, block: Any) -> Blocks:
@@ -246,3 +253,18 @@ def joint_blocks(samples: NodeSamples, time: np.ndarray, blocks: Blocks) -> Bloc
     return replace(
         blocks, number=read_only(number), whole=read_only(whole), counts=counts, shared=True
     )
+
+
+def sorted_feature(samples: NodeSamples) -> str | None:
+    """Feature by which most samples are sorted."""
+    inside = np.diff(samples.segments) == 0
+    sizes = samples.sizes.ravel()
+    long = sizes[samples.segments[:-1]] >= SHORTEST_SORTED
+    steps = np.diff(samples.values, axis=0)[inside & long]
+    if not len(steps):
+        return None
+    for j, name in enumerate(samples.feature_names):
+        up, down = np.mean(steps[:, j] > 0), np.mean(steps[:, j] < 0)
+        if max(up, down) > 0 and max(up, down) >= _SORTED * (up + down) and up + down > 0.1:
+            return name
+    return None

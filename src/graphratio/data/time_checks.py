@@ -8,6 +8,7 @@ import numpy as np
 
 from graphratio._utils.errors import Argument
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.block_cutting import SHORTEST_SORTED, sorted_feature
 from graphratio.data.dependence import depends_on_past
 from graphratio.data.durations import DAY, calendar_number
 from graphratio.data.finding import SampleFinding, at_nodes
@@ -32,10 +33,6 @@ _ALMOST_NONE = 0.01
 
 # Rows from which the order is judged.
 _ENOUGH_ROWS = 5_000
-
-# Share of the steps of a sorted sample that go in its direction.
-_SORTED = 0.98
-_SHORTEST_SORTED = 8
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -192,7 +189,7 @@ def _lacking(
 def rows(samples: NodeSamples) -> list[SampleFinding]:
     """Without times: rows whose order looks like one in time, or that are sorted by value."""
     told = samples.has_blocks or samples.block is None
-    if told or samples.n_observations < 2 * _SHORTEST_SORTED:
+    if told or samples.n_observations < 2 * SHORTEST_SORTED:
         return []
     segment, offsets = samples.segments, samples.offsets
     if in_order := sorted_feature(samples):
@@ -226,21 +223,6 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
             ("Say when they were made: ", Argument("time")),
         )
     ]
-
-
-def sorted_feature(samples: NodeSamples) -> str | None:
-    """Feature by which most samples are sorted."""
-    inside = np.diff(samples.segments) == 0
-    sizes = samples.sizes.ravel()
-    long = sizes[samples.segments[:-1]] >= _SHORTEST_SORTED
-    steps = np.diff(samples.values, axis=0)[inside & long]
-    if not len(steps):
-        return None
-    for j, name in enumerate(samples.feature_names):
-        up, down = np.mean(steps[:, j] > 0), np.mean(steps[:, j] < 0)
-        if max(up, down) > 0 and max(up, down) >= _SORTED * (up + down) and up + down > 0.1:
-            return name
-    return None
 
 
 def single_day(samples: NodeSamples) -> list[SampleFinding]:

@@ -21,10 +21,9 @@ from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
-from graphratio.moments.effect_size import effect_sizes
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.node_moments import node_moments
-from graphratio.moments.objective import moment_losses, pearson_divergences
+from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
 from graphratio.moments.second_moments import Leading
 
 # Random keys are drawn in chunks, so that a partition stores only its own.

@@ -28,8 +28,14 @@ from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.effect_size import ceiling_of, effect_sizes, near_ceiling, ranked
-from graphratio.moments.objective import pearson_divergences, ratio_losses
+from graphratio.moments.objective import (
+    ceiling_of,
+    effect_sizes,
+    near_ceiling,
+    pearson_divergences,
+    ranked,
+    ratio_losses,
+)
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 

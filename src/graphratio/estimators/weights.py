@@ -122,12 +122,9 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         These have fewer than 5 effective observations (half of them if there are fewer than
         ten), an effective share below a tenth, or more than half of the target uncovered.
         """
-        n = self.n_reference
-        least = np.maximum(EFFECTIVE_SHARE * n, np.minimum(EFFECTIVE_SIZE, n / 2))
+        few = self.effective_sample_size < least_effective(self.n_reference)
         with np.errstate(invalid="ignore"):
-            return read_only(
-                (self.effective_sample_size < least) | (self.uncovered_share > UNCOVERED_SHARE)
-            )
+            return read_only(few | (self.uncovered_share > UNCOVERED_SHARE))
 
     def to_frame(self) -> Any:
         """One row per node: sizes and diagnostics. Polars if the samples came from polars."""
@@ -193,6 +190,18 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
                 OverlapWarning,
                 stacklevel=stacklevel + 1,
             )
+
+
+def least_effective(n_reference: Any) -> Any:
+    """Effective sample size below which weights are doubtful, for one node or an array."""
+    few = np.minimum(EFFECTIVE_SIZE, np.asarray(n_reference) / 2)
+    return np.maximum(EFFECTIVE_SHARE * np.asarray(n_reference), few)
+
+
+def effective_size(weights: FloatArray) -> float:
+    """(sum w)^2 / sum w^2, 0 where all weights are zero."""
+    squares = float(np.square(weights).sum())
+    return float(weights.sum() ** 2 / squares) if squares else 0.0
 
 
 def weights_from_ratios(

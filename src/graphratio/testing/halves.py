@@ -24,7 +24,7 @@ from graphratio.testing.global_null import label_source, node_first_moments
 from graphratio.testing.joint_statistics import exceedances
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, no_complete_block
-from graphratio.testing.permuted_means import Columns, PermutedMeans
+from graphratio.testing.statistics import Columns, PermutedMeans
 
 
 def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -> BoolArray:

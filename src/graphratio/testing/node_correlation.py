@@ -10,9 +10,9 @@ from scipy import sparse
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.block_cutting import sorted_feature
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.data.time_checks import sorted_feature
 
 # The test warns above this correlation between nodes. In the calibration study a correlation of
 # 0.3 gave a single node 11 % false alarms at a nominal 5 %.

@@ -2,11 +2,12 @@
 
 The labels of node v alone are permuted and everything else is held fixed, so the neighbours may
 have changed or not: they only tell the test in which direction to look (`predictions`). What the
-node shows by itself counts too (`own_columns`). How much either counts depends on how strong the
-prediction is, not on the labels of the node (`statistics.shares_of`).
+node shows by itself counts too (`pooled.OwnColumns`). How much either counts depends on how strong
+the prediction is, not on the labels of the node (`statistics.shares_of`).
 
 Permutations come in looks. All nodes begin with a few; nodes that are clearly not extreme are
-finished, and the others go on with ten times as many.
+finished, and the others go on with ten times as many. P-values beyond their number come from a
+fitted tail (`tail_p_values`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ import numpy as np
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.testing.multiplicity import Resolution
-from graphratio.testing.own_columns import OwnColumns
 from graphratio.testing.permutations import PermutationPlan
-from graphratio.testing.permuted_means import Columns, PermutedMeans
+from graphratio.testing.pooled import OwnColumns
 from graphratio.testing.predictions import Predictions
-from graphratio.testing.statistics import shares_of
-from graphratio.testing.tails import TOP_VALUES, tail_p_values
+from graphratio.testing.statistics import Columns, PermutedMeans, shares_of
 
 # With many permutations a node is first tested with FIRST_LOOK of them, then with ten times as
 # many, and so on, until ENOUGH_EXTREME data sets are as extreme as the observed one.
@@ -32,6 +31,9 @@ FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
 
 _FEW_EXTREME = 10
+
+# The largest permuted values to which the tail is fitted.
+TOP_VALUES = 200
 
 # Differences of the evidence below this are rounding; data sets then count as tied.
 TIE = 1e-3
@@ -139,6 +141,23 @@ def permute_each_node(
 def reached(values: FloatArray, observed: FloatArray) -> BoolArray:
     """Where permuted values are at least as large as the observed ones, or not a number."""
     return ~(values < observed - TIE)
+
+
+def tail_p_values(evidence: FloatArray, top: FloatArray, n_permutations: int) -> FloatArray:
+    """P-values of observed evidence, shape (n_nodes,), from the `top` values of permutations.
+
+    `top` has shape (n_nodes, TOP_VALUES), in any order. The evidence is about minus the logarithm
+    of a p-value, so its law under permutations has a tail that is close to exponential with rate
+    one, or falls faster. An exponential law is fitted to the largest permuted values. Its rate is
+    lowered by two standard errors, and never assumed to be above one, so that the p-value is
+    rather too large.
+    """
+    start = top.min(axis=1)
+    excess = top.mean(axis=1) - start
+    rate = 1 / np.maximum(excess, np.finfo(np.float32).tiny)
+    rate = np.minimum(rate, 1.0) * (1 - 2 / np.sqrt(TOP_VALUES))
+    beyond = np.maximum(evidence - start, 0.0)
+    return np.asarray((TOP_VALUES + 1) / (n_permutations + 1) * np.exp(-rate * beyond))
 
 
 def _largest(values: FloatArray) -> FloatArray:

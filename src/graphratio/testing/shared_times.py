@@ -27,9 +27,9 @@ from graphratio.moments.node_moments import segment_indicator
 from graphratio.testing.global_null import label_source
 from graphratio.testing.node_null import KEPT_ROWS, Make, NodeTests, node_evidence, reached
 from graphratio.testing.permutations import PermutationPlan, Units, chunks
-from graphratio.testing.permuted_means import Columns, PermutedMeans
 from graphratio.testing.pooled import PooledFeatures
 from graphratio.testing.predictions import predicted_ratios
+from graphratio.testing.statistics import Columns, PermutedMeans
 
 N_TIME_FOLDS = 5
 

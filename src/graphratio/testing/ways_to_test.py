@@ -12,21 +12,21 @@ from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.testing.answers import Answers, answers
 from graphratio.testing.global_null import permute_all_nodes
-from graphratio.testing.groups import node_groups, selected_penalties
 from graphratio.testing.halves import HalfTest, check_second_half, first_half
 from graphratio.testing.joint_statistics import JOINT_NAMES
 from graphratio.testing.multiplicity import (
+    Answers,
     Resolution,
     adjust,
+    answers,
     enough_permutations,
     fewest_permutations,
 )
 from graphratio.testing.node_null import NodeTests, node_evidence, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
-from graphratio.testing.predictions import Predictions
+from graphratio.testing.predictions import Predictions, node_groups, selected_penalties
 from graphratio.testing.shared_times import (
     OWN_SHARE_OF_LEVEL,
     cross_fitted,

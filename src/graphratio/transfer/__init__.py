@@ -1,5 +1,6 @@
 """Importance weights in use: one reweighted model per node."""
 
 from graphratio.transfer.nodewise import NodewiseTransfer
+from graphratio.transfer.transfer_evidence import TransferEvidence
 
-__all__ = ["NodewiseTransfer"]
+__all__ = ["NodewiseTransfer", "TransferEvidence"]

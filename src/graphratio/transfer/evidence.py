@@ -9,6 +9,8 @@ few blocks is not tested.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -33,8 +35,8 @@ def shift_p_values(
 ) -> FloatArray:
     """P-value of no shift at every node, NaN where not tested; samples as in the graph."""
     large = samples.sizes >= SMALLEST
-    pieces = IndependentPieces.of(samples)
-    tested = large.all(axis=1) & pieces.enough
+    pieces = testable_pieces(samples)
+    tested = pieces.enough
     p_values = np.full(samples.n_nodes, np.nan)
     if not tested.any():
         return p_values
@@ -43,6 +45,12 @@ def shift_p_values(
     scores = held_out(fold_ratios(model, samples, graph, folds, fixed=True), folds)
     p_values[tested] = _welch(pieces.terms(scores, samples.sizes), pieces.counts)[tested]
     return p_values
+
+
+def testable_pieces(samples: NodeSamples) -> IndependentPieces:
+    """Independent pieces of the samples; enough of them only at nodes that can be tested."""
+    pieces = IndependentPieces.of(samples)
+    return replace(pieces, enough=pieces.enough & (samples.sizes >= SMALLEST).all(axis=1))
 
 
 def _welch(scores: FloatArray, counts: IntArray) -> FloatArray:

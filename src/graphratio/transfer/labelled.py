@@ -91,6 +91,12 @@ def _weight_parameter(predictor: Any) -> str | None:
     return None
 
 
+def unset_seeds(predictor: Any) -> list[str]:
+    """Names of the parameters `random_state` that are None, also of nested models."""
+    unset = [name for name, value in predictor.get_params().items() if value is None]
+    return [name for name in unset if name.split("__")[-1] == "random_state"]
+
+
 def pointwise_errors(predictor: Any, y: Any, predicted: Any) -> np.ndarray:
     """Squared errors of a regression, or 1 for each wrong class."""
     if is_classifier(predictor):

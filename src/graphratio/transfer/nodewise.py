@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import stats
+from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.metaestimators import available_if
@@ -18,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import DataWarning, InputError, listing
 from graphratio._utils.parameters import as_generator, check_integer, check_real
-from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
-from graphratio.data import frames
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data.alignment import as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -27,19 +27,23 @@ from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.weights import ImportanceWeights
+from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.moments.folds import divide
 from graphratio.transfer.evidence import shift_p_values
-from graphratio.transfer.labelled import pointwise_errors, read_labels, weight_parameter
-from graphratio.transfer.weight_powers import (
-    CANDIDATES,
-    best_exponent,
-    blended,
-    sharpened,
-    target_errors,
+from graphratio.transfer.labelled import (
+    pointwise_errors,
+    read_labels,
+    unset_seeds,
+    weight_parameter,
 )
+from graphratio.transfer.overlap import overlap_of
+from graphratio.transfer.safeguards import NodePowers, lacks_overlap
+from graphratio.transfer.transfer_evidence import TransferEvidence
+from graphratio.transfer.trials import WeightTrial
+from graphratio.transfer.weight_powers import CANDIDATES, blended, sharpened
 
 
-class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
+class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
     """A model for the target of every node, trained on its labelled reference observations.
 
     Each node gets a copy of `predictor`, fitted to its reference observations with importance
@@ -50,10 +54,17 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     2. Own samples. The weights are the geometric mean of those by the joint ratio, which knows
        better what changed, and those by a ratio of the node alone (RULSIF), which balances
        chance differences between the weighted and the target observations.
-    3. Strength. The weights are raised to one power for all reweighted nodes: 1.25, since
-       estimated ratios are shrunk, or one of 0 (no reweighting), 1, 1.5, 2 and 3 if it is
-       clearly better, by two standard errors over nodes, in the cross-validated error on target
-       observations, each of which is represented by the nearest labelled reference observation.
+    3. Strength. The weights are raised to one power for all nodes: 1.25, since estimated ratios
+       are shrunk, or one of 2 and 3 if it is clearly better, by two standard errors over
+       nodes, in the cross-validated error on target observations, each of which is represented
+       by the nearest labelled reference observation.
+    4. Safeguards. A node keeps equal weights without overlap: if the nearest neighbours of its
+       target observations are hardly ever reference observations, or more than half of the
+       target is uncovered by the ratio. Elsewhere the power is lowered, if need be to 0, until
+       the importance-weighted held-out loss over nodes is not larger than without weights by
+       more than one standard error. Then a node keeps equal weights if its own held-out loss is
+       larger by more than one standard error, and flatter ones if too few observations would be
+       effective. `evidence_` says it per node.
 
     Parameters
     ----------
@@ -68,7 +79,8 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     own_share : float in [0, 1], default 0.5
         Exponent of the weights of the node alone, if all nodes share features; 0 ignores them.
     sharpness : float >= 0, sequence of float, or None
-        The power: a number is used as it is, a sequence gives the candidates.
+        The power: a number is used as it is at every node with a shift, without safeguards; a
+        sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
     random_state : int, numpy Generator, RandomState or None
@@ -84,11 +96,17 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
         Nodes with fewer than 5 reference or target observations follow the majority of their
         neighbours, by edge weight.
+    evidence_ : TransferEvidence
+        Per node: overlap, effective sample size, held-out losses, power, verdict and reason;
+        `describe(node)` makes a sentence of them.
+    answerable, answerable_nodes, n_pieces, blocks
+        As in `DivergenceBounds`: nodes with enough independent pieces to test for a shift.
     p_values_ : ndarray of shape (n_nodes,)
         Of the evidence, before the correction; NaN where there were too few observations, or
         too few blocks of observations that depend on each other.
     sharpness_, estimator_, n_features_in_ :
-        The power, the fitted estimator, and the number of features.
+        The power after the safeguard over all nodes, the fitted estimator, the number of
+        features.
     nodes_, classes_ :
         Labels in the order of the graph; classes of all nodes, for classifiers only.
 
@@ -148,6 +166,7 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         )
         n_folds = check_integer(self.cv, "cv", low=2)
         self._weight_name = weight_parameter(self.predictor)
+        self._unset_seeds = [] if self.random_state is None else unset_seeds(self.predictor)
         rng = as_generator(self.random_state)
         read = as_samples(samples)
         self.estimator_ = clone(check_estimator(self.estimator, rng, GraphRatio)).fit(read, graph)
@@ -164,18 +183,15 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
             if level < 1
             else np.full(len(self.nodes_), np.nan)
         )
-        self.is_reweighted_ = _reweighted(self.p_values_, level, self.estimator_.graph_)
+        chosen = _reweighted(self.p_values_, level, self.estimator_.graph_)
         if hasattr(self.estimator_, "dictionary_"):
-            alpha, chosen = self.estimator_.alpha_, self.is_reweighted_
-            weights = blended(weights, aligned, chosen, alpha, share, rng)
-        self.sharpness_ = self._choose_sharpness(aligned, labels, weights, n_folds, rng)
-        used = [
-            sharpened(weights[node], self.sharpness_ if on else 0.0)
-            for node, on in zip(self.nodes_, self.is_reweighted_, strict=True)
-        ]
-        self.weights_ = replace(weights, sample_weight=read_only(np.concatenate(used)))
+            weights = blended(weights, aligned, chosen, self.estimator_.alpha_, share, rng)
+        # Thousands of small fits on observations and labels that were checked above.
+        with config_context(assume_finite=True):
+            self._weigh(aligned, labels, weights, chosen, n_folds, rng)
         self._fit_models(aligned, labels, rng)
-        self.weights_.warn(stacklevel=3)
+        # A given power is used even without overlap, so the weights themselves may be doubtful.
+        (self.weights_ if "given" in self.evidence_.reason else self.evidence_).warn(stacklevel=3)
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
@@ -220,49 +236,51 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         return float(np.mean(scores))
 
     def to_frame(self) -> Any:
-        """One row per node: sizes, evidence, whether it was reweighted, weight diagnostics."""
+        """One row per node: sizes, evidence, verdict and reason; see `evidence_`."""
         check_is_fitted(self, "models_")
-        table: dict[str, Any] = {
-            "node": list(self.nodes_),
-            "n_reference": self.estimator_.sizes_[:, 0],
-            "n_target": self.estimator_.sizes_[:, 1],
-            "p_value": self.p_values_,
-            "reweighted": self.is_reweighted_,
-            "effective_sample_size": self.weights_.effective_sample_size,
-            "uncovered_share": self.weights_.uncovered_share,
-        }
-        return frames.make_frame(table, self.estimator_.backend_)
+        return self.evidence_.to_frame()
 
-    def _choose_sharpness(
+    def _weigh(
         self,
         samples: NodeSamples,
         labels: list[np.ndarray],
         weights: ImportanceWeights,
+        chosen: BoolArray,
         n_folds: int,
         rng: np.random.Generator,
-    ) -> float:
+    ) -> None:
+        """Choose the power of every node, and set the weights and what speaks for them."""
         given = CANDIDATES if self.sharpness is None else np.atleast_1d(self.sharpness)
         candidates = [check_real(s, "sharpness", low=0, include_low=True) for s in given]
-        if len(candidates) == 1:
-            return candidates[0]
-        blocked = samples.has_blocks and samples.blocks.exist
-        division = divide(samples, n_folds, rng) if blocked else None
-        errors = []
+        block = IndependentPieces.of(samples).of_row
+        division = None if block is None else divide(samples, n_folds, rng)
+        own = [weights[node] for node in self.nodes_]
+        overlap, trials = np.full(len(own), np.nan), {}
         error = partial(pointwise_errors, self.predictor)
-        for v in np.flatnonzero(self.is_reweighted_ & samples.complete):
-            node = self.nodes_[v]
-            if len(labels[v]) < n_folds:
-                continue
-            fold = (
-                rng.permutation(np.arange(len(labels[v])) % n_folds)
-                if division is None
-                else (division.folds[samples.offsets[2 * v] : samples.offsets[2 * v + 1]])
-            )
+        for v in np.flatnonzero(chosen & (samples.n_reference > 0)):
+            own_rows = slice(samples.offsets[2 * v], samples.offsets[2 * v + 2])
+            n, sizes, node = len(labels[v]), samples.sizes[v], self.nodes_[v]
+            folds = np.concatenate([rng.permutation(np.arange(size) % n_folds) for size in sizes])
+            piece: IntArray = np.arange(n)
+            if division is not None and block is not None:
+                folds, piece = division.folds[own_rows], block[own_rows][:n]
             data = samples.reference(node), labels[v], samples.target(node)
-            errors.append(
-                target_errors(self._fit_one, error, data, weights[node], candidates, fold)
-            )
-        return best_exponent(np.array(errors).reshape(-1, len(candidates)), candidates)
+            overlap[v] = overlap_of(data[0], data[2], folds[n:], rng)
+            if len(candidates) > 1 and n >= n_folds and len(np.unique(folds[:n])) > 1:
+                trials[int(v)] = WeightTrial(self._fit_one, error, *data, own[v], folds[:n], piece)
+        missing = lacks_overlap(overlap, weights.uncovered_share)
+        found = (
+            NodePowers.given(chosen, candidates[0])
+            if len(candidates) == 1
+            else NodePowers.safe(chosen, missing, own, trials, candidates)
+        )
+        used = [sharpened(w, power) for w, power in zip(own, found.power, strict=True)]
+        self.sharpness_, self.is_reweighted_ = found.common, found.power > 0
+        self.weights_ = replace(weights, sample_weight=read_only(np.concatenate(used)))
+        self.evidence_ = TransferEvidence.of(
+            samples, self.p_values_, weights, overlap, found, trials
+        )
+        self.pieces = self.evidence_.pieces
 
     def _fit_models(
         self, samples: NodeSamples, labels: list[np.ndarray], rng: np.random.Generator
@@ -296,11 +314,9 @@ class NodewiseTransfer(MetaEstimatorMixin, BaseEstimator):
         if is_classifier(self.predictor) and len(np.unique(y)) == 1:
             return DummyClassifier(strategy="most_frequent").fit(x, y)
         model = clone(self.predictor)
-        if self.random_state is not None:
-            unset = [name for name, value in model.get_params().items() if value is None]
-            names = [name for name in unset if name.split("__")[-1] == "random_state"]
+        if self._unset_seeds:
             seed = 0 if rng is None else int(rng.integers(2**31))
-            model.set_params(**dict.fromkeys(names, seed))
+            model.set_params(**dict.fromkeys(self._unset_seeds, seed))
         return model.fit(x, y, **{self._weight_name: weights})
 
     def _model(self, node: Label) -> Any:

@@ -4,27 +4,22 @@
 observations that they weight also balance chance differences, as estimated propensity scores do,
 which beat the true ones. The geometric mean of the joint and the node's own weights does both.
 
-*Sharpness.* The weights w become w^s, with one s for all reweighted nodes. s = 0 ignores the shift:
-for a model that is correct everywhere uneven weights only add variance. s > 1 undoes shrinkage.
-All estimates are shrunk somewhat, so the usual power is a little above 1.
-
-The choice of s needs the error on the target, estimated without the ratio: judged by themselves,
-weights would favour s = 1. The nearest reference observation, with its held-out error, represents
-a target observation. This is noisy and in several dimensions favours small powers, so the usual
-power stands unless another one is better by two standard errors over the reweighted nodes.
+*Sharpness.* The weights w become w^s, with one s for all nodes before any safeguard. s > 1 undoes
+shrinkage. All estimates are shrunk somewhat, so the usual power is a little above 1. The matched
+error on the target (`trials`) is noisy, so the usual power stands unless another one is better by
+two standard errors over the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import RULSIF
 from graphratio.estimators.weights import ImportanceWeights
@@ -33,7 +28,7 @@ from graphratio.estimators.weights import ImportanceWeights
 FLOOR = 1e-3
 
 USUAL = 1.25
-CANDIDATES = (0.0, 1.0, USUAL, 1.5, 2.0, 3.0)
+CANDIDATES = (USUAL, 2.0, 3.0)
 
 # Standard errors by which another power must beat the usual one.
 CLEAR = 2.0
@@ -80,37 +75,3 @@ def best_exponent(errors: FloatArray, candidates: Sequence[float]) -> float:
         if clear.any():
             usual = int(np.argmin(np.where(clear, errors.mean(axis=0), np.inf)))
     return float(candidates[usual])
-
-
-def matching_weights(reference: FloatArray, target: FloatArray) -> FloatArray:
-    """How many target observations have each reference observation as their nearest."""
-    nearest = cKDTree(reference).query(target)[1]
-    return np.bincount(nearest, minlength=len(reference)).astype(np.float64)
-
-
-def target_errors(
-    fit: Callable[[FloatArray, Any, FloatArray], Any],
-    error: Callable[[Any, Any], FloatArray],
-    data: tuple[FloatArray, Any, FloatArray],
-    weights: FloatArray,
-    candidates: Sequence[float],
-    fold: IntArray,
-) -> FloatArray:
-    """Cross-validated target error of one node for every candidate, shape (n_candidates,).
-
-    `fit(x, y, sample_weight)` returns a model, `error(y, predicted)` one number per observation.
-    `data` are reference observations, labels, and target observations; `fold` is of the reference.
-    """
-    x, y, target = data
-    total = np.zeros(len(candidates))
-    count = matching_weights(x, target)
-    for k in range(int(fold.max()) + 1):
-        # Only observations that represent a target observation contribute to the error.
-        held = (fold == k) & (count > 0)
-        if not held.any() or not (fold != k).any():
-            continue
-        train = fold != k
-        for j, sharpness in enumerate(candidates):
-            model = fit(x[train], y[train], sharpened(weights[train], sharpness))
-            total[j] += count[held] @ error(y[held], model.predict(x[held]))
-    return total / max(len(target), 1)
