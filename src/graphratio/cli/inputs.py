@@ -241,17 +241,22 @@ def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[st
     return has_label
 
 
+def at_random(samples: NodeSamples, limit: int, seed: int) -> BoolArray:
+    """Mask of at most `limit` random observations of each sample, shape (n_observations,)."""
+    rng = np.random.default_rng(seed)
+    shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
+    rank = np.empty(samples.n_observations, dtype=np.intp)
+    rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
+    return rank < limit
+
+
 def capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
     """At most `limit` observations of each sample of each node, chosen at random."""
     sizes = samples.sizes
     large = int((sizes > limit).sum())
     if not large:
         return samples
-    rng = np.random.default_rng(seed)
-    shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
-    rank = np.empty(samples.n_observations, dtype=np.intp)
-    rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
-    kept = samples.subset(observations=rank < limit)
+    kept = samples.subset(observations=at_random(samples, limit, seed))
     notes.append(
         f"at most {limit} observations of each sample were used (--max-observations), chosen at "
         f"random: {kept.n_observations} of {samples.n_observations}; {large} of {sizes.size} "

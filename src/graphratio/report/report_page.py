@@ -14,7 +14,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
-from graphratio.report.graph_section import contributions, graph_help
+from graphratio.report.graph_section import contributions, graph_help, worth_tile
 from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels
@@ -24,6 +24,7 @@ from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
+    from graphratio.evaluation import GraphComparison
     from graphratio.testing import KindsOfChange, TwoSampleResult
 
 _SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
@@ -43,6 +44,7 @@ def write_report(
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
     kinds: KindsOfChange | None = None,
+    comparison: GraphComparison | None = None,
     noun: tuple[str, str] = ("node", "nodes"),
     units: Mapping[str, str] | None = None,
 ) -> Path:
@@ -66,6 +68,8 @@ def write_report(
         which regions, and what this assumes. Default: the test of the kinds.
     kinds : KindsOfChange, optional
         Of this model: the report then shows which nodes changed alike.
+    comparison : GraphComparison, optional
+        Of `compare_graphs` with the graph of the model alone, and worth; default: it is computed.
     noun : pair of str
         What one node and several nodes are called, for instance ("airport", "airports").
     units : mapping of feature to str, optional
@@ -104,7 +108,7 @@ def write_report(
     )
     fitting = describe_fit(subject, notes)
     chance = None if test is None else describe_test(test, model.nodes_, subject.names)
-    section = graph_help(model, aligned, subject.names)
+    section = graph_help(model, aligned, subject.names, comparison)
     alike = describe_kinds(subject, kinds)
     data = {
         "sides": sides,
@@ -129,7 +133,7 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(subject, scale, words, test),
+        summary=summarise(subject, scale, words, test, worth_tile(section)),
         fitting=fitting,
         chance=chance,
         graph_help=section,

@@ -36,7 +36,11 @@ _SHRUNK = (
 
 
 def summarise(
-    subject: Subject, scale: DivergenceScale, words: PageWords, test: TwoSampleResult | None
+    subject: Subject,
+    scale: DivergenceScale,
+    words: PageWords,
+    test: TwoSampleResult | None,
+    more_tiles: list[dict[str, str]],
 ) -> dict[str, Any]:
     """Summary of a page: its first sentence, counts, and the most changed nodes."""
     model, samples = subject.model, subject.samples
@@ -50,7 +54,7 @@ def summarise(
     return {
         "compared": _compared(samples, words),
         "found": _SHRUNK if scale.shrunk else page_headline(subject, verdicts, words),
-        "tiles": [] if scale.shrunk else page_tiles(verdicts, scale, test),
+        "tiles": [] if scale.shrunk else page_tiles(verdicts, scale, test) + more_tiles,
         "doubt": "" if verdicts.by_test else _doubt(samples, verdicts),
         "scale": meaning,
         "meaning": f"{meaning} It is an estimate and not a test: with few observations a node can "
