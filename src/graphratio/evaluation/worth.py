@@ -44,7 +44,9 @@ MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # Folds by which the penalties of a subset are chosen, at most.
 INNER_FOLDS = 4
 # Nodes at either end whose differences count as the next ones.
-WINSORISED = 3
+WINSORISED = 5
+# Subsets of different folds overlap, so that their mean varies more than if they were independent.
+OVERLAP = 1.5
 # Draws of the bootstrap, and nodes of a region.
 BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
@@ -189,7 +191,7 @@ class _Subsets:
         curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
         ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
         # A single large ratio at a held-out observation would outweigh all other nodes.
-        tail = min(WINSORISED / len(ahead), 0.25)
+        tail = min(WINSORISED / len(ahead), 0.1)
         limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
         ahead = np.clip(ahead, *limits)
         region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
@@ -199,7 +201,8 @@ class _Subsets:
         evenly = np.full(len(counts), 1 / len(counts))
         weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
         draws = (weights @ sums) / (weights @ counts)[:, np.newaxis]
-        draws += rng.normal(size=draws.shape) * self._luck(joined)
+        # Few folds give the standard error, so that its tails are those of Student's law.
+        draws += rng.standard_t(len(joined) - 1, size=draws.shape) * self._luck(joined)
         values = np.array([self._worth_at(draw) for draw in draws])
         low, high = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
         most = self.n / self.sizes[0]
@@ -226,15 +229,9 @@ class _Subsets:
         return float(min(slope, 0.0) * np.log(self.n / self.n_training))
 
     def _luck(self, joined: FloatArray) -> FloatArray:
-        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,).
-
-        The means of folds vary by more than the spread of nodes inside a fold explains.
-        """
-        n_folds, n_nodes, _ = joined.shape
-        extra = joined - joined[:, :, -1:]
-        between = extra.mean(axis=1).var(axis=0, ddof=1)
-        inside = extra.var(axis=1, ddof=1).mean(axis=0) / n_nodes
-        return np.asarray(np.sqrt(n_folds * np.maximum(between - inside, 0.0)))
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
+        extra = (joined - joined[:, :, -1:]).mean(axis=1)
+        return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
 
     def _worth_at(self, ahead: FloatArray) -> float:
         """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
