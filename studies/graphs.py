@@ -11,7 +11,9 @@ back: where the mean loss of fits with the graph, on subsets, reaches that of ea
 
 Run with `make graphs`, or for some seconds: python studies/graphs.py 600. What is done is kept in
 studies/graphs.csv and studies/graphs_worth.csv; it also writes the tables of docs/graphs.md.
-Settings were chosen on seeds below 10,000; the draws here have the seeds from 20,000 on.
+Settings were chosen on seeds below 10,000; the draws here have the seeds from 20,000 on. The
+interval of the worth was changed after a look at draws 20,000 to 20,019, whose lower ends were
+above 1.3 in 70 %; it was set on seeds below 10,000 again, and its draws begin at 21,000.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ COLUMNS = {
     "power": ("case", "n", "isolated", "seed", "best", "p_value"),
     "worth": ("n", "seed", "estimate", "low", "high", "truth", "n_training"),
 }
-FIRST_SEED = 20_000
+FIRST_SEED, FIRST_WORTH = 20_000, 21_000
 POWER_DRAWS, WORTH_DRAWS = 100, 20
 N_NODES, SHIFT_CORRELATION, WEAK_CORRELATION = 200, 0.7, 0.15
 CASES = tuple((n, isolated) for n in (120, 48) for isolated in (0, 30))
@@ -202,7 +204,7 @@ def main(seconds: float, parts: tuple[str, ...] = ("power", "worth")) -> None:
         data = gr.datasets.load_flights()
         rows = read("worth")
         truth = float(rows[0]["truth"]) if rows else true_worth(data, 8, range(30_000, 30_010))
-        for seed in range(FIRST_SEED, FIRST_SEED + WORTH_DRAWS):
+        for seed in range(FIRST_WORTH, FIRST_WORTH + WORTH_DRAWS):
             if time.monotonic() < stop and str(seed) not in {row["seed"] for row in rows}:
                 keep("worth", [worth(seed, 8, data, truth)])
     if "power" in parts:

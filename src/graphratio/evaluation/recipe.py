@@ -62,16 +62,25 @@ class Recipe:
         pairs = self.template._pairs_for(used)
         return Contender(Coupling(used), Candidates(self.bandwidths, *pairs))
 
-    def judged(self, graph: Graph, *, weaker: int = WEAKER) -> Contender[Coupling]:
+    def judged(self, graph: Graph) -> Contender[Coupling]:
         """The same for a verdict about the graph: candidates reach down to no coupling.
 
         The smallest penalty of the paper may be too strong, and then the grid would be judged, not
-        the graph. So at every ridge the smallest penalty is divided by ten `weaker` times, and then
-        becomes 0. A penalty that is given stays.
+        the graph. So at every ridge there are weaker penalties, and 0. A penalty that is given
+        stays.
         """
+        return self._down_to_zero(graph, weaker=WEAKER, every_ridge=True)
+
+    def or_alone(self, graph: Graph) -> Contender[Coupling]:
+        """The candidates of the template, and those of every node by itself."""
+        return self._down_to_zero(graph, weaker=0, every_ridge=False)
+
+    def _down_to_zero(self, graph: Graph, *, weaker: int, every_ridge: bool) -> Contender[Coupling]:
+        """Divide the smallest penalty by ten `weaker` times, then make it 0."""
         lam, rho = self.template._pairs_for(graph)
         if self.template.graph_penalty is None and graph.n_edges:
-            ridges = np.unique(np.concatenate([rho, self._ridges_alone]))
+            alone = self._ridges_alone
+            ridges = np.unique(np.concatenate([rho, alone])) if every_ridge else alone
             more = lam[lam > 0].min() * 10.0 ** -np.arange(1, weaker + 1)
             lam = np.concatenate([lam, np.repeat(more, ridges.size), np.zeros(ridges.size)])
             rho = np.concatenate([rho, np.tile(ridges, weaker + 1)])

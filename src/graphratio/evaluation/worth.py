@@ -36,15 +36,19 @@ from graphratio.selection.cross_validation import Fit, Split, defined_means, mea
 from graphratio.selection.nested import Contender, draw_folds
 from graphratio.selection.patches import choose_patches
 
-# The smallest subset, which can be split once, and the number of sizes.
+# The smallest subset, which can be split once.
 SMALLEST_SUBSET = 2
-N_SIZES = 8
-# Small samples leave out single observations, large ones a fifth.
+# Fewer observations in a sample are few: then folds leave out single ones, at most so many.
+FEW_OBSERVATIONS = 20
 MOST_FOLDS, FEWEST_FOLDS = 8, 5
-# Folds by which the penalties of a subset are chosen, at most.
-INNER_FOLDS = 4
+# Numbers of sizes, and of folds by which the penalties of a subset are chosen, of few observations
+# and of more.
+N_SIZES = (8, 6)
+INNER_FOLDS = (4, 3)
 # Nodes at either end whose differences count as the next ones.
-WINSORISED = 3
+WINSORISED = 5
+# Subsets of different folds overlap, so that their mean varies more than if they were independent.
+OVERLAP = 1.5
 # Draws of the bootstrap, and nodes of a region.
 BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
@@ -140,7 +144,7 @@ def _worth_of(
         return {}
     with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
         subsets = _Subsets.of(recipe, rng)
-        alone = subsets.losses(recipe.alone(graphs.values()))
+        alone = subsets.losses(recipe.alone())
         return {name: subsets.worth(graph, alone, level, rng) for name, graph in graphs.items()}
 
 
@@ -161,11 +165,12 @@ class _Subsets:
         """Draw folds, and in each the order in which observations join; choose the bandwidth."""
         samples = recipe.samples
         usual = float(np.median(samples.sizes[samples.complete]))
-        wanted = int(np.clip(usual, FEWEST_FOLDS, MOST_FOLDS)) if usual < 20 else FEWEST_FOLDS
+        few = usual < FEW_OBSERVATIONS
+        wanted = int(np.clip(usual, FEWEST_FOLDS, MOST_FOLDS)) if few else FEWEST_FOLDS
         folds = draw_folds(samples, wanted, rng, by_node=False)
         n_folds = int(folds.max()) + 1
         typical = usual * (1 - 1 / n_folds)
-        sizes = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES)
+        sizes = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES[not few])
         split = recipe.split(folds, n_folds, np.float32)
         # Blocks that depend on each other join as a whole.
         blocked = samples.has_blocks and samples.blocks.exist
@@ -184,12 +189,12 @@ class _Subsets:
         the subsets, of which every fold has its own.
         """
         known = self.recipe.samples.complete
-        joined = self.losses(self.recipe.judged(graph, weaker=0))[:, known]
+        joined = self.losses(self.recipe.or_alone(graph))[:, known]
         alone = alone[:, known]
         curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
         ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
         # A single large ratio at a held-out observation would outweigh all other nodes.
-        tail = min(WINSORISED / len(ahead), 0.25)
+        tail = min(WINSORISED / len(ahead), 0.1)
         limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
         ahead = np.clip(ahead, *limits)
         region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
@@ -199,7 +204,8 @@ class _Subsets:
         evenly = np.full(len(counts), 1 / len(counts))
         weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
         draws = (weights @ sums) / (weights @ counts)[:, np.newaxis]
-        draws += rng.normal(size=draws.shape) * self._luck(joined)
+        # Few folds give the standard error, so that its tails are those of Student's law.
+        draws += rng.standard_t(len(joined) - 1, size=draws.shape) * self._luck(joined)
         values = np.array([self._worth_at(draw) for draw in draws])
         low, high = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
         most = self.n / self.sizes[0]
@@ -226,15 +232,9 @@ class _Subsets:
         return float(min(slope, 0.0) * np.log(self.n / self.n_training))
 
     def _luck(self, joined: FloatArray) -> FloatArray:
-        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,).
-
-        The means of folds vary by more than the spread of nodes inside a fold explains.
-        """
-        n_folds, n_nodes, _ = joined.shape
-        extra = joined - joined[:, :, -1:]
-        between = extra.mean(axis=1).var(axis=0, ddof=1)
-        inside = extra.var(axis=1, ddof=1).mean(axis=0) / n_nodes
-        return np.asarray(np.sqrt(n_folds * np.maximum(between - inside, 0.0)))
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
+        extra = (joined - joined[:, :, -1:]).mean(axis=1)
+        return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
 
     def _worth_at(self, ahead: FloatArray) -> float:
         """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
@@ -273,7 +273,7 @@ class _Subsets:
         position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         if size < self.sizes[-1]:
             order, position = order[position < size], position[position < size]
-        n_inner = min(INNER_FOLDS, size)
+        n_inner = min(INNER_FOLDS[size >= FEW_OBSERVATIONS], size)
         # Both samples of a node begin with the same fold, and nodes with different ones.
         inner = (position + segment[order] // 2) % n_inner
         rows = np.argsort(order)
