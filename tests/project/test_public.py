@@ -34,6 +34,7 @@ def test_public_names():
         "expected_ratio_interval",
         "kinds_of_change",
         "load",
+        "mean_changes",
         "observations_needed",
         "plot_graph",
         "plot_learned_graph",
