@@ -46,6 +46,13 @@ class MeanChanges:
     estimate : ndarray of shape (n_nodes, n_features)
         Drawn towards the changes of neighbours, also where a sample is missing.
     nodes : tuple of labels
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> found = gr.mean_changes(([[0.0, 1.0], [0.0, 1.0]], [[2.0, 3.0], [0.0, 1.0]]))
+    >>> found.own.ravel().tolist()
+    [2.0, 0.0]
     """
 
     own: FloatArray
