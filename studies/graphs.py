@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 TABLES = {"power": HERE / "graphs.csv", "worth": HERE / "graphs_worth.csv"}
 COLUMNS = {
     "power": ("case", "n", "isolated", "seed", "best", "p_value"),
-    "worth": ("n", "seed", "estimate", "low", "high", "truth", "n_training"),
+    "worth": ("n", "seed", "estimate", "low", "high", "truth", "n_typical"),
 }
 FIRST_SEED, FIRST_WORTH = 20_000, 21_000
 POWER_DRAWS, WORTH_DRAWS = 100, 20

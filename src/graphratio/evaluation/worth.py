@@ -39,7 +39,7 @@ from graphratio.selection.patches import choose_patches
 # The smallest subset, which can be split once.
 SMALLEST_SUBSET = 2
 # Fewer observations in a sample are few: then folds leave out single ones, at most so many.
-FEW_OBSERVATIONS = 20
+SMALL_SAMPLE = 20
 MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # Numbers of sizes, and of folds by which the penalties of a subset are chosen, of few observations
 # and of more.
@@ -165,7 +165,7 @@ class _Subsets:
         """Draw folds, and in each the order in which observations join; choose the bandwidth."""
         samples = recipe.samples
         usual = float(np.median(samples.sizes[samples.complete]))
-        few = usual < FEW_OBSERVATIONS
+        few = usual < SMALL_SAMPLE
         wanted = int(np.clip(usual, FEWEST_FOLDS, MOST_FOLDS)) if few else FEWEST_FOLDS
         folds = draw_folds(samples, wanted, rng, by_node=False)
         n_folds = int(folds.max()) + 1
@@ -273,7 +273,7 @@ class _Subsets:
         position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         if size < self.sizes[-1]:
             order, position = order[position < size], position[position < size]
-        n_inner = min(INNER_FOLDS[size >= FEW_OBSERVATIONS], size)
+        n_inner = min(INNER_FOLDS[size >= SMALL_SAMPLE], size)
         # Both samples of a node begin with the same fold, and nodes with different ones.
         inner = (position + segment[order] // 2) % n_inner
         rows = np.argsort(order)
