@@ -9,11 +9,11 @@ comma  := ,
 # whatever the environment says: both processes import everything, and tests start more of them.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
+.PHONY: graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
-	@echo "make demo         flights in winter and summer, and a report to open: a quarter of a minute"
+	@echo "make demo         flights in winter and summer, and a report to open: half a minute"
 	@echo "make quick        style, types, layers and the fast tests: under two minutes"
 	@echo "make test         style, types, layers and all tests: about five minutes"
 	@echo "make lint         style, types and layers only: half a minute"
@@ -30,6 +30,7 @@ help:
 	@echo "make calibration  false alarms and power of the tests: about half an hour"
 	@echo "make changepoints change-point detection: about half an hour"
 	@echo "make intervals    bounds, intervals, verdicts on graphs; resumes if stopped: about two hours"
+	@echo "make graphs       verdicts on graphs and their worth; resumes if stopped: about an hour"
 	@echo "make dependent    tests and bounds on dependent data; resumes if stopped: about half an hour"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
@@ -129,6 +130,9 @@ bench-scale: $(READY)
 
 bench-dask: $(READY)
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
+
+graphs: $(READY)
+	@$(SINGLE) $(BIN)/python studies/graphs.py
 
 dependent: $(READY)
 	@$(SINGLE) $(BIN)/python studies/dependent.py

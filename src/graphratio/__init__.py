@@ -25,7 +25,12 @@ from graphratio.estimators import (
 if TYPE_CHECKING:
     from graphratio.changepoints import GraphChangePointDetector
     from graphratio.distributed import DaskEngine
-    from graphratio.evaluation import compare_graphs, divergence_bounds, expected_ratio_interval
+    from graphratio.evaluation import (
+        compare_graphs,
+        divergence_bounds,
+        expected_ratio_interval,
+        mean_changes,
+    )
     from graphratio.plotting import (
         plot_graph,
         plot_learned_graph,
@@ -56,6 +61,7 @@ __all__ = [
     "expected_ratio_interval",
     "kinds_of_change",
     "load",
+    "mean_changes",
     "observations_needed",
     "plot_graph",
     "plot_learned_graph",
@@ -75,6 +81,7 @@ _ON_USE = {
     "divergence_bounds": "graphratio.evaluation",
     "expected_ratio_interval": "graphratio.evaluation",
     "kinds_of_change": "graphratio.testing",
+    "mean_changes": "graphratio.evaluation",
     "observations_needed": "graphratio.testing",
     "plot_graph": "graphratio.plotting",
     "plot_learned_graph": "graphratio.plotting",

@@ -185,9 +185,11 @@ def test_losses_and_gains_of_nodes_have_two_sided_intervals(samples, ratios):
             assert (middle - half, middle + half) == pytest.approx(tuple(interval))
 
 
-@pytest.mark.parametrize(("p_value", "tied"), [(0.02, False), (0.035, True)])
-def test_the_best_of_three_graphs_beats_both_others(samples, p_value, tied):
-    """At 5 % / 2 each; p-values of 0.035 would do for a single comparison only."""
+@pytest.mark.parametrize(
+    ("p_value", "tied", "best"), [(0.016, False, "a"), (0.02, False, None), (0.035, True, None)]
+)
+def test_the_best_of_three_graphs_beats_both_others_and_none(samples, p_value, tied, best):
+    """At 5 % / 2 each and 5 % / 3; p-values of 0.035 would do for a single comparison only."""
     shift = stats.t.isf(p_value / 2, N_NODES - 1) * node_means.DISPERSION / np.sqrt(N_NODES)
     spread = np.array([-1.0, 0.0, 0.0, 1.0]) / np.std([-1.0, 0.0, 0.0, 1.0], ddof=1)
     even = Losses.of(np.zeros(samples.n_observations), samples)
@@ -200,7 +202,7 @@ def test_the_best_of_three_graphs_beats_both_others(samples, p_value, tied):
     )
     assert found.between("a", "b").p_value == pytest.approx(p_value)
     assert found.tied == (["b", "c"] if tied else [])
-    assert found.best == (None if tied else "a")
+    assert found.best == best
 
 
 def test_noise_of_refitting_counts_pairs_of_observations_of_different_folds():

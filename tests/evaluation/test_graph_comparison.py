@@ -10,6 +10,7 @@ from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import DISPERSION, Difference
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, in_words
+from graphratio.evaluation.ways import Ways
 from graphratio.exceptions import InputError
 
 MODEL = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0)
@@ -155,7 +156,7 @@ def test_small_graphs_are_split_twice(scenario, monkeypatch, many, repeats):
 def test_a_learned_graph_has_the_grid_of_the_paper(scenario):
     """Divided by its degree of about ten, as graphs that are given have it by theirs."""
     recipe = Recipe.of(MODEL, scenario.samples, np.random.default_rng(0))
-    fit = graph_comparison._learned(recipe)
+    fit = Ways(recipe).learned()
     lambdas = np.unique(fit.candidates.graph_penalty) / 60
     np.testing.assert_allclose(lambdas, [1e-4, 1e-3, 0.01, 0.1, 1])
     gammas = fit.candidates.ridge / fit.candidates.graph_penalty
@@ -270,7 +271,7 @@ def test_a_graph_that_hurts_is_not_the_best(opposed):
     fixed = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=40.0, ridge=0.4)
     options = {"estimator": fixed, "n_repeats": 1, "random_state": 0}
     result = gr.compare_graphs(data, {"bad": graph, "none": None}, learn=True, **options)
-    assert (result.best, result.effect) == ("none", "hurt")
+    assert (result.best, result.effect) == (None, "hurt")
     assert result.judged(LEARNED, "bad") == "better"
     assert "'bad' hurt" in result.verdict
     assert "'none' is the better choice" in result.verdict
@@ -295,3 +296,52 @@ def test_nodes_without_enough_data_are_not_assessed(opposed):
     result = gr.compare_graphs((short, target), graph, estimator=MODEL, n_repeats=1, random_state=0)
     assert result.neighbors[0] == "not assessed"
     assert "of 39 nodes" in result.verdict
+
+
+def test_candidates_reach_no_coupling_at_every_ridge(scenario):
+    """Otherwise the grid would be judged, not the graph."""
+    recipe = Recipe.of(MODEL, scenario.samples, np.random.default_rng(0))
+    lam, rho = recipe.judged(scenario.graph).candidates.pairs
+    alone = recipe.alone([scenario.graph]).candidates
+    assert not alone.graph_penalty.any()
+    assert set(rho[lam == 0]) == set(alone.ridge) == set(rho)
+    paper = recipe.coupled(scenario.graph).candidates.graph_penalty.min()
+    np.testing.assert_allclose(np.unique(lam)[:3], [0, paper / 100, paper / 10])
+    fixed = Recipe.of(gr.GRULSIF(graph_penalty=2.0), scenario.samples, np.random.default_rng(0))
+    assert set(fixed.judged(scenario.graph).candidates.graph_penalty) == {2.0}
+
+
+def test_a_wrong_graph_cannot_hurt_if_the_penalty_is_free(opposed):
+    """Neighbours move in opposite directions, and the fit may do without them."""
+    data, graph = opposed
+    for model in (gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0), None):
+        found = gr.compare_graphs(data, {"bad": graph}, model, worth=False, random_state=0)
+        assert (found.best, found.effect) == (None, "unclear")
+        assert found.between("bad", ALONE).mean < 0.01
+
+
+def test_nodes_of_very_different_scale_are_compared_in_their_own_units():
+    """A shift by one spread in long stretches of a ring, at nodes of any location and scale."""
+    rng = np.random.default_rng(5)
+    n_nodes = 80
+    shift = np.where(np.arange(n_nodes) // 10 % 2, 1.5, -1.5)
+    location, scale = rng.normal(0, 20, (n_nodes, 1)), np.exp(rng.normal(size=(n_nodes, 1)))
+    noise = rng.normal(size=(2, n_nodes, 30))
+    noise[1] += shift[:, np.newaxis]
+    samples = gr.NodeSamples.from_arrays(*map(list, location + scale * noise))
+    graphs = {"ring": ring(n_nodes, 1), "other": ring(n_nodes, 23)}
+    options = {"worth": False, "random_state": 0}
+    found = gr.compare_graphs(samples, graphs, **options)
+    assert (found.best, found.units) == ("ring", "own")
+    assert "in units of each node's own mean and spread" in found.verdict
+    given = gr.compare_graphs(samples, graphs, units="given", **options)
+    assert (given.best, given.units) == (None, "given")
+
+
+def test_the_verdict_names_the_end_of_a_grid(found):
+    from dataclasses import replace
+
+    assert found.at_grid_end == ()
+    assert "strongest coupling" not in found.verdict
+    verdict = replace(found, at_grid_end=("clusters",)).verdict
+    assert "With 'clusters' most fits chose the strongest coupling of all candidates" in verdict

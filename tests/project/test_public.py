@@ -34,6 +34,7 @@ def test_public_names():
         "expected_ratio_interval",
         "kinds_of_change",
         "load",
+        "mean_changes",
         "observations_needed",
         "plot_graph",
         "plot_learned_graph",
@@ -52,12 +53,12 @@ MODULES = {
     "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
     "changepoints": "ChangeEvent GraphChangePointDetector",
-    "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
-    "divergence_bounds expected_ratio_interval",
+    "evaluation": "Agreement DivergenceBounds ExpectedRatioInterval GraphComparison MeanChanges "
+    "Worth compare_graphs divergence_bounds expected_ratio_interval mean_changes",
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "
     "two_sample_test",
     "transfer": "NodewiseTransfer TransferEvidence",
-    "report": "node_summary time_text write_changes write_report write_significance",
+    "report": "node_summary time_text write_changes write_graphs write_report write_significance",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",
 }
@@ -85,6 +86,7 @@ def test_commands():
         "changes",
         "demo",
         "fit",
+        "graphs",
         "info",
         "predict",
         "report",

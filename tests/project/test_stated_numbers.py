@@ -15,7 +15,7 @@ from graphratio.changepoints import calibration, dating, panel_features
 from graphratio.data import links, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
-from graphratio.evaluation import bounds, graph_comparison, node_means, ratio_interval
+from graphratio.evaluation import bounds, node_means, ratio_interval, ways, worth
 from graphratio.features import dictionary
 from graphratio.moments import memory, objective, second_moments
 from graphratio.report import divergence_scale, graph_section
@@ -146,8 +146,10 @@ STATED = [
     ("docs/uncertainty.md", "with # of the degrees of freedom at the lower end",
      1 / bounds.FAR_OUT),
     ("docs/uncertainty.md", "the error is multiplied by #", node_means.DISPERSION),
-    ("docs/uncertainty.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
-    ("docs/graphs.md", "joined to the # whose ratios", graph_comparison.LEARNED_NEIGHBORS),
+    ("docs/uncertainty.md", "joined to the # whose ratios", ways.LEARNED_NEIGHBORS),
+    ("docs/graphs.md", "joined to the # whose ratios", ways.LEARNED_NEIGHBORS),
+    ("docs/graphs.md", "Beyond # nodes connected patches", worth.WORTH_NODES),
+    ("docs/graphs.md", "even # observations with the graph are better", worth.SMALLEST_SUBSET),
     ("docs/uncertainty.md", "until they carry # % of the variance, # at the most",
      100 * second_moments.CARRIED, second_moments.MOST_DIRECTIONS),
     ("docs/uncertainty.md", r"a random part of the observations \(#\)", second_moments.ROUGH_ROWS),

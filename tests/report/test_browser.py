@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.report.visits import ARTEFACTS, Visit
+
+import graphratio as gr
+from graphratio.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -154,7 +158,55 @@ def test_prints_within_the_paper(visit: Visit) -> None:
     visit.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     visit.page.emulate_media(media="screen")
     visit.page.set_viewport_size({"width": 1400, "height": 900})
-    visit.page.wait_for_function("document.querySelector('#map .main-svg').clientWidth > 700")
+    # The map takes the width of the screen again a moment later.
+    widths = []
+    for _ in range(50):
+        widths.append(visit.page.evaluate("document.querySelector('#map .main-svg').clientWidth"))
+        if widths[-1] > 700:
+            break
+        visit.page.wait_for_timeout(100)
+    assert widths[-1] > 700
+    assert visit.complaints == []
+
+
+def test_the_policy_of_the_page_forbids_other_scripts(visit: Visit) -> None:
+    outcome = visit.page.evaluate(
+        """async () => {
+          const script = document.createElement("script");
+          script.textContent = "window.intruder = true";
+          document.body.append(script);
+          const image = await new Promise((resolve) => {
+            const image = new Image();
+            image.onload = () => resolve("loaded");
+            image.onerror = () => resolve("refused");
+            image.src = "http://127.0.0.1:9/pixel.png";
+          });
+          return [window.intruder ?? null, image];
+        }"""
+    )
+    assert outcome == [None, "refused"]
+    assert len(visit.complaints) == 2
+    assert all("Content Security Policy" in text for text in visit.complaints)
+
+
+def test_land_is_drawn_behind_geographic_maps(browser: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    places = np.column_stack([rng.uniform(42, 52, 12), rng.uniform(-2, 14, 12)])
+    places[0] = (21.3, -157.9)
+    graph = gr.Graph.from_coordinates(places, k=3, metric="haversine")
+    samples = gr.NodeSamples.from_arrays(*(list(rng.normal(size=(12, 20))) for _ in range(2)))
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1).fit(samples, graph)
+    page = browser.new_context(viewport={"width": 1100, "height": 800}).new_page()
+    visit = Visit(page, write_report(tmp_path / "r.html", model, samples))
+    shapes = page.locator("#map .shapelayer path")
+    # Land and borders of the map and of the box, the box itself twice, and the edges.
+    assert shapes.count() >= 6
+    assert len(shapes.first.get_attribute("d")) > 1000
+    # The far node lies in its box.
+    box = page.evaluate("JSON.parse(document.getElementById('data').textContent).map.insets[0]")
+    drawn = page.evaluate("JSON.parse(document.getElementById('data').textContent).map")
+    assert box[0] < drawn["x"][0] < box[1]
+    assert box[2] < drawn["y"][0] < box[3]
     assert visit.complaints == []
 
 

@@ -105,7 +105,7 @@ def test_the_map_follows_the_slider(visit: Visit, detector: gr.GraphChangePointD
     assert visit.page.text_content("#now") == str(detector.events_[0].time.date())
     visit.page.click("#play")
     assert visit.page.text_content("#play") == "Pause"
-    visit.page.wait_for_function("document.getElementById('play').textContent === 'Play'")
+    visit.page.locator("#play", has_text="Play").wait_for()
     assert changed() == f"{len(detector.events_[0].nodes)} of 16."
     visit.page.select_option("#feature", "1")
     assert visit.complaints == []

@@ -43,7 +43,8 @@ def test_the_page_says_what_the_test_found(tested: Any, page_file: Path) -> None
     _, _, _, test = tested
     page = page_file.read_text(encoding="utf-8")
     assert 0 < test.n_rejected < 30
-    assert f"{test.n_rejected} of 30 nodes changed by more than chance explains." in page
+    count = f'<span class="value">{test.n_rejected}</span> <span class="label">changed</span>'
+    assert count in page
     assert "at most 5% are expected to be false alarms" in page
     assert "Nodes are independent of each other, changed or not." in page
     largest = test.regions()[0]
@@ -101,9 +102,10 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     first = page.locator("#nodes tbody tr").first
     node = int(first.get_attribute("data-node"))
     assert test.adjusted_p_value[node] == test.adjusted_p_value.min()
-    assert first.locator("td").nth(2).text_content().endswith("*")
+    assert first.locator("td").nth(1).text_content() == "changed"
+    assert first.locator("td").nth(3).text_content().endswith("*")
     first.click()
     assert "more than chance explains" in page.text_content("#panel-body")
-    assert "Circled nodes are significant." in page.text_content("#map-caption")
+    assert "Dark rings: changed by more than chance." in page.text_content("#map-caption")
     assert complaints == []
     context.close()

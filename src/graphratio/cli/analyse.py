@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from graphratio.cli.options import (
     FitOptions,
     GraphOptions,
     OutputOptions,
+    PageOptions,
     SampleOptions,
 )
 from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
@@ -36,6 +37,7 @@ def report(
     graph: GraphOptions,
     fit: FitOptions,
     output: OutputOptions,
+    page: PageOptions,
     tests: TestOptions,
     test: Annotated[
         bool,
@@ -67,7 +69,7 @@ def report(
 
     With --test it says which of the changes are more than chance.
     """
-    _analyse("report", data, samples, graph, fit, output, tests if test else None)
+    _analyse("report", data, samples, graph, fit, output, tests if test else None, page.words())
 
 
 def fit(
@@ -86,7 +88,7 @@ def fit(
           --sample period --reference before --target after \
           --features pm25,no2 --no-graph --output air-model
     """
-    _analyse("fit", data, samples, graph, fit, output, None)
+    _analyse("fit", data, samples, graph, fit, output, None, None)
 
 
 def _analyse(
@@ -97,11 +99,12 @@ def _analyse(
     fit: FitOptions,
     output: OutputOptions,
     tests: TestOptions | None,
+    words: dict[str, Any] | None,
 ) -> None:
     from graphratio.report import node_summary
     from graphratio.report.page_file import page_packages
 
-    if command == "report":
+    if words is not None:
         page_packages("the report")
     screen = Screen(as_json=output.json, quiet=output.quiet)
     check_folder(output.output, overwrite=output.overwrite)
@@ -125,9 +128,9 @@ def _analyse(
         table = tested.to_frame()
         summary |= {name: table[name].tolist() for name in _TESTED}
     page = None
-    if command == "report":
+    if words is not None:
         title, said = f"{data.data.stem}: what changed", [*problem.notes, *fit_notes]
-        page = {"title": title, "notes": said, "test": tested, "kinds": kinds}
+        page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
     files = write_results(screen, output.output, model, problem, summary, page)
     show_summary(screen, model, problem, summary, kinds)
     if tested is not None:

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from graphratio._utils.errors import GraphRatioError
 from graphratio._version import __version__
-from graphratio.cli import analyse, changes, demo, saved, two_sample
+from graphratio.cli import analyse, changes, demo, graphs, saved, two_sample
 from graphratio.cli.console import as_option, visible
 from graphratio.cli.expand import expand
 
@@ -79,6 +79,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "report": analyse.report,
     "test": two_sample.node_tests,
     "fit": analyse.fit,
+    "graphs": graphs.graphs,
     "changes": changes.changes,
     "predict": saved.predict,
     "info": saved.info,

@@ -9,35 +9,49 @@ import numpy as np
 import typer
 
 from graphratio.cli.console import Screen, as_option
-from graphratio.cli.inputs import Problem
+from graphratio.cli.curtain import Curtain
+from graphratio.cli.inputs import Problem, at_random
 from graphratio.cli.models import fit_problem, prepared, settings_of
 from graphratio.cli.options import FitOptions, Json, Quiet
 from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
 from graphratio.cli.two_sample import find_kinds
+from graphratio.data.graph import Graph
 from graphratio.datasets import NetworkData, load_flights
+from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.verdict import UNNAMED
 
 if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
 
 FOLDER = Path("graphratio-demo")
 
+# So few flights per airport and season are shown at first.
+FEW_FLIGHTS = 10
+
 
 def demo(
     output: Annotated[
         Path, typer.Option(help="Folder for the results; earlier ones are replaced.")
     ] = FOLDER,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the cross-validation.")] = 0,
+    every: Annotated[
+        bool, typer.Option("--all", help="Analyse all flights instead of a few.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and the folds.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Show graphratio at work: flights from New York in 2013, winter against summer.
 
-    Takes less than a minute and writes a report to open in a browser. Example:
+    Draws 10 flights per airport and season, says what they show with the help of neighbouring
+    airports, and then compares that with all flights. Writes a report to open in a browser.
+    Takes less than a minute. Example:
 
         graphratio demo --output my-demo
     """
     from graphratio.report import node_summary
+    from graphratio.report.graph_section import compared_with_none
+    from graphratio.report.words import sentence
 
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=True)
@@ -46,23 +60,58 @@ def demo(
     screen.say(data.description)
     if data.left_out:
         screen.say(f"Left out, without coordinates: {', '.join(map(str, data.left_out))}.")
-    problem = Problem(data.samples, data.graph, data.reference_name, data.target_name)
+    chosen = at_random(data.samples, FEW_FLIGHTS, seed)
+    shown = data.samples if every else data.samples.subset(observations=chosen)
+    said = [data.description]
+    if not every:
+        said.append(
+            f"{FEW_FLIGHTS} flights per airport and season were drawn at random; the other "
+            f"{data.samples.n_observations - shown.n_observations:,} stayed hidden"
+        )
+        screen.say(sentence(said[-1]))
+    problem = Problem(shown, data.graph, data.reference_name, data.target_name)
     options = FitOptions(seed=seed)
     model, notes = fit_problem(problem, options, screen)
-    scaled, _ = prepared(data.samples, options)
+    scaled, _ = prepared(shown, options)
     kinds, kind_notes = find_kinds(problem, model, scaled, None, seed, screen)
-    summary = node_summary(model, data.samples, kinds=kinds)
-    said = [data.description, *notes]
-    page = {"title": "Flights from New York, 2013", "names": data.names, "notes": said}
-    files = write_results(screen, output, model, problem, summary, {**page, "kinds": kinds})
+    summary = node_summary(model, shown, kinds=kinds)
+    with screen.working("Measuring what the graph is worth"):
+        comparison = compared_with_none(model, shown)
+    page: dict[str, Any] = {
+        "title": "Flights from New York, 2013",
+        "names": data.names,
+        "notes": [*said, *notes],
+        "noun": ("airport", "airports"),
+        "units": {"ground_speed": "mph"},
+        "comparison": comparison,
+        "kinds": kinds,
+    }
+    curtain = None
+    if not every:
+        with screen.working("Comparing with the hidden flights"):
+            # The same model without the graph.
+            bare = Graph.empty(data.graph.nodes)
+            alone = GraphRatio(random_state=seed).fit(scaled, bare)
+            hidden = data.samples.subset(observations=~chosen)
+            curtain = Curtain.open(shown, data.samples, hidden, data.graph, (model, alone))
+        page["notes"] += curtain.sentences(data.names, "mph", "flights")
+    files = write_results(screen, output, model, problem, summary, page)
     _show(screen, model, data, summary, kinds)
+    screen.say(f"\n{comparison.worth[UNNAMED].in_words}")
+    if curtain is not None:
+        screen.say("\nNow the curtain opens: what do the hidden flights say?")
+        for text in curtain.sentences(data.names, "mph", "flights"):
+            screen.say(f"- {text}")
     screen.say(
         f"\nThe report: {files['report']}\n"
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
     notes += [*model._told(as_option), *kind_notes]
-    screen.result(summary_object("demo", model, problem, summary, files, notes, kinds))
+    content = summary_object("demo", model, problem, summary, files, notes, kinds)
+    if curtain is not None:
+        content["hidden"] = curtain.as_json()
+    screen.result(content)
 
 
 def _show(

@@ -38,9 +38,14 @@ class Problem:
 
 
 def read_problem(
-    data: DataOptions, samples: SampleOptions, graph: GraphOptions, seed: int
+    data: DataOptions,
+    samples: SampleOptions,
+    graph: GraphOptions,
+    seed: int,
+    *,
+    borrow: bool = True,
 ) -> Problem:
-    """Read the table and the edges, and match them."""
+    """Read the table and the edges, and match them; `borrow` as in `build_graph`."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
     places = split_names(graph.coordinates, file.columns)
@@ -75,7 +80,7 @@ def read_problem(
         refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
         table = table.assign(**{_TIME: axis.local})
         options["time"] = _TIME
-    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes)
+    built = build_graph(labels[kept], chosen, places, graph, data.delimiter, notes, borrow=borrow)
     with warnings_as(notes):
         read = NodeSamples.from_frame(
             table,
@@ -91,7 +96,7 @@ def read_problem(
             **options,
         )
     if data.max_observations is not None:
-        read = _capped(read, data.max_observations, seed, notes)
+        read = capped(read, data.max_observations, seed, notes)
     if samples.time is not None and (found := read.blocks.describe()):
         notes.append(found)
     return Problem(read, built, names[0], names[1], tuple(notes))
@@ -236,20 +241,25 @@ def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[st
     return has_label
 
 
-def _capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
+def at_random(samples: NodeSamples, limit: int, seed: int) -> BoolArray:
+    """Mask of at most `limit` random observations of each sample, shape (n_observations,)."""
+    rng = np.random.default_rng(seed)
+    shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
+    rank = np.empty(samples.n_observations, dtype=np.intp)
+    rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
+    return rank < limit
+
+
+def capped(samples: NodeSamples, limit: int, seed: int, notes: list[str]) -> NodeSamples:
     """At most `limit` observations of each sample of each node, chosen at random."""
     sizes = samples.sizes
     large = int((sizes > limit).sum())
     if not large:
         return samples
-    rng = np.random.default_rng(seed)
-    shuffled = np.lexsort((rng.random(samples.n_observations), samples.segments))
-    rank = np.empty(samples.n_observations, dtype=np.intp)
-    rank[shuffled] = np.arange(samples.n_observations) - samples.offsets[samples.segments]
-    capped = samples.subset(observations=rank < limit)
+    kept = samples.subset(observations=at_random(samples, limit, seed))
     notes.append(
         f"at most {limit} observations of each sample were used (--max-observations), chosen at "
-        f"random: {capped.n_observations} of {samples.n_observations}; {large} of {sizes.size} "
+        f"random: {kept.n_observations} of {samples.n_observations}; {large} of {sizes.size} "
         "samples were larger"
     )
-    return capped
+    return kept

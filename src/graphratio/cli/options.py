@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -295,6 +295,38 @@ class TimeOptions:
             raise typer.BadParameter("--level must be between 0 and 1")
         if self.step > self.window:
             raise typer.BadParameter("--step must not be larger than --window")
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What things are called on the page."""
+
+    title: str | None = option(_OUTPUT, "Title of the page. Default: the name of the table.")
+    unit: str | None = option(
+        _OUTPUT, "Units of features, separated by commas, e.g. speed=mph,delay=min."
+    )
+    noun: str | None = option(
+        _OUTPUT, "What one node and several are called, e.g. airport,airports."
+    )
+
+    def words(self) -> dict[str, Any]:
+        """Options of the page."""
+        page: dict[str, Any] = {}
+        if self.title is not None:
+            page["title"] = self.title
+        if self.noun is not None:
+            parts = [part.strip() for part in self.noun.split(",")]
+            if len(parts) != 2 or not all(parts):
+                raise typer.BadParameter(
+                    f"--noun {self.noun} is not two words with a comma, e.g. airport,airports"
+                )
+            page["noun"] = (parts[0], parts[1])
+        if self.unit is not None:
+            pairs = [text.partition("=") for text in self.unit.split(",")]
+            if not all(feature.strip() and unit.strip() for feature, _, unit in pairs):
+                raise typer.BadParameter(f"--unit {self.unit} is not FEATURE=UNIT, e.g. speed=mph")
+            page["units"] = {feature.strip(): unit.strip() for feature, _, unit in pairs}
+        return page
 
 
 @dataclass(frozen=True)

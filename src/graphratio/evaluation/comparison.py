@@ -18,6 +18,8 @@ from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
+from graphratio.evaluation.where import Agreement
+from graphratio.evaluation.worth import Worth
 from graphratio.selection.cross_validation import defined_means
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.
@@ -56,7 +58,7 @@ class GraphComparison(Answered):
         Of every fit, on held-out observations; the fits without a graph are named "each node
         alone" and "all nodes as one".
     unseen : dict of name to Losses
-        Of graphs, on held-out nodes; empty with fewer than two graphs.
+        Of graphs and of "without a graph", on held-out nodes, which are predicted from others.
     level : float
         Chance of error of a verdict, and of an interval.
     graphs : tuple of str
@@ -67,6 +69,14 @@ class GraphComparison(Answered):
         Name of the candidate without edges, if there is one: the fit "without a graph".
     joined : dict of name to ndarray of bool, shape (n_nodes,)
         Nodes that have neighbours in each graph. Gains are NaN at the others.
+    units : {"given", "own"}
+        "own" if observations are in units of their node, see `compare_graphs`.
+    at_grid_end : tuple of str
+        Graphs for which most folds chose the strongest coupling of all candidates.
+    worth : dict of name to Worth
+        How many observations each graph replaces: `estimate`, `low`, `high`.
+    agreement : dict of name to Agreement
+        Where neighbours in each graph change alike, by region and node.
     answerable, answerable_nodes, n_pieces, blocks
         As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
@@ -89,6 +99,10 @@ class GraphComparison(Answered):
     without_graph: str | None = None
     backend: frames.Backend = "pandas"
     joined: Mapping[str, BoolArray] = field(default_factory=dict)
+    units: Literal["given", "own"] = "given"
+    at_grid_end: tuple[str, ...] = ()
+    worth: Mapping[str, Worth] = field(default_factory=dict)
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
 
     @property
     def pieces(self) -> IndependentPieces:  # type: ignore[override]
@@ -106,14 +120,27 @@ class GraphComparison(Answered):
     def best(self) -> str | None:
         """The graph that is clearly better than none and than every other, or None.
 
-        If the best-ranked graph is clearly worse than none: the candidate without
-        edges, or None if there is none.
+        A single graph must lower the loss of held-out observations. One of several must predict
+        held-out nodes better than every other and than no graph, and must not hurt.
         """
-        if not self.ranking:
+        if not self.ranking or not self.answerable or self.tied:
             return None
-        if self.effect == "hurt":
-            return self.without_graph
-        return self.ranking[0] if self.effect == "helped" and not self.tied else None
+        first = self.ranking[0]
+        effect = self._judged_against_none(self.between(first, ALONE))
+        if effect == "worse":
+            return None
+        predicts = len(self.ranking) > 1 and self.predicts(first) == "better"
+        return first if effect == "better" or predicts else None
+
+    def predicts(self, name: str) -> Judgement:
+        """Whether a graph predicts held-out nodes better or worse than no graph does."""
+        if name not in self.unseen or ALONE not in self.unseen:
+            return "unclear"
+        return self._judged_against_none(self._apart(self.unseen[name], self.unseen[ALONE]))
+
+    def _judged_against_none(self, apart: Difference) -> Judgement:
+        """Any graph could be better than none by chance, so each gets a part of the level."""
+        return apart.judged(self.level / len(self.ranking))
 
     @property
     def tied(self) -> list[str]:
@@ -138,8 +165,11 @@ class GraphComparison(Answered):
         Two graphs are compared on held-out nodes, all other fits on held-out observations; always
         at the nodes that are answerable.
         """
-        both = first in self.unseen and second in self.unseen
+        both = {first, second} <= self.unseen.keys() - {ALONE}
         one, other = ((self.unseen if both else self.losses)[name] for name in (first, second))
+        return self._apart(one, other)
+
+    def _apart(self, one: Losses, other: Losses) -> Difference:
         own = np.where(self.answerable_nodes, one.means.mean, np.nan)
         return Difference.of(
             own, other.means.mean, self.pieces.error_over_blocks(one.terms - other.terms)
@@ -160,11 +190,14 @@ class GraphComparison(Answered):
 
         The gain of a node is how much lower its loss is; both of shape (n_nodes,).
         """
-        alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
-        means = NodeMeans.of(alone.terms - best.terms, self.n_pieces)
-        gain, half = self._interval(means)
+        gain, half = self._interval(self._gain_means)
         known = self.answerable_nodes & self.joined.get(self.ranking[0], True)
         return np.where(known, gain, np.nan), half
+
+    @cached_property
+    def _gain_means(self) -> NodeMeans:
+        alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
+        return NodeMeans.of(alone.terms - best.terms, self.n_pieces)
 
     def node_losses(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Held-out loss of one fit at every node, and half the width of its interval."""
@@ -175,19 +208,32 @@ class GraphComparison(Answered):
 
     @property
     def neighbors(self) -> list[Effect]:
-        """Effect of the neighbours at every node."""
+        """Effect of the neighbours at every node.
+
+        Among the nodes that are named, a share of at most `level` is expected to be named by
+        chance (Benjamini-Hochberg).
+        """
         if not self.ranking:
             return ["not assessed"] * len(self.nodes)
-        gain, half = self.gains
-        words = np.where(gain > half, "helped", np.where(gain < -half, "hurt", "unclear"))
-        return cast(list[Effect], np.where(np.isnan(gain), "not assessed", words).tolist())
+        gain, _ = self.gains
+        means = self._gain_means
+        known = np.isfinite(gain)
+        words = np.full(len(gain), "not assessed", dtype=object)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(gain == 0, 0.0, np.abs(gain) / means.error)
+        p_values = 2 * stats.t.sf(size[known], means.freedom[known])
+        clear = stats.false_discovery_control(p_values) <= self.level if known.any() else p_values
+        words[known] = np.where(
+            clear.astype(bool), np.where(gain[known] > 0, "helped", "hurt"), "unclear"
+        )
+        return cast(list[Effect], words.tolist())
 
     def helped(self) -> list[Label]:
-        """Nodes whose loss is lower with the graph, beyond chance at the given level."""
+        """Nodes whose loss is lower with the graph, by more than chance."""
         return self._where("helped")
 
     def hurt(self) -> list[Label]:
-        """Nodes whose loss is higher with the graph, beyond chance at the given level."""
+        """Nodes whose loss is higher with the graph, by more than chance."""
         return self._where("hurt")
 
     def _where(self, effect: Effect) -> list[Label]:
@@ -210,6 +256,10 @@ class GraphComparison(Answered):
             "half_width": list(half),
             "loss_unseen_nodes": unseen,
         }
+        if self.worth:
+            for part in ("estimate", "low", "high"):
+                values = [getattr(self.worth.get(name), part, np.nan) for name in names]
+                rows["worth" if part == "estimate" else f"worth_{part}"] = values
         return frames.make_frame(rows, self.backend)
 
     def to_frame(self) -> Any:
@@ -218,6 +268,8 @@ class GraphComparison(Answered):
         For every fit its loss and the half width of the interval. For the best-ranked graph
         `gain`, `gain_low`, `gain_high`, and `neighbors`: "helped", "hurt", "unclear", or "not
         assessed" at nodes without neighbours or with fewer than two observations in a sample.
+        `agreement` of a node with its neighbours, the number of its `region`, and
+        `neighbors_in_region`: "alike", "not alike", "unclear" or "not assessed".
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:
@@ -226,6 +278,9 @@ class GraphComparison(Answered):
             gain, half = self.gains
             columns |= {"gain": gain, "gain_low": gain - half, "gain_high": gain + half}
             columns["neighbors"] = self.neighbors
+            if (own := self.agreement.get(self.ranking[0])) is not None:
+                columns |= {"agreement": own.at_nodes, "region": own.region}
+                columns["neighbors_in_region"] = own.effect_at_nodes()
         return frames.make_frame(columns, self.backend)
 
     def plot(self, ax: Any = None) -> Any:

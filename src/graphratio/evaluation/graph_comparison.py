@@ -9,14 +9,20 @@ here, so this separates graphs that are almost equally good next to a node's own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError, listing
-from graphratio._utils.parameters import as_generator, check_integer, check_real
+from graphratio._utils.parameters import (
+    as_generator,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+)
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.alignment import align, check_graph
@@ -25,19 +31,22 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.comparison import GraphComparison, Losses
-from graphratio.evaluation.neighbours import LearnedFit, learned_graph
-from graphratio.evaluation.node_means import loss_terms
+from graphratio.evaluation.node_means import Difference, loss_terms
+from graphratio.evaluation.node_units import in_own_units, nodes_differ
 from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
+from graphratio.evaluation.ways import Ways, at_strongest, compares_profiles
+from graphratio.evaluation.where import Agreement
+from graphratio.evaluation.worth import worth_of
 from graphratio.selection.cross_validation import Fit
-from graphratio.selection.grids import Candidates, pairs_by_degree
 from graphratio.selection.nested import MANY_NODES, Contender
 
 _RESERVED = (ALONE, SHARED, LEARNED)
 
-# Neighbours of a node in a learned graph.
-LEARNED_NEIGHBORS = 10
+UNITS_OF_NODES = ("auto", "given", "own")
+# Chance of keeping the given units without need.
+UNITS_LEVEL = 0.05
 
 
 def compare_graphs(
@@ -49,6 +58,8 @@ def compare_graphs(
     n_folds: int = 5,
     n_repeats: int | None = None,
     learn: bool | None = None,
+    units: str = "auto",
+    worth: bool = True,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> GraphComparison:
@@ -72,13 +83,20 @@ def compare_graphs(
     learn : bool, optional
         Also learn a graph from the data, inside the training folds. Default: only if there is
         no graph to compare.
+    units : {"auto", "given", "own"}
+        "own" shifts and scales every node to mean 0 and spread 1 over both its samples: nodes of
+        very different location or scale then show what their changes have in common. "auto" does
+        so if nodes differ much, unless it clearly raises the held-out loss without a graph, and
+        only for `GraphRatio` with its own choice of bandwidth and dictionary.
+    worth : bool, default True
+        Also measure how many observations each graph replaces.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
     Returns
     -------
     GraphComparison
-        With `verdict`, `best`, `to_frame()`, `summary()`, `plot()` and `learned_graph`.
+        With `verdict`, `best`, `worth`, `to_frame()`, `summary()`, `plot()`, `learned_graph`.
 
     Examples
     --------
@@ -93,6 +111,8 @@ def compare_graphs(
     """
     level = check_real(level, "level", low=0, high=1)
     n_folds = check_integer(n_folds, "n_folds", low=3)
+    check_choice(units, "units", UNITS_OF_NODES)
+    check_flag(worth, "worth")
     rng = as_generator(random_state)
     template: Any = check_estimator(estimator, rng, GraphRatio)
     if not template._couples:
@@ -108,64 +128,111 @@ def compare_graphs(
         )
     named = _named(graphs, read)
     data = align(read, next(iter(named.values())))
-    recipe = Recipe.of(template, data, rng)
     if n_repeats is None:
         n_repeats = 2 if template._is_quadratic and data.n_nodes <= MANY_NODES else 1
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     coupled = {name: g for name, g in named.items() if g.n_edges}
     learn = bool(learn) or (learn is None and not coupled)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
-    with_graphs = _GraphFits(recipe, coupled, progress)
-    losses = with_graphs.losses(folds, rivals=True, learn=learn)
+    recipe, own = _in_units(units, template, data, folds, rng)
+    with_graphs = _GraphFits(Ways(recipe), coupled, progress)
+    losses, at_end = with_graphs.losses(folds, rivals=True, learn=learn)
     unseen: dict[str, Losses] = {}
-    if len(coupled) > 1 and data.n_nodes >= 2 * n_folds:
+    if coupled and data.n_nodes >= 2 * n_folds:
         whole = repeated_folds(data, n_folds, n_repeats, rng, by_node=True)
-        unseen = with_graphs.losses(whole)
+        unseen, _ = with_graphs.losses(whole)
     return GraphComparison(
         data.nodes,
         losses,
         unseen,
         level,
         tuple(coupled),
-        _learn_now(recipe) if learn else None,
+        with_graphs.ways.learn_now() if learn else None,
         next((name for name, g in named.items() if not g.n_edges), None),
         data.backend,
         {name: g.n_neighbors > 0 for name, g in coupled.items()},
+        "own" if own else "given",
+        at_end,
+        worth_of(recipe, coupled, level, rng) if worth and not with_graphs.ways.refits else {},
+        with_graphs.agreement(level, rng),
     )
+
+
+def _in_units(
+    units: str, template: Any, data: NodeSamples, folds: list[IntArray], rng: np.random.Generator
+) -> tuple[Recipe, bool]:
+    """The data in units that suit a fit without a graph, and whether they are the nodes' own."""
+    recipe = None if units == "own" else Recipe.of(template, data, rng)
+    if recipe is not None and (
+        units == "given"
+        or not compares_profiles(template)
+        or hasattr(template, "coef_")
+        or not (template.bandwidth is None and isinstance(template.dictionary, str))
+        or not nodes_differ(data)
+    ):
+        return recipe, False
+    own = Recipe.of(template, in_own_units(data), rng)
+    if recipe is None:
+        return own, True
+    # No graph takes part in this choice, so that it favours none.
+    given, other = (
+        node_losses(one, {ALONE: one.run({ALONE: Ways(one).alone(())}, folds)[ALONE].ratios})
+        for one in (recipe, own)
+    )
+    apart = Difference.of(other[ALONE].means.mean, given[ALONE].means.mean)
+    worse = apart.judged(UNITS_LEVEL) == "worse"
+    return (recipe if worse else own), not worse
 
 
 @dataclass(frozen=True, eq=False)
 class _GraphFits:
     """Fits of one estimator with several graphs."""
 
-    recipe: Recipe
+    ways: Ways
     graphs: Mapping[str, Graph]
     progress: bool
 
     def losses(
         self, folds: list[IntArray], *, rivals: bool = False, learn: bool = False
-    ) -> dict[str, Losses]:
-        """Losses with every graph; `rivals` adds those without, `learn` that of a learned one."""
-        recipe, graphs = self.recipe, dict(self.graphs)
-        fits: dict[str, Contender[Fit]] = {SHARED: recipe.shared()} if rivals else {}
-        quadratic = recipe.template._is_quadratic
-        if quadratic:
-            fits |= {name: recipe.coupled(graph) for name, graph in graphs.items()}
-            fits |= {ALONE: recipe.alone()} if rivals else {}
-            fits |= {LEARNED: _learned(recipe)} if learn else {}
+    ) -> tuple[dict[str, Losses], tuple[str, ...]]:
+        """Losses with every graph and without one, and which fits are at the end of their grid.
+
+        With `rivals` observations are left out, otherwise nodes. `learn` adds a learned graph.
+        """
+        ways, recipe, graphs = self.ways, self.ways.recipe, dict(self.graphs)
+        fits: dict[str, Contender[Fit]] = {}
+        if rivals:
+            fits[SHARED] = recipe.shared()
+        else:
+            fits[ALONE] = ways.average()
+        if not ways.refits:
+            fits |= {name: ways.joined(graph) for name, graph in graphs.items()}
+            fits |= {ALONE: ways.alone(graphs.values())} if rivals else {}
+            fits |= {LEARNED: ways.learned()} if learn else {}
         elif rivals:
             graphs[ALONE] = Graph.empty(recipe.samples.nodes)
-        found = recipe.run(fits, folds, progress=self.progress) if fits else {}
+        found = recipe.run(fits, folds, progress=self.progress)
         ratios = {name: part.ratios for name, part in found.items()}
-        if not quadratic:
+        if ways.refits:
             ratios |= self._refitted(folds, graphs, learn)
-        return node_losses(recipe, ratios)
+        at_end = at_strongest({name: found[name] for name in self.graphs if name in found}, fits)
+        return node_losses(recipe, ratios), at_end
+
+    def agreement(self, level: float, rng: np.random.Generator) -> dict[str, Agreement]:
+        """Where neighbours in every graph change alike."""
+        if not self.graphs:
+            return {}
+        deviations, known = self.ways.deviations(), self.ways.recipe.samples.complete
+        return {
+            name: Agreement.of(graph, deviations, known, level, rng)
+            for name, graph in self.graphs.items()
+        }
 
     def _refitted(
         self, folds: list[IntArray], graphs: Mapping[str, Graph], learn: bool
     ) -> dict[str, FloatArray]:
         """Held-out ratios of an estimator that is fitted again, (n_repeats, n_observations)."""
-        template, data = self.recipe.template, self.recipe.samples
+        template, data = self.ways.recipe.template, self.ways.recipe.samples
         limit = 1 / float(template.alpha) if template.alpha else None
         used: dict[str, Graph | None] = {**graphs, **({LEARNED: None} if learn else {})}
         steps = len(used) * sum(int(one.max()) + 1 for one in folds)
@@ -174,18 +241,12 @@ class _GraphFits:
             for name, graph in used.items():
                 each = []
                 for one in folds:
-                    of_fold = self._learned_without(one) if graph is None else lambda _, g=graph: g
+                    of_fold = (
+                        self.ways.learned_without(one) if graph is None else lambda _, g=graph: g
+                    )
                     each.append(held_out(fold_ratios(template, data, of_fold, one, bar=bar), one))
                 found[name] = np.clip(np.stack(each), 0.0, limit)
         return found
-
-    def _learned_without(self, folds: IntArray) -> Callable[[int], Graph]:
-        """Learn the graph from all folds but one."""
-        recipe = self.recipe
-        split = recipe.split(folds, int(folds.max()) + 1, np.float32)
-        _, data = split.at(float(_middle(recipe)[0]))
-        nodes = recipe.samples.nodes
-        return lambda fold: learned_graph(data.without(fold), nodes, LEARNED_NEIGHBORS)
 
 
 def node_losses(recipe: Recipe, ratios: Mapping[str, FloatArray]) -> dict[str, Losses]:
@@ -245,22 +306,3 @@ def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
         )
     order = np.array([graph.position(node) for node in first.nodes])
     return Graph.from_adjacency(graph.adjacency[order][:, order], nodes=first.nodes)
-
-
-def _middle(recipe: Recipe) -> FloatArray:
-    """The graph that is learned hardly depends on the bandwidth: use one in the middle."""
-    return recipe.bandwidths[len(recipe.bandwidths) // 2 :][:1]
-
-
-def _learned(recipe: Recipe) -> Contender[LearnedFit]:
-    width = _middle(recipe)
-    nodes, count = recipe.samples.nodes, LEARNED_NEIGHBORS
-    pairs = pairs_by_degree(len(nodes), count, count, None, recipe.template.ridge)
-    return Contender(LearnedFit(nodes, count), Candidates(width, *pairs))
-
-
-def _learn_now(recipe: Recipe) -> Graph:
-    """Learn the graph from all data."""
-    everything = np.zeros(recipe.samples.n_observations, dtype=np.intp)
-    _, data = recipe.split(everything, 1, np.float32).at(float(_middle(recipe)[0]))
-    return learned_graph(data.without(), recipe.samples.nodes, LEARNED_NEIGHBORS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, medi
 from graphratio.selection.cross_validation import Coupling, Fit, SharedFit, Split, precision_for
 from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
+
+# How often the smallest graph penalty is divided by ten before it becomes 0.
+WEAKER = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +62,42 @@ class Recipe:
         pairs = self.template._pairs_for(used)
         return Contender(Coupling(used), Candidates(self.bandwidths, *pairs))
 
-    def alone(self) -> Contender[Coupling]:
-        """Every node by itself, with its own candidates instead of the template's penalties."""
+    def judged(self, graph: Graph) -> Contender[Coupling]:
+        """The same for a verdict about the graph: candidates reach down to no coupling.
+
+        The smallest penalty of the paper may be too strong, and then the grid would be judged, not
+        the graph. So at every ridge there are weaker penalties, and 0. A penalty that is given
+        stays.
+        """
+        return self._down_to_zero(graph, weaker=WEAKER, every_ridge=True)
+
+    def or_alone(self, graph: Graph) -> Contender[Coupling]:
+        """The candidates of the template, and those of every node by itself."""
+        return self._down_to_zero(graph, weaker=0, every_ridge=False)
+
+    def _down_to_zero(self, graph: Graph, *, weaker: int, every_ridge: bool) -> Contender[Coupling]:
+        """Divide the smallest penalty by ten `weaker` times, then make it 0."""
+        lam, rho = self.template._pairs_for(graph)
+        if self.template.graph_penalty is None and graph.n_edges:
+            alone = self._ridges_alone
+            ridges = np.unique(np.concatenate([rho, alone])) if every_ridge else alone
+            more = lam[lam > 0].min() * 10.0 ** -np.arange(1, weaker + 1)
+            lam = np.concatenate([lam, np.repeat(more, ridges.size), np.zeros(ridges.size)])
+            rho = np.concatenate([rho, np.tile(ridges, weaker + 1)])
+        return Contender(Coupling(graph), Candidates(self.bandwidths, lam, rho))
+
+    def alone(self, graphs: Iterable[Graph] = ()) -> Contender[Coupling]:
+        """Every node by itself, with its own ridges and those that any of the graphs has."""
         empty = Graph.empty(self.samples.nodes)
-        return Contender(Coupling(empty), Candidates(self.bandwidths, *penalty_pairs(empty)))
+        given = [self.template._pairs_for(graph)[1] for graph in graphs]
+        ridges = np.unique(np.concatenate([self._ridges_alone, *given]))
+        return Contender(
+            Coupling(empty), Candidates(self.bandwidths, np.zeros(ridges.size), ridges)
+        )
+
+    @property
+    def _ridges_alone(self) -> FloatArray:
+        return penalty_pairs(Graph.empty(self.samples.nodes))[1]
 
     def shared(self) -> Contender[SharedFit]:
         """One ratio for all nodes."""

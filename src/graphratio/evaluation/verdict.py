@@ -32,8 +32,11 @@ def in_words(
         return "There is no graph to compare."
     if not found.answerable:
         return found.pieces.cannot_say("whether a graph helps") + "."
-    parts = [_which(found), _whether(found), _beside_all(found, offer), _learned(found)]
+    parts = [_which(found), _whether(found), _predicts(found)]
+    parts += [_beside_all(found, offer), _learned(found)]
+    parts += [_worth(found)]
     parts += [_where(found)] if where else []
+    parts += [_regions(found), _at_grid_end(found), _units(found)]
     return " ".join(part for part in parts if part)
 
 
@@ -79,6 +82,54 @@ def _whether(found: GraphComparison) -> str:
     if found.effect == "hurt" and found.without_graph is not None:
         text += f" {found.without_graph!r} is the better choice."
     return text
+
+
+def _predicts(found: GraphComparison) -> str:
+    """Say whether neighbours predict a node that is left out, where the fit does without them."""
+    name = found.ranking[0]
+    judged = found.predicts(name)
+    if judged == "better" and found.effect == "unclear":
+        return (
+            f"Neighbours in {name!r} do predict the change of a node that is left out, but the "
+            "nodes have enough observations of their own."
+        )
+    if judged != "better" and name in found.unseen and found.effect == "unclear":
+        return f"Neighbours in {name!r} do not clearly predict the change of a node."
+    return ""
+
+
+def _worth(found: GraphComparison) -> str:
+    """Say how many observations the best-ranked graph replaces."""
+    own = found.worth.get(found.ranking[0])
+    return "" if own is None else own.in_words
+
+
+def _regions(found: GraphComparison) -> str:
+    """Say where neighbours change alike and where not."""
+    own = found.agreement.get(found.ranking[0])
+    if own is None or "not alike" not in own.effect:
+        return ""
+    alike, other = own.effect.count("alike"), own.effect.count("not alike")
+    total = sum(effect != "not assessed" for effect in own.effect)
+    return (
+        f"Neighbours change alike in {alike} of {total} regions, and clearly less than elsewhere "
+        f"in {other}."
+    )
+
+
+def _at_grid_end(found: GraphComparison) -> str:
+    if not found.at_grid_end:
+        return ""
+    return (
+        f"With {listing(found.at_grid_end)} most fits chose the strongest coupling of all "
+        "candidates; an even stronger one may do better."
+    )
+
+
+def _units(found: GraphComparison) -> str:
+    if found.units == "given":
+        return ""
+    return "Observations were compared in units of each node's own mean and spread."
 
 
 def _beside_all(found: GraphComparison, offer: str) -> str:

@@ -106,7 +106,8 @@ def _draw_scan(ax: Any, detector: Any) -> None:
 
 
 def _draw_onsets(ax: Any, detector: Any) -> None:
-    _, positions = begin_map(detector.graph_, ax, edges=True)
+    _, layout = begin_map(detector.graph_, ax, edges=True)
+    positions = layout.positions
     first = first_onsets(detector)
     changed = ~np.isnan(first)
     size = node_size(len(positions))
@@ -116,5 +117,5 @@ def _draw_onsets(ax: Any, detector: Any) -> None:
         how = {"c": first[changed], "cmap": style.SEQUENTIAL, "linewidths": 0.6}
         points = draw_points(ax, positions[changed], s=size, **how)
         style.colour_bar(points, ax, "step", orientation="horizontal", shrink=0.7, pad=0.03)
-    finish_map(ax, detector.graph_, positions)
+    finish_map(ax, layout)
     style.set_heading(ax, "First onset" if changed.any() else "No change")

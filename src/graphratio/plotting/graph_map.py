@@ -13,13 +13,17 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.plotting import style
 from graphratio.plotting.labels import label_nodes
-from graphratio.plotting.layout import node_layout
+from graphratio.plotting.layout import Layout, node_layout
+from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
 # The colour scale ends here or above, so that noise in an unchanged network stays pale.
 _SMALLEST_TOP = 0.1
 
 # The scale of p-values runs from 1 down to this value or below.
 _SMALLEST_DRAWN = 1e-3
+
+# Land recedes behind the nodes.
+_LAND, _COAST = "#f1f1ec", "#cdcdc4"
 
 # Largest ratio of width to height of a map.
 _LONGEST_MAP = 5
@@ -67,7 +71,8 @@ def plot_graph(
     style.check_fitted(model)
     check_integer(n_labels, "n_labels", low=0)
     graph = model.graph_
-    ax, positions = begin_map(graph, ax, edges=edges)
+    ax, layout = begin_map(graph, ax, edges=edges)
+    positions = layout.positions
     known = ~np.isnan(model.divergence_)
     values = model.divergence_[known]
     # The most changed last, so that they are never covered.
@@ -79,7 +84,7 @@ def plot_graph(
         _draw_missing(ax, positions[~known], size)
         ax.legend(loc="best", fontsize=8.5, frameon=False)
     style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
-    finish_map(ax, graph, positions)
+    finish_map(ax, layout)
     style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
     # Only nodes that changed at all: a name draws the eye.
     chosen = [int(i) for i in model.ranking_[:n_labels] if model.divergence_[i] > 0]
@@ -102,7 +107,8 @@ def plot_significance(
     are hollow. The other arguments are those of `plot_graph`.
     """
     check_integer(n_labels, "n_labels", low=0)
-    ax, positions = begin_map(result.graph, ax, edges=edges)
+    ax, layout = begin_map(result.graph, ax, edges=edges)
+    positions = layout.positions
     tested, rejected = result.tested, result.rejected
     size = node_size(len(positions))
     strength = -np.log10(result.adjusted_p_value)
@@ -119,7 +125,7 @@ def plot_significance(
         _draw_missing(ax, positions[~tested], size)
     if rejected.any() or not tested.all():
         ax.legend(loc="best", fontsize=8.5, frameon=False)
-    finish_map(ax, result.graph, positions)
+    finish_map(ax, layout)
     label = "adjusted p-value" if result.correction else "p-value"
     ticks = np.arange(0, int(top) + 1)
     bar = style.colour_bar(points, ax, label, 0.025)
@@ -133,29 +139,54 @@ def plot_significance(
     return ax
 
 
-def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, FloatArray]:
-    """Axes with the edges of a graph, and the positions of its nodes, shape (n_nodes, 2)."""
+def begin_map(graph: Graph, ax: Any, *, edges: bool) -> tuple[Any, Layout]:
+    """Axes with the edges of a graph and what lies behind them, and where its nodes are."""
     layout = node_layout(graph)
-    positions = layout.positions
-    width, height = np.maximum(np.ptp(positions, axis=0), 1e-9)
-    ax = style.axes_or_new(ax, (8.5, float(np.clip(7.5 * height / width, 3.2, 7.0))))
+    frame = layout.frame
+    height = 7.5 * frame.height * layout.aspect / max(frame.width, 1e-9)
+    ax = style.axes_or_new(ax, (8.5, float(np.clip(height, 3.2, 7.0))))
+    _draw_backdrop(ax, layout)
     if check_flag(edges, "edges"):
-        collections = import_optional("matplotlib.collections", "plot", "plotting")
         # Many edges on top of each other would merge into a grey patch.
         alpha = float(np.clip(60 / max(len(layout.edges), 1) ** 0.5 / 5, 0.15, 0.8))
         how = {"colors": style.FAINT, "linewidths": 0.7, "alpha": alpha, "zorder": 1}
-        ax.add_collection(collections.LineCollection(positions[layout.edges], **how))
-    return ax, positions
+        ax.add_collection(_collections().LineCollection(layout.positions[layout.edges], **how))
+    return ax, layout
 
 
-def finish_map(ax: Any, graph: Graph, positions: FloatArray) -> None:
-    """Scale the axes: with degrees on a globe, without a frame around a drawing."""
-    ax.margins(0.06)
-    if graph.metric == "haversine":
-        _as_map(ax, positions)
-        return
-    ax.set_aspect("equal")
-    if graph.coordinates is None:
+def _collections() -> Any:
+    return import_optional("matplotlib.collections", "plot", "plotting")
+
+
+def _draw_backdrop(ax: Any, layout: Layout) -> None:
+    """Land and borders on a globe, and boxes around nodes that are far away."""
+    if layout.kind == "globe":
+        _draw_outlines(ax, outlines_around(layout.frame))
+    for inset in layout.insets:
+        at = inset.at
+        corners = [(at.left, at.bottom), (at.right, at.bottom), (at.right, at.top)]
+        corners.append((at.left, at.top))
+        box = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 0.8, "zorder": 0.4}
+        ax.add_collection(_collections().PolyCollection([corners], **box))
+        if layout.kind == "globe":
+            _draw_outlines(ax, outlines_in(inset.of).moved(inset))
+
+
+def _draw_outlines(ax: Any, outlines: Outlines) -> None:
+    land = {"facecolors": _LAND, "edgecolors": _COAST, "linewidths": 0.6, "zorder": 0.4}
+    ax.add_collection(_collections().PolyCollection(outlines.land, **land))
+    lines = {"colors": _COAST, "linewidths": 0.5, "zorder": 0.4}
+    ax.add_collection(_collections().LineCollection(outlines.borders, **lines))
+
+
+def finish_map(ax: Any, layout: Layout) -> None:
+    """Scale the axes to the frame; only coordinates of a plane have ticks."""
+    frame = layout.frame
+    ax.set_xlim(frame.left, frame.right)
+    ax.set_ylim(frame.bottom, frame.top)
+    if frame.width <= _LONGEST_MAP * frame.height * layout.aspect:
+        ax.set_aspect(layout.aspect)
+    if layout.kind != "plane":
         ax.set_xticks([])
         ax.set_yticks([])
         style.without_frame(ax, "left", "right", "top", "bottom")
@@ -176,24 +207,3 @@ def draw_points(ax: Any, positions: FloatArray, **how: Any) -> Any:
 def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
     hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.2, "zorder": 2}
     draw_points(ax, positions, s=size, label="a sample is missing", **hollow)
-
-
-def _as_map(ax: Any, positions: FloatArray) -> None:
-    """Label the axes in degrees, and scale longitudes as at the middle latitude."""
-    middle = np.radians((positions[:, 1].min() + positions[:, 1].max()) / 2)
-    shrinkage = max(float(np.cos(middle)), 0.1)
-    width, height = np.ptp(positions, axis=0)
-    if width * shrinkage <= _LONGEST_MAP * height:
-        ax.set_aspect(1 / shrinkage)
-    ax.xaxis.set_major_formatter(lambda value, _: _degrees((value + 180) % 360 - 180, "E", "W"))
-    ax.yaxis.set_major_formatter(lambda value, _: _degrees(value, "N", "S"))
-    ax.tick_params(labelsize=8.5, color=style.FAINT)
-    ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
-    ax.set_axisbelow(True)
-    style.without_frame(ax, "left", "right", "top", "bottom")
-
-
-def _degrees(value: float, positive: str, negative: str) -> str:
-    if value in (0, -180):
-        return f"{abs(value):g}°"
-    return f"{abs(value):g}°{positive if value > 0 else negative}"

@@ -33,9 +33,10 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     count = 2 if names else 1
     axes = style.new_axes(1, count, (5.8 * count, 4.6))[0]
     graph = result.test.graph
-    _, positions = begin_map(graph, axes[0], edges=True)
+    _, layout = begin_map(graph, axes[0], edges=True)
+    positions = layout.positions
     draw_kinds(axes[0], positions, result)
-    finish_map(axes[0], graph, positions)
+    finish_map(axes[0], layout)
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.08), "ncols": 3}
     axes[0].legend(fontsize=8.5, frameon=False, **below)
     style.set_heading(axes[0], f"Kinds of change: {len(names)}")
@@ -102,7 +103,8 @@ def plot_learned_graph(
     graph = model.graph_
     links = Links.compare(graph, model.graph_learned_)
     cut = links.cut()
-    ax, positions = begin_map(graph, ax, edges=False)
+    ax, layout = begin_map(graph, ax, edges=False)
+    positions = layout.positions
     _draw_links(ax, positions, links)
     if kinds is None:
         draw_points(ax, positions, s=node_size(len(positions)), color="white")
@@ -115,7 +117,7 @@ def plot_learned_graph(
         draw_kinds(ax, positions, kinds)
     if ax.get_legend_handles_labels()[1]:
         ax.legend(fontsize=8.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    finish_map(ax, graph, positions)
+    finish_map(ax, layout)
     count = f"{len(cut)} of {len(links.kept)} links were cut"
     style.set_heading(ax, "The links as given" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())

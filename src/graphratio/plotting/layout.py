@@ -12,6 +12,8 @@ from scipy.spatial import cKDTree
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.plotting.insets import Box, Inset, frame_of, place_insets
+from graphratio.plotting.outlines import CREDIT
 
 # Shortest paths are computed from this many nodes; more make no visible difference.
 N_PIVOTS = 50
@@ -27,6 +29,8 @@ class Layout:
     - `kind`: "globe", "plane" or "drawing".
     - `aspect`: length of one unit of y on the screen in units of x.
     - `edges`, shape (n_drawn, 2): pairs of node positions that a line joins.
+    - `frame`: the part of the plane to show.
+    - `insets`: boxes in the frame with nodes that are far from all others.
     """
 
     positions: FloatArray
@@ -34,6 +38,25 @@ class Layout:
     aspect: float
     edges: IntArray
     caption: str
+    frame: Box
+    insets: tuple[Inset, ...] = ()
+
+    @classmethod
+    def on_globe(
+        cls, positions: FloatArray, aspect: float, edges: IntArray, caption: str
+    ) -> Layout:
+        """A map on which nodes that are far from all others have boxes of their own."""
+        frame, insets = place_insets(positions, aspect)
+        if insets:
+            positions, box_of = positions.copy(), np.zeros(len(positions), dtype=np.intp)
+            for number, inset in enumerate(insets, start=1):
+                box_of[inset.nodes] = number
+                positions[inset.nodes] = inset.moved(positions[inset.nodes])
+            edges = edges[box_of[edges[:, 0]] == box_of[edges[:, 1]]]
+            n_far = int((box_of > 0).sum())
+            far = "One node far away is" if n_far == 1 else f"{n_far} nodes far away are"
+            caption += f" {far} drawn in a box, without edges to the others."
+        return cls(positions, "globe", aspect, edges, caption, frame, insets)
 
 
 def node_layout(graph: Graph) -> Layout:
@@ -47,7 +70,8 @@ def node_layout(graph: Graph) -> Layout:
             if graph.n_edges
             else "There are neither coordinates nor edges: the nodes are in the order given."
         )
-        return Layout(draw(graph), "drawing", 1.0, edges, caption)
+        positions = draw(graph)
+        return Layout(positions, "drawing", 1.0, edges, caption, frame_of(positions))
     coordinates: FloatArray = np.asarray(graph.coordinates, dtype=np.float64)
     if graph.metric == "haversine":
         return _on_the_globe(coordinates, edges)
@@ -64,7 +88,7 @@ def node_layout(graph: Graph) -> Layout:
             f"The {n_features} coordinates are flattened to the two directions in which they vary "
             "most."
         )
-    return Layout(coordinates, "plane", 1.0, edges, caption)
+    return Layout(coordinates, "plane", 1.0, edges, caption, frame_of(coordinates))
 
 
 def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
@@ -72,11 +96,12 @@ def _on_the_globe(coordinates: FloatArray, edges: IntArray) -> Layout:
     # A degree of longitude is shorter than one of latitude, except at the equator.
     shrink = max(0.2, math.cos(math.radians(float(np.mean(latitude)))))
     around = np.abs(longitude[edges[:, 0]] - longitude[edges[:, 1]]) > 180
-    caption = "Longitude and latitude in degrees."
+    caption = CREDIT
     if around.any():
         caption += " Edges that run around the back of the map are not drawn."
         edges = edges[~around]
-    return Layout(np.column_stack([longitude, latitude]), "globe", 1 / shrink, edges, caption)
+    positions = np.column_stack([longitude, latitude])
+    return Layout.on_globe(positions, 1 / shrink, edges, caption)
 
 
 def _unrolled(longitude: FloatArray) -> FloatArray:

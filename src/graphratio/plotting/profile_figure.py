@@ -101,13 +101,14 @@ def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
 
 
 def _draw_coordinates(ax: Any, model: Any, k: int) -> None:
-    _, positions = begin_map(model.graph_, ax, edges=True)
+    _, layout = begin_map(model.graph_, ax, edges=True)
+    positions = layout.positions
     values = model.coordinates_[:, k]
     top = float(np.abs(values).max()) or 1.0
     order = np.argsort(np.abs(values), kind="stable")
     colours = {"cmap": style.DIVERGING, "vmin": -top, "vmax": top}
     size = node_size(len(positions))
     points = draw_points(ax, positions[order], c=values[order], s=size, **colours)
-    finish_map(ax, model.graph_, positions)
+    finish_map(ax, layout)
     style.set_heading(ax, "where it occurs")
     style.colour_bar(points, ax, "coordinate (0 = no change)")

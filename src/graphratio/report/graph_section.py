@@ -8,8 +8,10 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
+from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
+from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
 from graphratio.report.words import enumeration
 
@@ -25,15 +27,19 @@ MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
 
 
-def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, Any] | None:
+def graph_help(
+    model: Any, samples: NodeSamples, names: list[str], found: GraphComparison | None = None
+) -> dict[str, Any] | None:
     """Compare the model with itself without the graph, at its bandwidth and dictionary.
+
+    `found` is a comparison of the model's graph by this name, `UNNAMED`, if there is one already.
 
     The samples are in the model's order and in original units. None if there is nothing to
     compare: another estimator, few nodes or observations, or a graph too large for a report.
 
     `rows` are the name of every fit, its held-out loss, and the difference to the fit without the
     graph. `helped` and `hurt` name nodes. `nodes` is for the panels: losses and half widths of
-    every fit, and the effect of neighbours.
+    every fit, and the effect of neighbours. `curve` is a drawing of the learning curves.
     """
     typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
@@ -42,9 +48,9 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
         return None
     if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
         return None
-    again = model._again(fixed=False)
-    again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
-    found = compare_graphs(model._align(samples), model.graph_, again, n_repeats=1, random_state=0)
+    if found is None:
+        found = compared_with_none(model, samples)
+    worth = found.worth.get(UNNAMED)
     words = {
         ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
@@ -66,6 +72,8 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
         "heading": "Did the graph help?" if edges else "Would a graph help?",
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
+        "curve": learning_curve(worth) if worth is not None else "",
+        "worth": worth,
         "helped": helped,
         "hurt": hurt,
         "nodes": {
@@ -75,6 +83,15 @@ def graph_help(model: Any, samples: NodeSamples, names: list[str]) -> dict[str, 
             "neighbours": found.neighbors,
         },
     }
+
+
+def compared_with_none(model: Any, samples: NodeSamples) -> GraphComparison:
+    """Compare the graph of a model with no graph, at its bandwidth and dictionary."""
+    again = model._again(fixed=False)
+    again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
+    return compare_graphs(
+        model._align(samples), model.graph_, again, n_repeats=1, units="given", random_state=0
+    )
 
 
 def _readable(values: FloatArray) -> list[float | None]:
@@ -105,3 +122,23 @@ def contributions(model: Any) -> dict[str, Any] | None:
         "own": [round(float(value), 3) for value in own / total],
         "largest": largest,
     }
+
+
+def worth_tile(section: dict[str, Any] | None) -> list[dict[str, str]]:
+    """The worth of the graph beside the headline, if it could be measured."""
+    worth = None if section is None else section["worth"]
+    if worth is None or not np.isfinite(worth.estimate):
+        return []
+    least = "at least " * worth.open_above
+    top = "or more" if np.isinf(worth.high) else f"to {worth.high:.1f}"
+    fewer = max(worth.n / worth.estimate, 1.0)
+    note = f"{fewer:.0f} observations with it say as much as {worth.n:.0f} alone"
+    if worth.low <= 1:
+        note = "no clear gain from neighbours"
+    return [
+        {
+            "value": f"{least}\N{MULTIPLICATION SIGN}{worth.estimate:.1f}",
+            "label": "worth of the graph",
+            "note": f"{note} ({worth.low:.1f} {top}, 95 % interval)",
+        }
+    ]

@@ -136,7 +136,12 @@ def _curves(subject: Subject, kind: IntArray, n_kinds: int) -> list[dict[str, An
         for k in range(1, n_kinds + 1):
             centre = typical_values(values[at_node == k], levels)
             points = points_along(model.encoding_, centre, j, along)
-            ratios.append(model.predict(points)[:, kind == k].mean(axis=1))
+            ratio = model.predict(points)[:, kind == k].mean(axis=1)
+            if not levels[j]:
+                # Outside the data of these nodes there is no ratio to show.
+                low, high = np.quantile(values[at_node == k, j], SHOWN_QUANTILES)
+                ratio[(grid < low) | (grid > high)] = np.nan
+            ratios.append(ratio)
         chart = {"feature": names[j], "levels": list(levels[j])}
         curves.append({**chart, "x": short(grid, 5), "y": short(np.array(ratios))})
     return curves

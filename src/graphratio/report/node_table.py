@@ -14,6 +14,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.smooth_changes import mean_changes
 
 if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
@@ -24,7 +25,8 @@ class Subject:
     """What a page is about: a model, its samples in its order and original units, node names.
 
     Mean and standard deviation of every feature in both samples, reference first, have shape
-    (n_nodes, 2, n_features); NaN where a sample is missing.
+    (n_nodes, 2, n_features); NaN where a sample is missing. `change`, shape (n_nodes, n_features),
+    is the change of the mean, drawn towards those of neighbours if the model couples nodes.
     """
 
     model: Any
@@ -32,6 +34,7 @@ class Subject:
     names: list[str]
     mean: FloatArray
     spread: FloatArray
+    change: FloatArray
 
     @classmethod
     def of(
@@ -62,7 +65,9 @@ class Subject:
                 mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)
         shape = (aligned.n_nodes, 2, aligned.n_features)
         readable = [str((names or {}).get(node, node)) for node in model.nodes_]
-        return cls(model, aligned, readable, mean.reshape(shape), spread.reshape(shape))
+        graph = model.graph_ if getattr(model, "_couples", False) else None
+        change = mean_changes(aligned, graph).estimate
+        return cls(model, aligned, readable, mean.reshape(shape), spread.reshape(shape), change)
 
 
 def node_summary(

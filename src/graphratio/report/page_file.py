@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +19,9 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray
 from graphratio._version import __version__
 from graphratio.data.graph import Graph
-from graphratio.plotting.layout import node_layout
+from graphratio.plotting.insets import Box
+from graphratio.plotting.layout import Layout, node_layout
+from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
 
 def page_packages(purpose: str) -> tuple[Any, Any]:
@@ -39,12 +44,33 @@ def write_page(
         data=script_json(data),
         **content,
     )
+    page = guarded(page)
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"the folder {str(path.parent)!r} does not exist", "Create it first")
     with appearing(path) as rough:
         rough.write_text(page, encoding="utf-8", errors="replace")
     return path
+
+
+def guarded(page: str) -> str:
+    """Add a policy that lets a browser run the scripts of this page and nothing else.
+
+    Scripts are named by their hashes, and nothing may be loaded from anywhere. The chart library
+    needs styles of its own, and pictures that it makes.
+    """
+    hashes = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
+    ]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    mark = '<meta charset="utf-8">'
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return page.replace(mark, f"{mark}\n{meta}", 1)
 
 
 def _asset(name: str) -> str:
@@ -81,7 +107,28 @@ def map_data(graph: Graph) -> dict[str, Any]:
         "aspect": layout.aspect,
         "edges": layout.edges.ravel().tolist(),
         "caption": layout.caption,
+        "frame": _corners(layout.frame),
+        "insets": [_corners(inset.at) for inset in layout.insets],
+        "outlines": _backdrops(layout) if layout.kind == "globe" else [],
     }
+
+
+def _corners(box: Box) -> list[float]:
+    return [float(f"{value:.6g}") for value in (box.left, box.right, box.bottom, box.top)]
+
+
+def _backdrops(layout: Layout) -> list[dict[str, Any]]:
+    """Outlines of the map and of its insets, as paths."""
+    shown = [outlines_around(layout.frame)]
+    shown += [outlines_in(inset.of).moved(inset) for inset in layout.insets]
+    return [_paths(part) for part in shown]
+
+
+def _paths(outlines: Outlines) -> dict[str, str]:
+    def path(lines: list[FloatArray], end: str) -> str:
+        return "".join("M" + "L".join(f"{x:.2f},{y:.2f}" for x, y in line) + end for line in lines)
+
+    return {"land": path(outlines.land, "Z"), "borders": path(outlines.borders, "")}
 
 
 def short(values: FloatArray, digits: int = 4) -> Any:

@@ -14,7 +14,8 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
-from graphratio.report.graph_section import contributions, graph_help
+from graphratio.report.graph_section import contributions, graph_help, worth_tile
+from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels
 from graphratio.report.node_table import Subject
@@ -23,6 +24,7 @@ from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
 
 if TYPE_CHECKING:
+    from graphratio.evaluation import GraphComparison
     from graphratio.testing import KindsOfChange, TwoSampleResult
 
 _SCRIPTS = ("theme.js", "charts.js", "table.js", "panel.js", "kinds.js", "main.js")
@@ -42,6 +44,9 @@ def write_report(
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
     kinds: KindsOfChange | None = None,
+    comparison: GraphComparison | None = None,
+    noun: tuple[str, str] = ("node", "nodes"),
+    units: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the results of a model as one self-contained HTML file.
 
@@ -60,9 +65,15 @@ def write_report(
         Sentences about the preparation of the data, for the section on the fit.
     test : TwoSampleResult, optional
         Of the same nodes: the report then says which of them changed by more than chance, in
-        which regions, and what this assumes.
+        which regions, and what this assumes. Default: the test of the kinds.
     kinds : KindsOfChange, optional
         Of this model: the report then shows which nodes changed alike.
+    comparison : GraphComparison, optional
+        Of `compare_graphs` with the graph of the model alone, and worth; default: it is computed.
+    noun : pair of str
+        What one node and several nodes are called, for instance ("airport", "airports").
+    units : mapping of feature to str, optional
+        Units of features, for instance {"speed": "mph"}.
 
     Returns
     -------
@@ -89,12 +100,15 @@ def write_report(
     subject = Subject.of(model, samples, names)
     aligned = subject.samples
     sides = (str(reference_name), str(target_name))
+    words = page_words(sides, noun, units, aligned)
+    if test is None and kinds is not None:
+        test = kinds.test
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
     fitting = describe_fit(subject, notes)
     chance = None if test is None else describe_test(test, model.nodes_, subject.names)
-    section = graph_help(model, aligned, subject.names)
+    section = graph_help(model, aligned, subject.names, comparison)
     alike = describe_kinds(subject, kinds)
     data = {
         "sides": sides,
@@ -108,6 +122,8 @@ def write_report(
         "held_out": None if section is None else section["nodes"],
         "selection": fitting["selection"],
         "chance": None if chance is None else chance["nodes"],
+        "direction": direction_of(subject, words),
+        "noun": words.noun,
         "kinds": None if alike is None else alike["data"],
     }
     return write_page(
@@ -117,7 +133,7 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(subject, scale, sides),
+        summary=summarise(subject, scale, words, test, worth_tile(section)),
         fitting=fitting,
         chance=chance,
         graph_help=section,
@@ -146,6 +162,8 @@ def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
             for i in range(len(labels))
         ],
         "mean": short(subject.mean, 5),
+        "change": short(subject.change),
+        "smoothed": bool(model._couples and model.graph_.n_edges),
         "spread": short(subject.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),

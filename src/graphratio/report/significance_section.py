@@ -59,8 +59,22 @@ def describe_test(
             "rejected": test.rejected[order].astype(int).tolist(),
             "exploratory": test.null == "global",
             "verdict": [verdict_words(test, v) for v in order],
+            "brief": [_BRIEF[_state(test, v)] for v in order],
+            "order": [_state(test, v) for v in order],
         },
     }
+
+
+# Verdicts in the table, by state: the more was found, the higher.
+_BRIEF = ("not tested", "cannot say", "no change found", "changed")
+
+
+def _state(test: TwoSampleResult, v: int) -> int:
+    if test.rejected[v]:
+        return 3
+    if not test.tested[v]:
+        return 0
+    return 2 if test.answerable_nodes[v] else 1
 
 
 def verdict_words(test: TwoSampleResult, v: int) -> str:

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
+from graphratio.report.headline import (
+    NOTABLE,
+    NodeVerdicts,
+    PageWords,
+    page_headline,
+    page_tiles,
+)
 from graphratio.report.node_table import Subject
 from graphratio.report.words import count, enumeration, number
+
+if TYPE_CHECKING:
+    from graphratio.testing import TwoSampleResult
 
 # How many of the most changed nodes are named.
 N_NAMED = 5
 
 # With fewer observations in a typical sample the headline warns of chance.
 HEADLINE_OBSERVATIONS = 60
-# Smaller changes of the mean or spread, in units of the spread, are not mentioned.
-NOTABLE = 0.2
+
+_SHRUNK = (
+    "Read with care: most divergences are far below 0, but a true divergence is never negative. "
+    "The penalties are too strong for these data, and even the order of the nodes can mislead. "
+    "More observations or prior_ratio=1 help."
+)
 
 
-def summarise(subject: Subject, scale: DivergenceScale, sides: tuple[str, str]) -> dict[str, Any]:
-    """Summary of a page; `sides` are the names of the reference and the target."""
+def summarise(
+    subject: Subject,
+    scale: DivergenceScale,
+    words: PageWords,
+    test: TwoSampleResult | None,
+    more_tiles: list[dict[str, str]],
+) -> dict[str, Any]:
+    """Summary of a page: its first sentence, counts, and the most changed nodes."""
     model, samples = subject.model, subject.samples
     divergence = model.divergence_
+    verdicts = NodeVerdicts.of(model, scale, test)
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "
         f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
         f"by {CLEAR_IN_WORDS}."
     )
     return {
-        "compared": _compared(samples, sides),
-        "found": _found(divergence, scale, samples),
+        "compared": _compared(samples, words),
+        "found": _SHRUNK if scale.shrunk else page_headline(subject, verdicts, words),
+        "tiles": [] if scale.shrunk else page_tiles(verdicts, scale, test) + more_tiles,
+        "doubt": "" if verdicts.by_test else _doubt(samples, verdicts),
         "scale": meaning,
         "meaning": f"{meaning} It is an estimate and not a test: with few observations a node can "
         "appear changed, or unchanged, by chance.",
@@ -49,11 +72,14 @@ def summarise(subject: Subject, scale: DivergenceScale, sides: tuple[str, str]) 
     }
 
 
-def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
+def _compared(samples: NodeSamples, words: PageWords) -> str:
     measured = in_columns(samples).feature_names
     features = enumeration(list(measured))
     sizes = (int(samples.n_reference.sum()), int(samples.n_target.sum()))
-    each = "At the only node" if samples.n_nodes == 1 else f"At each of {samples.n_nodes:,} nodes"
+    each = f"At each of {words.nodes(samples.n_nodes)}"
+    if samples.n_nodes == 1:
+        each = f"At the only {words.noun[0]}"
+    sides = words.sides
     return (
         f"{each}, the observations of \u201c{sides[1]}\u201d ({sizes[1]:,} in all) were compared "
         f"with those of \u201c{sides[0]}\u201d ({sizes[0]:,}) in "
@@ -61,31 +87,15 @@ def _compared(samples: NodeSamples, sides: tuple[str, str]) -> str:
     )
 
 
-def _found(divergence: np.ndarray, scale: DivergenceScale, samples: NodeSamples) -> str:
+def _doubt(samples: NodeSamples, verdicts: NodeVerdicts) -> str:
+    """What limits a headline that rests on no test."""
     typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
-    n_clear = int((divergence >= scale.clear).sum())
-    n_known = int((~np.isnan(divergence)).sum())
-    unknown = len(divergence) - n_known
-    if scale.shrunk:
-        return (
-            "Read with care: most divergences are far below 0, but a true divergence is never "
-            "negative. The penalties are too strong for these data, and even the order of the "
-            "nodes can mislead. More observations or prior_ratio=1 help."
-        )
-    if n_clear == 0:
-        text = f"None of {n_known:,} nodes changed clearly." if n_known > 1 else "No clear change."
-    elif n_clear == n_known:
-        text = f"All {n_known:,} nodes changed clearly." if n_known > 1 else "It changed clearly."
-    else:
-        text = f"{n_clear:,} of {n_known:,} nodes changed clearly."
-    if n_clear and typical_size < HEADLINE_OBSERVATIONS:
-        text += (
-            f" With only about {typical_size:.0f} observations in a sample, some of this can be "
-            "chance."
-        )
-    if unknown:
-        text += f" {count(unknown, 'node')} could not be judged because a sample is missing."
-    return text
+    if not verdicts.changed.any() or typical_size >= HEADLINE_OBSERVATIONS:
+        return ""
+    return (
+        f"With only about {typical_size:.0f} observations in a sample, some of this can be chance: "
+        "a test tells which."
+    )
 
 
 def what_changed(subject: Subject, nodes: Any) -> str:

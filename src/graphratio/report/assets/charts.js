@@ -21,14 +21,32 @@ const scaleOf = () => (isDark()
   ? [[0, "#2d3340"], [0.2, "#3b528b"], [0.45, "#21918c"], [0.7, "#5ec962"], [1, "#fde725"]]
   : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
 
+// One feature has a direction: blue fell, orange rose. Otherwise colours show the strength.
+const directionScale = () => (isDark()
+  ? [[0, "#5aa9e6"], [0.5, "#2d3340"], [1, "#f4a261"]]
+  : [[0, "#1f6fb4"], [0.25, "#9cc5e3"], [0.5, "#f7f7f5"], [0.75, "#f3b98b"], [1, "#c2570c"]]);
+const mapColours = () => {
+  if (!data.direction) {
+    return { of: (i) => nodes.divergence[i], cmin: 0, cmax: data.scale.top, colorscale: scaleOf(), title: "divergence" };
+  }
+  const { change, largest, unit } = data.direction;
+  return { of: (i) => change[i], cmin: -largest, cmax: largest, colorscale: directionScale(),
+    title: unit ? asText(unit) : "change" };
+};
+const changeWords = (i) => {
+  const { change, feature, unit } = data.direction;
+  return `<br>${asText(feature)} ${signed(change[i])}${unit ? ` ${asText(unit)}` : ""}`;
+};
+
 const drawMap = (selected, showEdges) => {
   const { x, y } = data.map;
+  const colours = mapColours();
   const known = [], unknown = [];
   for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null ? unknown : known).push(i);
   // The most changed are drawn last, on top of the others.
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
-  const hover = (i) => `${shortText(fullName(i), 60)}<br>divergence ${divergenceText(i)}`
+  const hover = (i) => `${shortText(fullName(i), 60)}${data.direction ? changeWords(i) : ""}<br>divergence ${divergenceText(i)}`
     + (data.chance ? `<br>${pValueTitle} ${pValueText(i)}` : "");
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
   const shapes = showEdges ? edgeShapes(data.map) : [];
@@ -39,12 +57,12 @@ const drawMap = (selected, showEdges) => {
     { x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
       hoverinfo: "text", hovertext: known.map(hover),
       marker: {
-        size, color: pick(nodes.divergence, known), cmin: 0, cmax: data.scale.top, colorscale: scaleOf(),
+        size, color: known.map(colours.of), cmin: colours.cmin, cmax: colours.cmax, colorscale: colours.colorscale,
         line: {
-          color: known.map((i) => colour(isSignificant(i) ? "target" : "quiet")),
+          color: known.map((i) => colour(isSignificant(i) ? "ink" : "behind")),
           width: known.map((i) => (isSignificant(i) ? 2.2 : 0.8) * (nNodes > 1500 ? 0.5 : 1)),
         },
-        colorbar: { title: { text: "divergence", side: "top", font: { size: 12 } }, thickness: 12,
+        colorbar: { title: { text: colours.title, side: "top", font: { size: 12 } }, thickness: 12,
           outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
       } },
   ];
@@ -59,14 +77,16 @@ const drawMap = (selected, showEdges) => {
 
 const mapCaption = () => {
   const { top, capped } = data.scale;
-  const said = [data.map.caption, `The colours run from 0 to ${number(top)}.`];
-  if (capped) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
-  if (nodes.divergence.some((value) => value !== null && value < 0)) {
+  const said = data.direction
+    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, orange up, blue down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
+    : [`Colours: divergence, from 0 to ${number(top)}.`];
+  if (capped && !data.direction) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
+  if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {
     said.push("Estimates below 0 are coloured as 0.");
   }
   if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
-  if (data.chance) said.push(`Circled nodes ${data.chance.exploratory ? "stand out (exploratory)" : "are significant"}.`);
-  said.push("Select a node to see how it changed.");
+  if (data.chance) said.push(`Dark rings: ${data.chance.exploratory ? "nodes that stand out (exploratory)" : "changed by more than chance"}.`);
+  said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
   return said.join(" ");
 };
 

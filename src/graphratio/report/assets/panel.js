@@ -16,6 +16,17 @@ const levelTicks = (levels) => (levels.length
 const axisOf = (j) => (panels.features[j].log ? { type: "log" } : levelTicks(panels.features[j].levels));
 const faint = (name) => colour(name) + "40";
 
+// How far every point of a curve is from the node's own data, in bins of the histogram.
+const binsToData = (counts, n) => {
+  const filled = counts.flatMap((count, k) => (count > 0 ? [k] : []));
+  return Array.from({ length: n }, (_, k) => {
+    const bin = Math.min(counts.length - 1, Math.floor((k / (n - 1)) * counts.length));
+    return Math.min(...filled.map((other) => Math.abs(other - bin)));
+  });
+};
+// Without data there is no ratio to show: curves are dotted beside the data and end beyond.
+const besideData = 2;
+
 const drawFeature = (target, i, j) => {
   const [reference, after, beyond] = panels.histograms[i][j];
   const edges = spaced(reference.length + 1, i, j);
@@ -31,14 +42,22 @@ const drawFeature = (target, i, j) => {
   const width = panels.features.length * panels.grid;
   const curve = (place) => all.slice(place * width + j * panels.grid, place * width + (j + 1) * panels.grid);
   const shape = panels.features[j].levels.length ? "hvh" : "linear";
+  const distance = binsToData(reference.map((count, k) => count + after[k]), panels.grid);
+  const near = (values) => values.map((value, k) => (distance[k] <= besideData ? value : null));
+  const inside = (values) => values.map((value, k) => (distance[k] === 0 ? value : null));
   const behind = panels.drawn[i].map((other, place) => ({
-    x: grid, y: curve(place + 1), yaxis: "y2", mode: "lines", showlegend: false,
+    x: grid, y: inside(curve(place + 1)), yaxis: "y2", mode: "lines", showlegend: false,
     line: { color: colour("behind"), width: 1, shape }, hoverinfo: "skip", name: shortText(nameOf(other), 24),
   }));
-  const own = { x: grid, y: curve(0), yaxis: "y2", mode: "lines", name: "ratio", showlegend: false,
-    line: { color: colour("ratio"), width: 2.5, shape }, hovertemplate: "ratio %{y:.3g}<extra></extra>" };
+  const ratio = { x: grid, yaxis: "y2", mode: "lines", showlegend: false };
+  const own = [
+    { ...ratio, y: near(curve(0)), name: "ratio beside the data", hoverinfo: "skip",
+      line: { color: colour("ratio"), width: 1.2, dash: "dot", shape } },
+    { ...ratio, y: inside(curve(0)), name: "ratio",
+      line: { color: colour("ratio"), width: 2.5, shape }, hovertemplate: "ratio %{y:.3g}<extra></extra>" },
+  ];
   Plotly.react(target, [sample(reference, data.sides[0], "reference"),
-    sample(after, data.sides[1], "target"), ...behind, own], chartLayout({
+    sample(after, data.sides[1], "target"), ...behind, ...own], chartLayout({
     ...sized(paperWidth), hovermode: "x", showlegend: true,
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
     margin: { l: 54, r: 10, t: 30, b: 42 },
@@ -122,7 +141,7 @@ const neighbourList = (i, onSelect) => {
 
 const featureCaption = (i) => {
   const said = ["Above: how the observations of each sample are distributed. Below: the estimated ratio, above 1 (dashed) where “" +
-    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer.`];
+    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer. It is dotted beside the data of this ${data.noun[0]}, and ends beyond.`];
   if (panels.features.length > 1) said.push(`Along each feature the others are held at the median of this node${panels.features.some((f) => f.levels.length) ? ", categories at the most frequent level" : ""}.`);
   const drawn = panels.drawn[i].length, near = nodes.neighbours[i].length;
   if (drawn) {
@@ -190,7 +209,8 @@ const fillPanel = (i, onSelect) => {
       "aria-label": `Distribution and estimated ratio of ${feature.name}` }),
     element("figcaption", { class: "quiet" })));
   byId("panel-body").replaceChildren(
-    element("p", {}, verdict(i)),
+    ...figures, element("p", { class: "quiet" }, featureCaption(i)),
+    element("p", { class: "verdict" }, verdict(i)), ...restsOn(i),
     element("dl", { class: "facts" },
       fact("divergence", divergenceText(i)),
       ...(data.chance ? [fact(pValueTitle, pValueText(i))] : []),
@@ -199,10 +219,7 @@ const fillPanel = (i, onSelect) => {
       fact("effective sample size", number(nodes.effective[i], 2))),
     ...(nodes.effective[i] === null ? [] : [element("p", { class: "quiet" },
       `After reweighting to match “${data.sides[1]}”, the ${number(nodes.n_reference[i])} observations of “${data.sides[0]}” carry as much information as ${number(nodes.effective[i], 2)}.`)]),
-    ...restsOn(i),
-    numbersTable(i),
-    element("p", { class: "quiet" }, featureCaption(i)),
-    ...figures, ...scatterBlock(i), ...heldOut(i), ...neighbourList(i, onSelect));
+    numbersTable(i), ...scatterBlock(i), ...heldOut(i), ...neighbourList(i, onSelect));
   drawPanel(i);
 };
 

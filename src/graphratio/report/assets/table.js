@@ -7,7 +7,10 @@ const signed = (value) => (value === null ? "–" : `${value > 0 ? "+" : ""}${nu
 const largest = Math.max(data.scale.clear, ...nodes.divergence.filter((value) => value !== null));
 
 const columns = [
-  { title: "node", value: (i) => nameOf(i), text: true },
+  { title: data.noun[0], value: (i) => nameOf(i), text: true },
+  ...(data.chance ? [{
+    title: "verdict", value: (i) => data.chance.order[i], show: (i) => data.chance.brief[i], class: "verdict",
+  }] : []),
   {
     title: "divergence", value: (i) => (nodes.rank[i] === null ? null : -nodes.rank[i]),
     show: divergenceText, class: "divergence",
@@ -20,8 +23,8 @@ const columns = [
   { title: `observations, ${data.sides[1]}`, value: (i) => nodes.n_target[i] },
   { title: "effective sample size", value: (i) => nodes.effective[i], show: (i) => number(nodes.effective[i], 2) },
   ...nodes.table_features.map((j) => ({
-    title: `change of mean, ${nodes.feature_names[j]}`,
-    value: (i) => changeOf(i, j), show: (i) => signed(changeOf(i, j)),
+    title: `change of mean, ${nodes.feature_names[j]}${nodes.smoothed ? " (with neighbours)" : ""}`,
+    value: (i) => nodes.change[i][j], show: (i) => signed(nodes.change[i][j]),
   })),
 ];
 const manyRows = 1000, firstRows = 200;
@@ -30,7 +33,7 @@ const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" })
 const nodeTable = (onSelect) => {
   const head = document.querySelector("#nodes thead"), body = document.querySelector("#nodes tbody");
   const rows = new Map();
-  let sorted = { column: 1, descending: true }, query = "", all = nNodes <= manyRows, selected = null;
+  let sorted = { column: data.chance ? 2 : 1, descending: true }, query = "", all = nNodes <= manyRows, selected = null;
 
   const order = () => {
     const { value, text } = columns[sorted.column];
@@ -74,8 +77,8 @@ const nodeTable = (onSelect) => {
       return rows.get(i);
     }));
     byId("count").textContent = query
-      ? `${wanted.length.toLocaleString("en-US")} of ${nNodes.toLocaleString("en-US")} nodes`
-      : `${nNodes.toLocaleString("en-US")} nodes`;
+      ? `${wanted.length.toLocaleString("en-US")} of ${nNodes.toLocaleString("en-US")} ${data.noun[1]}`
+      : `${nNodes.toLocaleString("en-US")} ${data.noun[1]}`;
     const more = byId("more");
     more.hidden = shown.length === wanted.length;
     more.textContent = `Show all ${wanted.length.toLocaleString("en-US")} (now the first ${shown.length})`;

@@ -58,6 +58,7 @@ const chartLayout = (more = {}) => ({
   paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
   font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") },
   margin: { l: 50, r: 12, t: 12, b: 40 }, showlegend: false,
+  modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") },
   hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: { color: colour("ink") } },
   ...more,
 });
@@ -85,16 +86,34 @@ const edgeShapes = ({ x, y, edges }) => {
     ? [{ type: "path", path: steps.join(""), layer: "below", line: { color: colour("edge"), width: 1 } }] : [];
 };
 
-const mapLayout = ({ kind, aspect }, right, more) => {
+// Land and borders behind a map, and boxes for nodes that are far away.
+const backdrop = ({ insets, outlines }) => {
+  const below = (path, line, fillcolor) => (path
+    ? [{ type: "path", path, layer: "below", line, ...(fillcolor ? { fillcolor } : {}) }] : []);
+  const parts = ({ land, borders }) => [
+    ...below(land, { color: colour("coast"), width: 0.8 }, colour("land")),
+    ...below(borders, { color: colour("coast"), width: 0.6 }),
+  ];
+  const boxes = insets.flatMap(([x0, x1, y0, y1], i) => [
+    { type: "rect", x0, x1, y0, y1, layer: "below", line: { width: 0 }, fillcolor: colour("paper") },
+    ...(outlines.length ? parts(outlines[i + 1]) : []),
+    { type: "rect", x0, x1, y0, y1, layer: "below", line: { color: colour("quiet"), width: 1 } },
+  ]);
+  return [...(outlines.length ? parts(outlines[0]) : []), ...boxes];
+};
+
+// `more.shapes` lie between what is behind the map and its nodes.
+const mapLayout = (map, right, more) => {
+  const { kind, aspect, frame } = map;
   const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, ticks: "" };
-  const degrees = kind === "globe" ? { ticksuffix: "°" } : {};
-  const axes = { automargin: false, ...(kind === "drawing" ? bare : degrees) };
+  const axes = { automargin: false, ...(kind === "plane" ? {} : bare) };
   return chartLayout({
     // Fixed margins: finding them would draw everything twice.
-    margin: { l: kind === "drawing" ? 12 : 52, r: right, t: 14, b: kind === "drawing" ? 12 : 32, autoexpand: false },
+    margin: { l: kind === "plane" ? 52 : 12, r: right, t: 14, b: kind === "plane" ? 32 : 12, autoexpand: false },
     ...sized(paperWidth), hovermode: "closest", dragmode: "pan", uirevision: "map",
-    xaxis: axis("", axes),
-    yaxis: axis("", { ...axes, scaleanchor: "x", scaleratio: aspect }),
+    xaxis: axis("", { ...axes, range: frame.slice(0, 2) }),
+    yaxis: axis("", { ...axes, range: frame.slice(2), scaleanchor: "x", scaleratio: aspect }),
     ...more,
+    shapes: [...backdrop(map), ...(more.shapes ?? [])],
   });
 };

@@ -1,0 +1,116 @@
+"""What held-back observations say about estimates from a few of them: the end of the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.cli.inputs import at_random
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.estimators import GRULSIF
+from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation.smooth_changes import mean_changes
+
+# Sizes of subsets by which held-back observations measure the worth of the graph.
+_SIZES = 8
+_DRAWS = 3
+
+# A change is misjudged if it is off by more than this share of the spread between nodes.
+_FAR_OFF = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Curtain:
+    """How close estimates from few observations come to all of them, with the graph and alone.
+
+    `gain`, `rank` and `error` have two values, with the graph and alone: mean divergence on
+    held-back observations, rank correlation and mean absolute error of the changes of the mean.
+    `worth` is how many observations alone one with the graph replaces, by held-back observations.
+    `misjudged` has (node, all observations, with the graph, alone) where only the graph is right.
+    """
+
+    gain: tuple[float, float]
+    rank: tuple[float, float]
+    error: tuple[float, float]
+    worth: float
+    misjudged: list[tuple[Label, float, float, float]]
+
+    @classmethod
+    def open(
+        cls,
+        few: NodeSamples,
+        every: NodeSamples,
+        hidden: NodeSamples,
+        graph: Graph,
+        models: tuple[NodeRatioEstimator, NodeRatioEstimator],
+    ) -> Curtain:
+        """Compare the fits with the graph and without it; samples are in original units."""
+        truth = mean_changes(every, Graph.empty(graph.nodes)).own[:, 0]
+        found = mean_changes(few, graph)
+        joined, own = found.estimate[:, 0], found.own[:, 0]
+        scaled = models[0]._align(few), models[0]._align(hidden)
+        gains = [float(np.nanmean(model.divergence(hidden))) for model in models]
+        far = _FAR_OFF * float(np.std(truth))
+        wrong = np.flatnonzero((np.abs(own - truth) > far) & (np.abs(joined - truth) <= far))
+        wrong = wrong[np.argsort(-np.abs(own - truth)[wrong])]
+        return cls(
+            (gains[0], gains[1]),
+            (_rank_correlation(joined, truth), _rank_correlation(own, truth)),
+            (float(np.abs(joined - truth).mean()), float(np.abs(own - truth).mean())),
+            _worth(*scaled, graph),
+            [(graph.nodes[i], float(truth[i]), float(joined[i]), float(own[i])) for i in wrong],
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        both = ("with_graph", "alone")
+        return {
+            "held_out_divergence": dict(zip(both, self.gain, strict=True)),
+            "rank_correlation": dict(zip(both, self.rank, strict=True)),
+            "mean_absolute_error": dict(zip(both, self.error, strict=True)),
+            "worth": self.worth,
+            "misjudged_alone": [node for node, *_ in self.misjudged],
+        }
+
+    def sentences(self, names: Mapping[Label, str], unit: str, what: str) -> list[str]:
+        """What the held-back observations say, in words."""
+        text = [
+            f"Divergence on hidden {what}, more is better: {self.gain[0]:.2f} with the graph, "
+            f"{self.gain[1]:.2f} without.",
+            f"Change of the mean: with the graph {self.error[0]:.0f} {unit} off on average and "
+            f"rank correlation {self.rank[0]:.2f}; alone {self.error[1]:.0f} {unit} off and "
+            f"{self.rank[1]:.2f}.",
+            f"By the hidden {what} the graph was worth {self.worth:.1f}.",
+        ]
+        for node, truth, joined, own in self.misjudged[:3]:
+            text.append(
+                f"{names.get(node, node)} alone would have been misjudged: {own:+.0f} {unit}; "
+                f"with the graph {joined:+.0f}, all {what} {truth:+.0f}."
+            )
+        return text
+
+
+def _rank_correlation(values: FloatArray, truth: FloatArray) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(values, truth).statistic)
+
+
+def _worth(few: NodeSamples, hidden: NodeSamples, graph: Graph) -> float:
+    """N / m: with m observations the graph reaches what n reach alone on held-back ones."""
+    n = int(np.median(few.sizes))
+    options: dict[str, Any] = {"prior_ratio": 1.0, "random_state": 0}
+    alone = GRULSIF(graph_penalty=0.0, **options).fit(few, graph).divergence(hidden).mean()
+    sizes = np.unique(np.round(np.geomspace(2, n, _SIZES)).astype(int))
+    gains = np.zeros((_DRAWS, len(sizes)))
+    for draw in range(_DRAWS):
+        for place, m in enumerate(sizes):
+            part = few.subset(observations=at_random(few, int(m), draw))
+            gains[draw, place] = GRULSIF(**options).fit(part, graph).divergence(hidden).mean()
+    rising = np.maximum.accumulate(gains.mean(axis=0))
+    return float(n / np.exp(np.interp(alone, rising, np.log(sizes))))

@@ -1,0 +1,228 @@
+"""`graphratio graphs`: which of several graphs fits the data, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from graphratio._utils.errors import InputError
+from graphratio._utils.files import staged
+from graphratio.cli.console import Screen
+from graphratio.cli.expand import option
+from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
+from graphratio.cli.models import prepared
+from graphratio.cli.options import (
+    DataOptions,
+    GraphOptions,
+    Json,
+    Metric,
+    Overwrite,
+    PrepareOptions,
+    Quiet,
+    SampleOptions,
+)
+from graphratio.cli.output import check_folder, moved
+from graphratio.data.graph import Graph
+from graphratio.evaluation import GraphComparison, compare_graphs
+from graphratio.evaluation.verdict import in_words
+
+_GRAPHS = "The graphs (at least one of --edges and --coordinates)"
+
+
+@dataclass(frozen=True)
+class CandidateOptions:
+    """The graphs to compare."""
+
+    edges: list[Path] | None = option(
+        _GRAPHS,
+        "CSV or Parquet file whose first two columns are the ends of the edges, and the third, if "
+        "there is one, the weight. Repeat it for every graph; the file names the graph.",
+    )
+    coordinates: str | None = option(
+        _GRAPHS,
+        "Two columns with the place of the node, e.g. lat,lon: one more graph joins nodes to their "
+        "nearest ones.",
+    )
+    neighbors: int = option(
+        _GRAPHS, "With --coordinates: number of nearest nodes.", default=5, min=1
+    )
+    metric: Metric | None = option(
+        _GRAPHS,
+        "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the plane. "
+        "Default: haversine if the columns are called lat or latitude and lon, lng, long or "
+        "longitude.",
+    )
+    allow_isolated: bool = option(
+        _GRAPHS,
+        "Accept nodes of the table that an edges file does not name.",
+        "--allow-isolated",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        if not self.edges and self.coordinates is None:
+            raise typer.BadParameter(
+                "name a graph to compare: --edges FILE (once or several times), or --coordinates "
+                "COLUMN,COLUMN"
+            )
+
+    def each(self) -> dict[str, GraphOptions]:
+        """The options of every graph, by its name."""
+        shared: dict[str, Any] = {
+            "coordinates": self.coordinates,
+            "neighbors": self.neighbors,
+            "metric": self.metric,
+            "allow_isolated": self.allow_isolated,
+        }
+        found: dict[str, GraphOptions] = {}
+        for path in self.edges or []:
+            if path.stem in found:
+                raise InputError(
+                    f"two edges files are called {path.stem!r}", "Give the files different names"
+                )
+            found[path.stem] = GraphOptions(edges=path, **shared)
+        if self.coordinates is not None:
+            name = "nearest" if "nearest" not in found else "nearest by coordinates"
+            found[name] = GraphOptions(**shared)
+        return found
+
+
+def graphs(
+    data: DataOptions,
+    samples: SampleOptions,
+    candidates: CandidateOptions,
+    prepare: PrepareOptions,
+    level: Annotated[
+        float, typer.Option(help="Chance of error of the verdict, between 0 and 1.")
+    ] = 0.05,
+    output: Annotated[
+        Path, typer.Option(help="Folder for the results; it must not exist yet.")
+    ] = Path("graphratio-graphs"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    r"""Find out which graph fits the data, whether it helps, and what it is worth.
+
+    Compares fits with each graph and without one on held-out data. Writes graphs.html (a page to
+    open), fits.csv (one row per fit) and nodes.csv (one row per node).
+
+        graphratio graphs air.csv --node station \
+          --sample period --reference before --target after \
+          --edges roads.csv --edges pipes.csv --coordinates lat,lon
+    """
+    from graphratio.report import write_graphs
+
+    if not 0 < level < 1:
+        raise typer.BadParameter("--level must be between 0 and 1")
+    screen = Screen(as_json=json, quiet=quiet)
+    check_folder(output, overwrite=overwrite)
+    with screen.working(f"Reading {data.data}"):
+        problem, named = _read(data, samples, candidates, prepare.seed)
+    scaled, note = prepared(problem.samples, prepare)
+    notes = [*problem.notes, *checked(problem), note]
+    with warnings_as(notes):
+        found = compare_graphs(
+            scaled, named, level=level, random_state=prepare.seed, progress=screen.live
+        )
+    screen.notes(notes)
+    drawn = {
+        name: graph if graph.nodes == found.nodes else graph.subset(found.nodes)
+        for name, graph in named.items()
+    }
+    with screen.working("Writing the results"), staged(output) as rough:
+        files = {"fits": rough / "fits.csv", "nodes": rough / "nodes.csv"}
+        found.summary().to_csv(files["fits"], index=False)
+        found.to_frame().to_csv(files["nodes"], index=False)
+        files["page"] = write_graphs(
+            rough / "graphs.html",
+            found,
+            drawn,
+            title=f"{data.data.stem}: which graph",
+            reference_name=problem.reference_name,
+            target_name=problem.target_name,
+            notes=notes,
+        )
+    files = moved(files, output)
+    _show(screen, found)
+    for name in reversed(files):
+        screen.say(f"{name}: {files[name]}")
+    screen.result(_as_object(found, files, notes))
+
+
+def _read(
+    data: DataOptions, samples: SampleOptions, candidates: CandidateOptions, seed: int
+) -> tuple[Problem, dict[str, Graph]]:
+    """The samples, and every graph over their nodes."""
+    problems = {
+        name: read_problem(data, samples, options, seed, borrow=False)
+        for name, options in candidates.each().items()
+    }
+    first = next(iter(problems.values()))
+    notes = dict.fromkeys(note for one in problems.values() for note in one.notes)
+    whole = Problem(
+        first.samples, first.graph, first.reference_name, first.target_name, tuple(notes)
+    )
+    return whole, {name: one.graph for name, one in problems.items()}
+
+
+def _show(screen: Screen, found: GraphComparison) -> None:
+    table = found.summary()
+    shown = {
+        "fit": table["fit"].tolist(),
+        "held-out loss": [f"{value:.4f}" for value in table["loss"]],
+        "minus no graph": [
+            f"{apart:+.4f} ± {half:.4f}"
+            for apart, half in zip(table["minus_alone"], table["half_width"], strict=True)
+        ],
+    }
+    if found.worth:
+        shown["worth"] = [
+            str(own.span) if (own := found.worth.get(name)) is not None else ""
+            for name in table["fit"]
+        ]
+    screen.table("Fits", shown)
+    screen.say(in_words(found, offer="compare_graphs in Python gives it."))
+
+
+def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str]) -> dict[str, Any]:
+    """The outcome for --json; None where a number is not finite."""
+
+    def plain(value: float) -> float | None:
+        return float(value) if np.isfinite(value) else None
+
+    return {
+        "command": "graphs",
+        "best": found.best,
+        "effect": found.effect,
+        "verdict": found.verdict,
+        "units": found.units,
+        "at_grid_end": list(found.at_grid_end),
+        "fits": [
+            {
+                "fit": name,
+                "loss": plain(losses.mean),
+                "minus_alone": plain(found.against_alone(name)[0]),
+                "half_width": plain(found.against_alone(name)[1]),
+                "loss_unseen_nodes": plain(found.unseen[name].mean)
+                if name in found.unseen
+                else None,
+            }
+            for name, losses in found.losses.items()
+        ],
+        "worth": {
+            name: {
+                "estimate": plain(own.estimate),
+                "low": plain(own.low),
+                "high": plain(own.high),
+                "open_above": own.open_above,
+            }
+            for name, own in found.worth.items()
+        },
+        "files": {name: str(path) for name, path in files.items()},
+        "notes": notes,
+    }

@@ -1,0 +1,144 @@
+"""Where the edges of a graph join nodes that change alike, region by region.
+
+Every node is fitted by itself, and its deviation from what all nodes have in common is compared
+with the mean deviation of its neighbours. Both come from different data, so that they agree on
+average only if neighbours change alike. A single node says little; a region says more.
+
+Symbols
+-------
+c_v         deviation of node v: coordinates along the leading profiles, shape (r,)
+a_v         agreement, c_v' (mean of c_u over its neighbours u) / mean |c|^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import sparse, stats
+
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.evaluation.regions import regions_of
+
+# Nodes of a region, at least, and the number of regions, at most.
+SMALLEST_REGION = 10
+MOST_REGIONS = 20
+# Permutations of the nodes.
+SHUFFLES = 999
+
+# Whether neighbours in a region change alike; "not alike" if clearly less than elsewhere.
+Alike = Literal["alike", "not alike", "unclear", "not assessed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Agreement of neighbours in a graph.
+
+    Attributes
+    ----------
+    at_nodes : ndarray of shape (n_nodes,)
+        About 1 if neighbours change as the node does, 0 if they have nothing in common, NaN at
+        nodes without neighbours or data. Noise of the estimates lowers it.
+    region : ndarray of int, shape (n_nodes,)
+        Region of every node.
+    mean, p_value : ndarray of shape (n_regions,)
+        Mean of each region, and its p-value: how often as much agreement arises if nodes trade
+        places. NaN and 1 in regions without known nodes.
+    effect : list of str, one per region
+        "alike", "not alike" (clearly less agreement than in the other regions, and no clear one),
+        "unclear" or "not assessed". Benjamini-Hochberg corrects for the number of regions.
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=60, random_state=0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, worth=False, random_state=0)
+    >>> own = found.agreement["graph"]
+    >>> own.at_nodes.shape, len(own.effect) == len(own.mean)
+    ((40,), True)
+    """
+
+    at_nodes: FloatArray
+    region: IntArray
+    mean: FloatArray
+    p_value: FloatArray
+    effect: list[Alike]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        deviations: FloatArray,
+        known: BoolArray,
+        level: float,
+        rng: np.random.Generator,
+    ) -> Agreement:
+        """Compare deviations (n_nodes, r) of neighbours; only known nodes count."""
+        region = regions_of(graph, max(SMALLEST_REGION, -(-graph.n_nodes // MOST_REGIONS)))
+        weights = sparse.csr_array(graph.adjacency * known[np.newaxis])
+        total = np.asarray(weights.sum(axis=1))
+        judged = known & (total > 0)
+        average = sparse.diags_array(np.where(total > 0, 1 / np.where(total > 0, total, 1), 0.0))
+        neighbours = sparse.csr_array(average @ weights)
+        unit = max(float(np.square(deviations[known]).sum(axis=1).mean()), 1e-300)
+
+        def agreement(points: FloatArray) -> FloatArray:
+            return np.asarray((points * (neighbours @ points)).sum(axis=1) / unit)
+
+        own = np.where(judged, agreement(deviations), np.nan)
+        count = np.bincount(region[judged], minlength=region.max() + 1)
+
+        def means(values: FloatArray) -> FloatArray:
+            sums = np.bincount(region[judged], values[judged], len(count))
+            return np.asarray(sums / np.maximum(count, 1))
+
+        mean, places = means(own), np.flatnonzero(known)
+        reached = np.ones(len(count))
+        for _ in range(SHUFFLES):
+            shuffled = deviations.copy()
+            shuffled[places] = deviations[rng.permutation(places)]
+            reached += means(agreement(shuffled)) >= mean
+        p_value = np.where(count > 0, reached / (SHUFFLES + 1), 1.0)
+        effect = _effects(own, region, count, p_value, level)
+        return cls(own, region, np.where(count > 0, mean, np.nan), p_value, effect)
+
+    def effect_at_nodes(self) -> list[Alike]:
+        """Effect of the region of every node; "not assessed" at nodes without neighbours."""
+        known = np.isfinite(self.at_nodes)
+        found = np.where(known, np.array(self.effect)[self.region], "not assessed")
+        return found.tolist()  # type: ignore[no-any-return]
+
+
+def _effects(
+    own: FloatArray, region: IntArray, count: IntArray, p_value: FloatArray, level: float
+) -> list[Alike]:
+    """Regions with agreement, and those with clearly less than the others."""
+    used = np.flatnonzero(count > 1)
+    effect: list[Alike] = ["unclear" if number > 1 else "not assessed" for number in count]
+    if not len(used):
+        return effect
+    alike = stats.false_discovery_control(p_value[used]) <= level
+    finite = np.isfinite(own)
+    less = np.array(
+        [_less(own[finite & (region == r)], own[finite & (region != r)]) for r in used.tolist()]
+    )
+    fewer = stats.false_discovery_control(less) <= level
+    for r, is_alike, is_less in zip(used.tolist(), alike, fewer, strict=True):
+        if is_alike:
+            effect[r] = "alike"
+        elif is_less:
+            effect[r] = "not alike"
+    return effect
+
+
+def _less(inside: FloatArray, outside: FloatArray) -> float:
+    """One-sided p-value that the mean inside is below that outside, with unequal variances."""
+    if len(outside) < 2:
+        return 1.0
+    apart = float(inside.mean() - outside.mean())
+    error = float(np.sqrt(inside.var(ddof=1) / len(inside) + outside.var(ddof=1) / len(outside)))
+    if error == 0:
+        return 0.0 if apart < 0 else 1.0
+    return float(stats.t.cdf(apart / error, len(inside) - 1))

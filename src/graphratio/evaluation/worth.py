@@ -1,0 +1,310 @@
+"""What a graph is worth: how many observations per node it replaces.
+
+Each node alone (no coupling) is fitted to the training observations of a sample. The fit with the
+graph is fitted to subsets of m of them, and both are judged on the same held-out observations. At
+some m the fit with the graph reaches the loss of each node alone: the worth of the graph is n / m.
+The other direction, how many observations alone would reach the fit with the graph, would need
+more data than there are.
+
+Both fits give every node its own ratio, without shared profiles, and choose their penalties inside
+the subset.
+
+Symbols
+-------
+n           typical number of observations in a sample; folds train on a little less, and the loss
+            of each node alone is continued from there to n
+m           size of a subset
+K           number of folds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphratio._utils.threads import suitable_threads
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.data.graph import Graph
+from graphratio.evaluation.node_means import loss_terms
+from graphratio.evaluation.recipe import Recipe
+from graphratio.evaluation.regions import regions_of
+from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.objective import moment_losses
+from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
+from graphratio.selection.nested import Contender, draw_folds
+from graphratio.selection.patches import choose_patches
+
+# The smallest subset, which can be split once.
+SMALLEST_SUBSET = 2
+# Fewer observations in a sample are few: then folds leave out single ones, at most so many.
+SMALL_SAMPLE = 20
+MOST_FOLDS, FEWEST_FOLDS = 8, 5
+# Numbers of sizes, and of folds by which the penalties of a subset are chosen, of few observations
+# and of more.
+N_SIZES = (8, 6)
+INNER_FOLDS = (4, 3)
+# Nodes at either end whose differences count as the next ones.
+WINSORISED = 5
+# Subsets of different folds overlap, so that their mean varies more than if they were independent.
+OVERLAP = 1.5
+# Draws of the bootstrap, and nodes of a region.
+BOOTSTRAP_DRAWS = 2000
+REGION_NODES = 5
+# Larger networks are represented by patches of as many nodes.
+WORTH_NODES = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """How many observations of a node alone one observation with the graph replaces.
+
+    Attributes
+    ----------
+    estimate, low, high : float
+        The worth n / m, and its interval from a bootstrap over regions of the graph. `high` is
+        infinite, and `estimate` may be only a lower end, where even the smallest subset with the
+        graph is better than all observations without it; see `open_above`. A worth of 1 means
+        that the graph replaces nothing.
+    n : float
+        Typical number of observations in a sample.
+    sizes : ndarray of shape (n_sizes,)
+        Sizes m of the subsets.
+    joined, alone : ndarray of shape (n_sizes,)
+        Mean held-out losses of subsets, with the graph and without it: the learning curves.
+    level : float
+
+    Examples
+    --------
+    >>> import graphratio as gr
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=10, random_state=0)
+    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
+    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, model, random_state=0)
+    >>> own = found.worth["graph"]
+    >>> bool(1 < own.estimate and own.low <= own.estimate <= own.high)
+    True
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n: float
+    sizes: FloatArray
+    joined: FloatArray
+    alone: FloatArray
+    level: float
+
+    @property
+    def open_above(self) -> bool:
+        """Whether the estimate is only a lower end."""
+        return bool(self.estimate >= self.n / self.sizes[0])
+
+    @property
+    def span(self) -> str:
+        """Estimate and interval, such as "3.1 (2.2 or more)"."""
+        top = "or more" if np.isinf(self.high) else f"to {self.high:.1f}"
+        return f"{'at least ' * self.open_above}{self.estimate:.1f} ({self.low:.1f} {top})"
+
+    @property
+    def in_words(self) -> str:
+        """The worth in one sentence."""
+        if self.low <= 1:
+            return f"An observation with the graph is worth {self.span} of each node alone."
+        fewer = max(self.n / self.estimate, 1.0)
+        return (
+            f"With the graph {fewer:.0f} observations per node say as much as {self.n:.0f} of each "
+            f"node alone: the graph is worth {self.span}."
+        )
+
+    def __repr__(self) -> str:
+        return f"Worth(estimate={self.estimate:.3g}, low={self.low:.3g}, high={self.high:.3g})"
+
+
+def worth_of(
+    recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
+) -> dict[str, Worth]:
+    """Worth of every graph, from patches of each graph if the network is large."""
+    if recipe.samples.n_nodes <= WORTH_NODES:
+        return _worth_of(recipe, graphs, level, rng)
+    found: dict[str, Worth] = {}
+    for name, graph in graphs.items():
+        positions = choose_patches(graph, WORTH_NODES, recipe.samples.complete, rng)
+        labels = [graph.nodes[i] for i in positions]
+        part = replace(recipe, samples=recipe.samples.subset(labels))
+        found |= _worth_of(part, {name: graph.subset(labels)}, level, rng)
+    return found
+
+
+def _worth_of(
+    recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
+) -> dict[str, Worth]:
+    """The same on all nodes, with the same subsets for all graphs."""
+    if not graphs:
+        return {}
+    with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
+        subsets = _Subsets.of(recipe, rng)
+        alone = subsets.losses(recipe.alone())
+        return {name: subsets.worth(graph, alone, level, rng) for name, graph in graphs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Subsets:
+    """Random subsets of the training observations of every fold; `rank` is (K, n_observations)."""
+
+    recipe: Recipe
+    split: Split
+    data: FoldedMoments
+    rank: IntArray
+    sizes: FloatArray
+    n: float
+    n_training: float
+
+    @classmethod
+    def of(cls, recipe: Recipe, rng: np.random.Generator) -> _Subsets:
+        """Draw folds, and in each the order in which observations join; choose the bandwidth."""
+        samples = recipe.samples
+        usual = float(np.median(samples.sizes[samples.complete]))
+        few = usual < SMALL_SAMPLE
+        wanted = int(np.clip(usual, FEWEST_FOLDS, MOST_FOLDS)) if few else FEWEST_FOLDS
+        folds = draw_folds(samples, wanted, rng, by_node=False)
+        n_folds = int(folds.max()) + 1
+        typical = usual * (1 - 1 / n_folds)
+        sizes = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES[not few])
+        split = recipe.split(folds, n_folds, np.float32)
+        # Blocks that depend on each other join as a whole.
+        blocked = samples.has_blocks and samples.blocks.exist
+        unit = samples.blocks.number if blocked else np.arange(samples.n_observations)
+        rank = np.stack([rng.permutation(int(unit.max()) + 1)[unit] for _ in range(n_folds)])
+        width = _bandwidth(split, recipe)
+        sizes = np.unique(np.round(sizes))
+        return cls(recipe, split, split.at(width)[1], rank, sizes, usual, typical)
+
+    def worth(
+        self, graph: Graph, alone: FloatArray, level: float, rng: np.random.Generator
+    ) -> Worth:
+        """Where the curve of the graph reaches that of each node alone, with a bootstrap.
+
+        The bootstrap draws regions of the graph, since neighbours are alike, and adds the luck of
+        the subsets, of which every fold has its own.
+        """
+        known = self.recipe.samples.complete
+        joined = self.losses(self.recipe.or_alone(graph))[:, known]
+        alone = alone[:, known]
+        curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
+        ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
+        # A single large ratio at a held-out observation would outweigh all other nodes.
+        tail = min(WINSORISED / len(ahead), 0.1)
+        limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
+        ahead = np.clip(ahead, *limits)
+        region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
+        counts = np.bincount(region)
+        sums = np.zeros((len(counts), len(self.sizes)))
+        np.add.at(sums, region, ahead)
+        evenly = np.full(len(counts), 1 / len(counts))
+        weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
+        draws = (weights @ sums) / (weights @ counts)[:, np.newaxis]
+        # Few folds give the standard error, so that its tails are those of Student's law.
+        draws += rng.standard_t(len(joined) - 1, size=draws.shape) * self._luck(joined)
+        values = np.array([self._worth_at(draw) for draw in draws])
+        low, high = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
+        most = self.n / self.sizes[0]
+        return Worth(
+            float(min(self._worth_at(ahead.mean(axis=0)), most)),
+            float(min(low, most)),
+            float(high),
+            self.n,
+            self.sizes.astype(np.float64),
+            curve,
+            own,
+            level,
+        )
+
+    def _still_to_gain(self, own: FloatArray) -> float:
+        """How far the mean loss of nodes alone falls from the training size to n; not positive.
+
+        Its slope is that over the last doubling of the sizes.
+        """
+        half = int(np.argmin(np.abs(np.log(2 * self.sizes / self.sizes[-1]))))
+        if half == len(self.sizes) - 1:
+            return 0.0
+        slope = (own[-1] - own[half]) / np.log(self.sizes[-1] / self.sizes[half])
+        return float(min(slope, 0.0) * np.log(self.n / self.n_training))
+
+    def _luck(self, joined: FloatArray) -> FloatArray:
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
+        extra = (joined - joined[:, :, -1:]).mean(axis=1)
+        return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
+
+    def _worth_at(self, ahead: FloatArray) -> float:
+        """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
+        falling = np.minimum.accumulate(ahead)
+        if falling[0] <= 0:
+            return np.inf
+        if falling[-1] > 0:
+            return 1.0
+        after = int(np.argmax(falling <= 0))
+        share = falling[after - 1] / (falling[after - 1] - falling[after])
+        first, second = np.log(self.sizes[after - 1 : after + 1].astype(np.float64))
+        return float(max(self.n / np.exp(first + share * (second - first)), 1.0))
+
+    def losses(self, contender: Contender[Fit]) -> FloatArray:
+        """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
+        samples, alpha = self.recipe.samples, self.recipe.template.alpha
+        limit = 1 / float(alpha) if alpha else None
+        losses = np.zeros((self.split.n_folds, samples.n_nodes, len(self.sizes)))
+        for fold in range(self.split.n_folds):
+            held = np.flatnonzero(self.split.folds == fold)
+            weight = 1 / samples.sizes.ravel()[samples.segments[held]]
+            for k, size in enumerate(self.sizes):
+                ratios = self.data.ratios(held, self._fit(contender, fold, int(size)))
+                clipped = np.clip(ratios, 0.0, limit)[np.newaxis]
+                terms = loss_terms(clipped, samples.is_target[held], float(alpha))
+                node = samples.node_index[held]
+                losses[fold, :, k] = np.bincount(node, terms * weight, samples.n_nodes)
+        return losses
+
+    def _fit(self, contender: Contender[Fit], fold: int, size: int) -> FloatArray:
+        """Choose penalties inside a subset, and fit it; coefficients (n_nodes, m)."""
+        data, segment = self.data, self.data.segment
+        train = np.flatnonzero(self.split.folds != fold)
+        order = train[np.lexsort((self.rank[fold, train], segment[train]))]
+        counts = np.bincount(segment[order], minlength=data.sizes.size)
+        position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if size < self.sizes[-1]:
+            order, position = order[position < size], position[position < size]
+        n_inner = min(INNER_FOLDS[size >= SMALL_SAMPLE], size)
+        # Both samples of a node begin with the same fold, and nodes with different ones.
+        inner = (position + segment[order] // 2) % n_inner
+        rows = np.argsort(order)
+        kept = np.bincount(segment[order], minlength=data.sizes.size).reshape(data.sizes.shape)
+        psi = data.psi[order[rows]]
+        subset = FoldedMoments(psi, kept, inner[rows], data.alpha, data.prior_ratio)
+        lam, rho = contender.candidates.pairs
+        if len(lam) == 1:
+            return contender.fit.solve(subset.without(), lam, rho)[:, 0]
+        scores = _fold_losses(subset, contender, n_inner)
+        best = [int(np.nanargmin(scores))]
+        return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
+
+
+def _fold_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
+    """Mean held-out loss of every pair of penalties over folds and nodes, shape (n_pairs,)."""
+    lam, rho = contender.candidates.pairs
+    each = []
+    for fold in range(n_folds):
+        theta = np.ascontiguousarray(contender.fit.solve(data.without(fold), lam, rho))
+        each.append(mean_losses(moment_losses(data.only(fold), theta)))
+    return defined_means(np.stack(each), 0)
+
+
+def _bandwidth(split: Split, recipe: Recipe) -> float:
+    """The bandwidth with which each node alone does best."""
+    if len(recipe.bandwidths) == 1:
+        return float(recipe.bandwidths[0])
+    alone = recipe.alone()
+    best = {
+        float(width): float(np.nanmin(_fold_losses(split.at(width)[1], alone, split.n_folds)))
+        for width in recipe.bandwidths
+    }
+    return min(best, key=lambda width: best[width])

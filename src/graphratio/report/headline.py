@@ -1,0 +1,225 @@
+"""The first sentence of the report: what changed, in which direction, where, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphratio._utils.errors import InputError, listing
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.samples import NodeSamples
+from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
+from graphratio.report.node_table import Subject
+from graphratio.report.page_file import short
+from graphratio.report.words import enumeration, number
+
+if TYPE_CHECKING:
+    from graphratio.testing import TwoSampleResult
+
+# How many nodes the sentence names, and from how many on it gives a range instead of all values.
+_NAMED = 3
+
+# Smaller changes of the mean or spread, in standard deviations, are not mentioned.
+NOTABLE = 0.2
+
+
+@dataclass(frozen=True)
+class PageWords:
+    """What things are called on a page: one node and several, the samples, units of features."""
+
+    sides: tuple[str, str]
+    noun: tuple[str, str] = ("node", "nodes")
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def nodes(self, count: int) -> str:
+        """So many nodes."""
+        return f"{count:,} {self.noun[count != 1]}"
+
+    def change(self, value: float, feature: str) -> str:
+        """A signed change with its unit."""
+        sign = "+" if value > 0 else "\u2212" if value < 0 else "\u00b1"
+        unit = self.units.get(feature, "")
+        return f"{sign}{number(abs(value), 2)}{' ' if unit else ''}{unit}"
+
+
+def page_words(
+    sides: tuple[str, str],
+    noun: tuple[str, str],
+    units: Mapping[str, str] | None,
+    samples: NodeSamples,
+) -> PageWords:
+    """Check what a caller wants things to be called."""
+    if not (isinstance(noun, tuple | list) and len(noun) == 2 and all(map(str, noun))):
+        raise InputError(
+            f"noun must be two words, for one node and for several, not {noun!r}",
+            'Pass for instance noun=("airport", "airports")',
+        )
+    given = dict(units or {})
+    unknown = sorted(set(given) - set(samples.feature_names))
+    if unknown:
+        raise InputError(
+            f"there is no feature {listing(unknown)} to have a unit",
+            f"The features are {listing(samples.feature_names)}",
+        )
+    return PageWords(sides, (str(noun[0]), str(noun[1])), given)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeVerdicts:
+    """What the page says about every node; arrays of shape (n_nodes,).
+
+    `changed`, `unchanged` and `open`: exactly one is true where the node could be judged at all.
+    `by_test` says whether a test decided, or else the size of the estimate.
+    """
+
+    changed: BoolArray
+    unchanged: BoolArray
+    open: BoolArray
+    by_test: bool
+
+    @classmethod
+    def of(cls, model: Any, scale: DivergenceScale, test: TwoSampleResult | None) -> NodeVerdicts:
+        """Verdicts of a test of each node; without one, a change is clear from a size on."""
+        if test is None or test.null == "global":
+            changed = np.asarray(model.divergence_ >= scale.clear)
+            missing = np.isnan(model.divergence_)
+            return cls(changed, ~changed & ~missing, missing, False)
+        place = {node: position for position, node in enumerate(test.nodes)}
+        order = np.array([place[node] for node in model.nodes_])
+        changed = test.rejected[order]
+        judged = (test.tested & test.answerable_nodes)[order] | changed
+        return cls(changed, judged & ~changed, ~judged, True)
+
+
+def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> str:
+    """The sentence that a reader remembers."""
+    judged = int((verdicts.changed | verdicts.unchanged).sum())
+    n_changed = int(verdicts.changed.sum())
+    if not judged:
+        return "These data cannot say whether anything changed."
+    if not n_changed:
+        beyond = "No change beyond chance" if verdicts.by_test else "No clear change"
+        where = f"any of {words.nodes(judged)}" if judged > 1 else f"the only {words.noun[0]}"
+        return f"{beyond} was found at {where}."
+    effect = _effects(subject)
+    changed = np.flatnonzero(verdicts.changed)
+    feature = int(np.argmax(np.minimum(np.abs(effect[changed]), 3.0).sum(axis=0)))
+    name = _feature_name(subject, feature)
+    own = effect[changed, feature]
+    up, down = changed[own >= NOTABLE], changed[own <= -NOTABLE]
+    rest = n_changed - up.size - down.size
+    between = f"from {words.sides[0]} to {words.sides[1]}"
+    where = f"{n_changed:,} of {words.nodes(judged)}" if judged > 1 else f"the {words.noun[0]}"
+    if n_changed == judged > 1:
+        where = f"all {words.nodes(judged)}"
+    if not up.size and not down.size:
+        most = enumeration([subject.names[i] for i in _strongest(subject, changed)])
+        text = f"The distribution of {name} changed in shape or spread at {where} {between}"
+        return f"{text}, most at {most}."
+    main, verb, other, opposite = up, "rose", down, "fell"
+    if down.size > up.size:
+        main, verb, other, opposite = down, "fell", up, "rose"
+    if main.size < judged:
+        where = f"{main.size:,} of {words.nodes(judged)}"
+    more = []
+    if other.size:
+        more.append(f"it {opposite} at {other.size:,}")
+    if rest:
+        way = "in shape or spread" if subject.samples.n_features == 1 else "in other ways"
+        more.append(f"{rest:,} changed {way}")
+    also = f"; {' and '.join(more)}" if more else ""
+    return (
+        f"{_capital(name)} {verb} at {where} {between}{_most(subject, main, feature, words)}{also}."
+    )
+
+
+def _effects(subject: Subject) -> FloatArray:
+    """Changes of means in standard deviations, shape (n_nodes, n_features); 0 where unknown."""
+    spread = np.sqrt((subject.spread**2).mean(axis=1))
+    return np.nan_to_num(subject.change / np.where(spread > 0, spread, np.inf))
+
+
+def _strongest(subject: Subject, nodes: IntArray) -> list[int]:
+    """The most changed of some nodes, as the page ranks them."""
+    chosen = set(nodes.tolist())
+    return [int(i) for i in subject.model.ranking_ if int(i) in chosen][:_NAMED]
+
+
+def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
+    """Where it changed most, and by how much: ", most at A and B (+60 to +67 mph)"."""
+    if len(subject.names) == 1:
+        return f" by {_amounts(subject, nodes, feature, words)}"
+    strongest = _strongest(subject, nodes)
+    named = enumeration([subject.names[i] for i in strongest])
+    return f", most at {named} ({_amounts(subject, strongest, feature, words)})"
+
+
+def _amounts(subject: Subject, nodes: IntArray | list[int], feature: int, words: PageWords) -> str:
+    change = np.sort(subject.change[nodes, feature])
+    key = subject.samples.feature_names[feature]
+    low, high = words.change(change[0], key), words.change(change[-1], key)
+    if low == high:
+        return low
+    return f"{low.removesuffix(words.units.get(key, '')).rstrip()} to {high}"
+
+
+def _feature_name(subject: Subject, feature: int) -> str:
+    name = subject.samples.feature_names[feature].replace("_", " ")
+    encoding = subject.samples.encoding
+    if encoding is not None and encoding.is_indicator[feature]:
+        return f"the share of {name}"
+    return name
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def page_tiles(
+    verdicts: NodeVerdicts, scale: DivergenceScale, test: TwoSampleResult | None
+) -> list[dict[str, str]]:
+    """Counts beside the headline: value, label and what the count means."""
+    sure = f"like a shift by {CLEAR_IN_WORDS} or more; an estimate, not a test"
+    missed = "smaller than that"
+    if verdicts.by_test and test is not None:
+        sure = {
+            "fwer": f"{test.level:.0%} chance that any of them is a false alarm",
+            None: f"every unchanged one had a {test.level:.0%} chance to be among them",
+        }.get(test.correction, f"at most {test.level:.0%} of them are expected to be false alarms")
+        shift = float(np.nanmedian(test.detectable_shift)) if test.tested.any() else np.inf
+        missed = "that does not prove that they did not change"
+        if np.isfinite(shift):
+            missed = f"a shift of about {shift:#.2g} standard deviations would have been found"
+    tiles = [
+        {"value": f"{int(verdicts.changed.sum()):,}", "label": "changed", "note": sure},
+        {
+            "value": f"{int(verdicts.unchanged.sum()):,}",
+            "label": "no change found",
+            "note": missed,
+        },
+    ]
+    if verdicts.open.any():
+        why = "a sample is missing, or too few independent observations"
+        tiles.append({"value": f"{int(verdicts.open.sum()):,}", "label": "cannot say", "note": why})
+    return tiles
+
+
+def direction_of(subject: Subject, words: PageWords) -> dict[str, Any] | None:
+    """Changes of the mean for the colours of the map, if there is one numeric feature."""
+    samples = subject.samples
+    if samples.n_features != 1 or samples.encoding is not None:
+        return None
+    change = subject.change[:, 0]
+    known = np.abs(change[np.isfinite(change)])
+    if not known.size or known.max() == 0:
+        return None
+    unit = words.units.get(samples.feature_names[0], "")
+    return {
+        "change": short(change),
+        "largest": float(np.quantile(known, 0.98)) or float(known.max()),
+        "feature": _feature_name(subject, 0),
+        "unit": unit,
+    }

@@ -1,0 +1,58 @@
+"""The tables of docs/graphs.md that come from the study of graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+PAGE = Path(__file__).parent.parent / "docs" / "graphs.md"
+BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
+Rows = list[dict[str, str]]
+
+
+def write_page(tables: dict[str, Rows]) -> None:
+    """Replace what stands between the marks."""
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{study_text(tables)}\n\n{END}{after}")
+
+
+def study_text(tables: dict[str, Rows]) -> str:
+    """Tables of verdicts and of the worth."""
+    parts = []
+    if tables["power"]:
+        parts.append(_power(tables["power"]))
+    if tables["worth"]:
+        parts.append(_worth(tables["worth"]))
+    return "\n\n".join(parts)
+
+
+def _power(rows: Rows) -> str:
+    words = {
+        "right": "the right graph is named best of three",
+        "equal": "one of two equally good graphs is named",
+        "alone": "a random graph is named better than none",
+    }
+    lines = ["| what happens | n | isolated nodes | share | draws |", "|---|---|---|---|---|"]
+    keys = dict.fromkeys((row["case"], row["n"], row["isolated"]) for row in rows)
+    for case, n, isolated in sorted(keys, key=lambda key: (list(words).index(key[0]), *key[1:])):
+        part = [r for r in rows if (r["case"], r["n"], r["isolated"]) == (case, n, isolated)]
+        named = [row["best"] == "right" if case == "right" else bool(row["best"]) for row in part]
+        lines.append(f"| {words[case]} | {n} | {isolated} | {np.mean(named):.0%} | {len(part)} |")
+    return "\n".join(lines)
+
+
+def _worth(rows: Rows) -> str:
+    low, high, truth = (
+        np.array([float(row[name]) for row in rows]) for name in ("low", "high", "truth")
+    )
+    estimate = np.array([float(row["estimate"]) for row in rows])
+    covers = (low <= truth) & (truth <= high)
+    return (
+        f"Eight random flights per airport and season, {len(rows)} draws: the flights held back "
+        f"give a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median. "
+        f"The 95 % interval covers the value in {covers.mean():.0%} of the draws, and its lower "
+        f"end is above 1.3 in {np.mean(low > 1.3):.0%}."
+    )

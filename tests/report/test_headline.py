@@ -1,0 +1,142 @@
+"""The first sentence of the report, the counts beside it, and the colours of the map."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import graphratio as gr
+from graphratio.exceptions import InputError
+from graphratio.report import write_report
+from graphratio.report.divergence_scale import DivergenceScale
+from graphratio.report.headline import (
+    NodeVerdicts,
+    direction_of,
+    page_headline,
+    page_tiles,
+    page_words,
+)
+from graphratio.report.node_table import Subject
+
+WORDS = {"noun": ("station", "stations"), "units": {"x0": "mm"}}
+
+
+def subject_of(shifts, scales=None, n=80, n_features=1):
+    """Nodes a, b, ... on a path; the last feature is shifted and scaled."""
+    rng = np.random.default_rng(0)
+    names = [chr(ord("a") + i) for i in range(len(shifts))]
+    reference = {node: rng.normal(10, 1, size=(n, n_features)) for node in names}
+    target = {}
+    for node, shift, scale in zip(names, shifts, scales or [1.0] * len(names), strict=True):
+        target[node] = rng.normal(10, 1, size=(n, n_features))
+        target[node][:, 0] = 10 + shift + scale * rng.normal(size=n)
+    samples = gr.NodeSamples.from_arrays(reference, target)
+    graph = gr.Graph.from_edges(list(itertools.pairwise(names)), nodes=names)
+    model = gr.GRULSIF(prior_ratio=1.0, random_state=0).fit(samples, graph)
+    return Subject.of(model, samples)
+
+
+def said(subject, test=None, **options):
+    words = page_words(("winter", "summer"), **{**WORDS, **options}, samples=subject.samples)
+    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
+    return page_headline(subject, NodeVerdicts.of(subject.model, scale, test), words)
+
+
+def judged_by(subject, **options):
+    return gr.two_sample_test(
+        subject.samples, subject.model.graph_, random_state=0, correction="fwer", **options
+    )
+
+
+def test_one_direction_is_the_verb():
+    subject = subject_of([2.0, 2.5, 0.0, 0.0])
+    text = said(subject)
+    assert text.startswith("X0 rose at 2 of 4 stations from winter to summer, most at b and a (+")
+    assert text.endswith(" mm).")
+    assert said(subject_of([-2.0] * 3)).startswith("X0 fell at all 3 stations")
+
+
+def test_two_directions_are_told_apart():
+    text = said(subject_of([2.0, 2.0, 2.0, -2.0]))
+    assert text.startswith("X0 rose at 3 of 4 stations from winter to summer")
+    assert text.endswith("; it fell at 1.")
+
+
+def test_a_change_of_spread_has_no_direction():
+    subject = subject_of([0.0, 0.0, 0.0], scales=[3.0, 3.0, 1.0])
+    text = said(subject, judged_by(subject))
+    assert text.startswith("The distribution of x0 changed in shape or spread at 2 of 3 stations")
+    mixed = subject_of([2.0, 2.0, 0.0], scales=[1.0, 1.0, 3.0])
+    assert said(mixed, judged_by(mixed)).endswith("; 1 changed in shape or spread.")
+
+
+def test_the_feature_that_changed_most_is_named():
+    subject = subject_of([2.0, 2.0], n_features=3)
+    assert said(subject).startswith("X0 rose at all 2 stations")
+
+
+def test_nothing_changed():
+    subject = subject_of([0.0, 0.0, 0.0])
+    assert said(subject) == "No clear change was found at any of 3 stations."
+    beyond = "No change beyond chance was found at any of 3 stations."
+    assert said(subject, judged_by(subject)) == beyond
+
+
+def test_a_single_node():
+    subject = subject_of([2.0])
+    text = said(subject)
+    assert text.startswith("X0 rose at the station from winter to summer by +")
+    quiet = said(subject_of([0.0]))
+    assert quiet == "No clear change was found at the only station."
+
+
+def test_data_that_cannot_say():
+    subject = subject_of([2.0, 2.0], n=2)
+    assert said(subject, judged_by(subject)) == "These data cannot say whether anything changed."
+
+
+def test_counts_add_up_and_say_how_sure_they_are():
+    subject = subject_of([2.0, 2.0, 0.0])
+    test = judged_by(subject)
+    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
+    tiles = page_tiles(NodeVerdicts.of(subject.model, scale, test), scale, test)
+    assert [(tile["value"], tile["label"]) for tile in tiles] == [
+        ("2", "changed"),
+        ("1", "no change found"),
+    ]
+    assert tiles[0]["note"] == "5% chance that any of them is a false alarm"
+    assert "standard deviations would have been found" in tiles[1]["note"]
+    few = subject_of([2.0, 2.0], n=2)
+    test = judged_by(few)
+    open_ = page_tiles(NodeVerdicts.of(few.model, scale, test), scale, test)[-1]
+    assert (open_["value"], open_["label"]) == ("2", "cannot say")
+
+
+def test_verdicts_follow_the_order_of_the_model():
+    subject = subject_of([2.0, 0.0, 0.0])
+    test = gr.two_sample_test(subject.samples.subset(nodes=["c", "b", "a"]), random_state=0)
+    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
+    assert NodeVerdicts.of(subject.model, scale, test).changed.tolist() == [True, False, False]
+
+
+def test_colours_have_a_direction_with_one_feature_only():
+    subject = subject_of([2.0, -2.0])
+    words = page_words(("a", "b"), **WORDS, samples=subject.samples)
+    found = direction_of(subject, words)
+    assert found["change"][0] > 1.5
+    assert found["change"][1] < -1.5
+    assert found["unit"] == "mm"
+    assert direction_of(subject_of([2.0, 2.0], n_features=2), words) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"noun": "station"}, "noun must be two words"),
+        ({"units": {"speed": "mph"}}, "there is no feature 'speed'"),
+    ],
+)
+def test_words_that_cannot_be(options, message, tmp_path):
+    subject = subject_of([2.0, 2.0])
+    with pytest.raises(InputError, match=message):
+        write_report(tmp_path / "r.html", subject.model, subject.samples, **options)
