@@ -24,7 +24,7 @@ from graphratio.changepoints.event_table import event_columns
 from graphratio.changepoints.events import ChangeEvent, Found
 from graphratio.changepoints.intervals import MARGIN, SHORTEST_INTERVAL
 from graphratio.changepoints.panel import check_later, read_panel, read_step
-from graphratio.changepoints.panel_features import ScoreMap, given_penalty, look
+from graphratio.changepoints.panel_features import PanelFeatures, ScoreMap, given_smoothing, look
 from graphratio.changepoints.search import Search
 from graphratio.changepoints.seasons import adjustment
 from graphratio.changepoints.smoother import GraphSmoother
@@ -90,6 +90,9 @@ class GraphChangePointDetector(BaseEstimator):
     statistic_ : ndarray of shape (n_scans,)
         The largest evidence of a split at `scan_times_` in the panel of `fit`, in units of the
         threshold: an alarm is raised above 1.
+    evidence_ : float
+        Evidence of the last `update`, in units of its threshold; NaN if nothing was compared,
+        as within 40 steps of a change.
     p_value_ : float
         Probability of as much evidence in a panel without change.
     too_short_ : bool
@@ -99,6 +102,8 @@ class GraphChangePointDetector(BaseEstimator):
     trend_nodes_ : tuple of labels
         Nodes with a straight trend.
     nodes_, graph_, n_times_, n_features_in_, feature_names_in_ : of the panel
+    smoothing_ : tuple of float
+        Strengths of smoothing over the graph, one for every size of neighbourhood.
     bandwidth_, ridge_, dictionary_, n_components_, block_ : fixed by `fit`
 
     Examples
@@ -198,7 +203,9 @@ class GraphChangePointDetector(BaseEstimator):
             features_of = look(
                 z, self.estimator, max_directions=self.max_directions, random_state=rng
             )
-            lens = Lens(features_of, self._smoothers(), self.standardize, shortest, longest)
+            lens = Lens(
+                features_of, self._smoothers(features_of), self.standardize, shortest, longest
+            )
             search = Search(
                 values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
             )
@@ -254,6 +261,11 @@ class GraphChangePointDetector(BaseEstimator):
         last = self._watch.open()
         found = [*self._watch.settled, *([] if last is None else [last])]
         return [self._event(one) for one in found]
+
+    @property
+    def evidence_(self) -> float:
+        """Evidence of the last update in units of the threshold; NaN if nothing was compared."""
+        return self._watch.latest
 
     @property
     def n_times_(self) -> int:
@@ -431,12 +443,14 @@ class GraphChangePointDetector(BaseEstimator):
         self.dictionary_ = features.dictionary
         self.n_components_ = features.kernel_map.n_components
 
-    def _smoothers(self) -> tuple[GraphSmoother, ...]:
-        penalty = given_penalty(self.estimator)
-        if not self.graph_.n_edges or penalty == 0:
-            return ()
-        lengths = SMOOTHING if penalty is None else (penalty * self.graph_.mean_degree,)
-        return tuple(GraphSmoother(self.graph_, one / self.graph_.mean_degree) for one in lengths)
+    def _smoothers(self, features: PanelFeatures) -> tuple[GraphSmoother, ...]:
+        given = given_smoothing(self.estimator, features)
+        if not self.graph_.n_edges:
+            given = ()
+        elif given is None:
+            given = tuple(one / self.graph_.mean_degree for one in SMOOTHING)
+        self.smoothing_ = given
+        return tuple(GraphSmoother(self.graph_, one) for one in given)
 
     def _event(self, found: Found) -> ChangeEvent:
         return described(

@@ -96,7 +96,8 @@ def _means_matrix(splits: Splits) -> sparse.csr_array:
     data = np.stack([1 / (splits.end - splits.begin), -1 / (splits.end - splits.begin)], axis=1)
     columns = np.stack([splits.end, splits.begin], axis=1)
     return sparse.csr_array(
-        (data.ravel(), columns.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, splits.n_times + 1)
+        (data.ravel().astype(np.float32), columns.ravel(), np.arange(0, 2 * n + 1, 2)),
+        shape=(n, splits.n_times + 1),
     )
 
 

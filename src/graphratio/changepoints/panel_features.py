@@ -90,7 +90,8 @@ class PanelFeatures:
     """The kernel of a panel, fixed once, and all features of scores.
 
     `weights`, shape (n_groups, n_features), says how the squares of features add up in a group.
-    `damping`, shape (m,), is w / (w + ridge) of the kernel features.
+    `damping`, shape (m,), is w / (w + ridge) of the kernel features, and `variance` their total
+    variance.
     """
 
     kernel_map: NystromMap
@@ -100,6 +101,7 @@ class PanelFeatures:
     groups: tuple[str, ...]
     weights: FloatArray
     damping: FloatArray
+    variance: float
     n_measured: int
 
     def __call__(self, z: FloatArray) -> FloatArray:
@@ -173,17 +175,27 @@ def look(
         groups=tuple(sizes),
         weights=weights,
         damping=w / (w + ridge),
+        variance=total,
         n_measured=d,
     )
 
 
-def given_penalty(estimator: NodeRatioEstimator | None) -> float | None:
-    """The graph penalty that an estimator fixes; 0 if it does not couple nodes, None if open."""
+def given_smoothing(
+    estimator: NodeRatioEstimator | None, features: PanelFeatures
+) -> tuple[float, ...] | None:
+    """Strengths of smoothing that an estimator fixes; none if it does not couple, None if open.
+
+    In the mean field a graph penalty acts relative to the variance of the features, unless it
+    measures differences over the data.
+    """
     if estimator is None:
         return None
-    if not estimator._couples:
-        return 0.0
-    return _fixed(estimator.get_params(deep=False), "graph_penalty")
+    penalty = _fixed(estimator.get_params(deep=False), "graph_penalty")
+    if not estimator._couples or penalty == 0:
+        return ()
+    if penalty is None:
+        return None
+    return (penalty if estimator._over_data else penalty / features.variance,)
 
 
 def _fixed(given: dict[str, Any], name: str) -> float | None:

@@ -103,7 +103,7 @@ def _build(
     detector.adjustment_ = Adjustment(**_tuples(document["adjustment"]))
     stored = document["features"]
     features = PanelFeatures(**stored | {"groups": tuple(stored["groups"])})
-    lens = Lens(features, detector._smoothers(), detector.standardize, shortest, longest)
+    lens = Lens(features, detector._smoothers(features), detector.standardize, shortest, longest)
     _check(detector, features)
     detector._start(_watch(document, detector, lens))
     return detector

@@ -48,7 +48,8 @@ class ChangeWatch:
     """Takes in one step after the other.
 
     `regime` is the first step of the present state, and `reference` the steps whose ranks and
-    spreads are used, None while the state is too new.
+    spreads are used, None while the state is too new. `latest` is the evidence of the last step in
+    units of the threshold, NaN if nothing was compared.
     """
 
     def __init__(self, values: FloatArray, found: list[Found], settings: WatchSettings) -> None:
@@ -59,6 +60,7 @@ class ChangeWatch:
         self.fitted = len(values)
         self.alarm: Alarm | None = None
         self.evidence: Evidence | None = None
+        self.latest = float("nan")
         self.past: RecentPast | None = None
         self.reference: tuple[int, int] | None = None
         self.n_seen = len(values)
@@ -75,6 +77,7 @@ class ChangeWatch:
         """Take in one step, (1, n_nodes, n_measured); return a change when an alarm is raised."""
         self._values.append(values)
         self.n_seen += 1
+        self.latest = float("nan")
         if self.past is not None:
             self.past.push(values)
         if self.alarm is not None:
@@ -142,6 +145,7 @@ class ChangeWatch:
         scores = evidence.scores(statistics).max(axis=0)
         place = int(np.argmax(scores))
         score = float(scores[place])
+        self.latest = float(evidence.relative(score))
         if score <= evidence.threshold:
             return None
         split = self.past.origin + int(splits.split[place])
