@@ -9,7 +9,7 @@ import graphratio as gr
 from graphratio.changepoints import dating
 from graphratio.changepoints.blocks_of_time import block_length, panel_dependence, shuffled
 from graphratio.changepoints.channels import Channels
-from graphratio.changepoints.evidence import Evidence
+from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import MARGIN, seeded_splits
 from graphratio.changepoints.naming import changed_nodes, node_p_values
 from graphratio.changepoints.panel_features import ScoreMap, look
@@ -167,7 +167,7 @@ def test_blocks_keep_neighbours_together():
 
 def longest_blocks(values):
     """Blocks of a panel, with the true search for suspects."""
-    from graphratio.changepoints.search import Search
+    from graphratio.changepoints.change_search import Search
 
     search = Search(values, lens_of(values), 0.05, 19, np.random.default_rng(0))
     return block_length(search.stretch(0, len(values)).z, search._suspect)

@@ -130,9 +130,7 @@ def test_what_changed_is_said_in_the_units_of_the_data():
     flow[180:, 3:] += 12.0
     speed[180:, 5] = 50 + 3 * (speed[180:, 5] - 50)
     times = [dt.datetime(2024, 5, 1) + dt.timedelta(hours=t) for t in range(300)]
-    rows = [
-        (times[t], f"s{v}", flow[t, v], speed[t, v]) for t in range(300) for v in range(6)
-    ]
+    rows = [(times[t], f"s{v}", flow[t, v], speed[t, v]) for t in range(300) for v in range(6)]
     frame = pd.DataFrame(rows, columns=["time", "node", "flow", "speed"])
     graph = gr.Graph.from_edges([(f"s{i}", f"s{i + 1}") for i in range(5)])
     found = detector().fit(frame, graph)

@@ -91,7 +91,6 @@ def test_nodes_without_rows_are_left_out(series, write, changes):
         (lambda t: t.drop(index=30), ["--no-graph"], "node 's6' has no value at time"),
         (lambda t: pd.concat([t, t.head(1)]), ["--no-graph"], "'s0' has 2 rows at time"),
         (lambda t: t[t["day"] < "2020-01-10"], ["--no-graph"], "9 times, fewer than the 20"),
-        (lambda t: t, ["--no-graph", "--season", 100], "season"),
         (lambda t: t, ["--no-graph", "--features", "day"], "name a column twice"),
         (lambda t: t, ["--no-graph", "--time", "date"], "no column 'date'"),
         (lambda t: t.assign(day="soon"), ["--no-graph"], "not dates: 'soon'"),

@@ -51,7 +51,8 @@ MODULES = {
     "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
     "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
-    "changepoints": "ChangeEvent GraphChangePointDetector",
+    "changepoints": "ChangeEvent CorrelationChange FeatureChange GraphChangePointDetector "
+    "NodeChange",
     "evaluation": "DivergenceBounds ExpectedRatioInterval GraphComparison compare_graphs "
     "divergence_bounds expected_ratio_interval",
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "

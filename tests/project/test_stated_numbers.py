@@ -111,7 +111,7 @@ STATED = [
     (DETECTOR.update, "refines them until # steps after", online.SETTLING),
     ("docs/change-points.md", "intervals from # steps to", intervals.SHORTEST_INTERVAL),
     ("docs/change-points.md", "at least # steps apart", intervals.MARGIN),
-    ("docs/change-points.md", "with fewer than # blocks", blocks_of_time.FEWEST_BLOCKS),
+    ("docs/change-points.md", "with fewer than # blocks", blocks_of_time.FEWEST_TIME_BLOCKS),
     ("docs/change-points.md", "shows most nodes gets # % of the level",
      100 * naming.MAIN_SHARE),
     ("docs/change-points.md", "at least # whole periods", seasons.FEWEST_PERIODS),

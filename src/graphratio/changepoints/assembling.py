@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.changepoints.change_search import Change
 from graphratio.changepoints.dating import node_onsets
 from graphratio.changepoints.events import Found
 from graphratio.changepoints.naming import changed_nodes
-from graphratio.changepoints.search import Change
 from graphratio.changepoints.stretch import Stretch
 
 Stretches = Callable[[int, int], Stretch]

@@ -22,7 +22,7 @@ from graphratio.data.series import Series
 
 # Fewest blocks of a panel that can answer. With eight blocks a change in the middle is the largest
 # of 35 equally likely ways to divide them; with seven no p-value falls below 5 %.
-FEWEST_BLOCKS = 8
+FEWEST_TIME_BLOCKS = 8
 
 # Most cuts, and the share of the blocks that must be left.
 _MOST_CUTS = 3

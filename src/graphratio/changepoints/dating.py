@@ -27,7 +27,7 @@ from graphratio.changepoints.stretch import Stretch
 INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
 
 # Groups of blocks, each of which is dated with the direction of the others.
-N_FOLDS = 5
+DATING_FOLDS = 5
 
 # Rounds of learning the direction given the date, and the date given the direction.
 ROUNDS = 3
@@ -93,10 +93,10 @@ class _Direction:
 def _best_profile(x: FloatArray, change: int, direction: _Direction, block: int) -> FloatArray:
     """Profile of the likelihood of dates along a direction that is learned at other blocks."""
     n = len(x)
-    fold = np.arange(n) // max(block, 1) % N_FOLDS
+    fold = np.arange(n) // max(block, 1) % DATING_FOLDS
     for _ in range(ROUNDS):
         y = np.empty(n)
-        for held in range(N_FOLDS):
+        for held in range(DATING_FOLDS):
             theta = direction(_difference(x, change, fold != held))
             y[fold == held] = np.einsum("tfv,fv->t", x[fold == held], theta)
         allowed = slice(MARGIN, n - MARGIN + 1)

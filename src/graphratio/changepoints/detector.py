@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -11,34 +10,30 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.errors import Argument, InputError
-from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
+from graphratio._utils.errors import InputError
+from graphratio._utils.parameters import as_generator, check_integer
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.changepoints import state
 from graphratio.changepoints.assembling import assembled
-from graphratio.changepoints.blocks_of_time import FEWEST_BLOCKS
+from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS
+from graphratio.changepoints.change_search import Search
 from graphratio.changepoints.change_words import event_sentence, headline
+from graphratio.changepoints.detector_parameters import checked_scales
 from graphratio.changepoints.effects import described
-from graphratio.changepoints.event_table import event_columns
+from graphratio.changepoints.event_table import before_and_after, event_columns
 from graphratio.changepoints.events import ChangeEvent, Found
-from graphratio.changepoints.intervals import MARGIN, SHORTEST_INTERVAL
 from graphratio.changepoints.panel import check_later, read_panel, read_step
 from graphratio.changepoints.panel_features import PanelFeatures, ScoreMap, given_smoothing, look
-from graphratio.changepoints.search import Search
 from graphratio.changepoints.seasons import adjustment
-from graphratio.changepoints.smoother import GraphSmoother
+from graphratio.changepoints.smoother import GraphSmoother, smoothing_of
 from graphratio.changepoints.stretch import Lens
 from graphratio.changepoints.watch import ChangeWatch, WatchSettings
 from graphratio.data import frames
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.graph_ratio import GraphRatio
-
-# Sizes of neighbourhoods, as strengths of smoothing in units of the inverse mean degree.
-SMOOTHING = (1.5, 8.0)
 
 
 class GraphChangePointDetector(BaseEstimator):
@@ -117,8 +112,8 @@ class GraphChangePointDetector(BaseEstimator):
     >>> detector = gr.GraphChangePointDetector(random_state=0).fit(panel, graph)
     >>> detector.predict()
     [200, 300]
-    >>> detector.events_[0].nodes
-    (3, 4, 5)
+    >>> detector.headline()
+    'At 200 x0 rose at 3 of 6 nodes, first at 3 and 4, by 4.1 on average.'
     """
 
     def __init__(
@@ -176,7 +171,7 @@ class GraphChangePointDetector(BaseEstimator):
         missing : {"error", "drop"}
             "drop" goes on without missing observations, at their nodes and times only, and warns.
         """
-        shortest, longest = self._check_parameters()
+        shortest, longest = checked_scales(self)
         rng = as_generator(self.random_state)
         read, self.graph_ = read_panel(
             panel, graph, node=node, time=time, features=features, missing=missing
@@ -293,7 +288,7 @@ class GraphChangePointDetector(BaseEstimator):
     @property
     def n_times_needed_(self) -> int:
         """Fewest times that could tell something, given the dependence that was measured."""
-        return FEWEST_BLOCKS * self.block_
+        return FEWEST_TIME_BLOCKS * self.block_
 
     def label(self, step: int) -> Label:
         """Label of a step: the value of the time column, or the number of the step.
@@ -309,17 +304,7 @@ class GraphChangePointDetector(BaseEstimator):
         return step if self.times_ is None else self.times_[step]
 
     def headline(self) -> str:
-        """What was found, in one or two sentences; also warnings about rhythms and trends.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from graphratio.changepoints import GraphChangePointDetector
-        >>> panel = np.random.default_rng(0).normal(size=(200, 2))
-        >>> panel[120:, 1] += 3.0
-        >>> print(GraphChangePointDetector(random_state=0).fit(panel).headline())
-        At 120 the mean of x0 rose at 1 of 2 nodes, 1.
-        """
+        """What was found, in one or two sentences; also warnings about rhythms and trends."""
         check_is_fitted(self, "graph_")
         return headline(self)
 
@@ -343,25 +328,8 @@ class GraphChangePointDetector(BaseEstimator):
         """Observations before (reference) and after (target) an event, up to its neighbours.
 
         For any function of the library that takes samples: tests, bounds, kinds of change.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import graphratio as gr
-        >>> panel = np.random.default_rng(0).normal(size=(200, 2))
-        >>> panel[120:, 1] += 3.0
-        >>> detector = gr.GraphChangePointDetector(random_state=0).fit(panel)
-        >>> detector.event_samples(detector.events_[0]).n_nodes
-        2
         """
-        steps = [0, *self.predict()]
-        place = steps.index(event.step)
-        sides = (slice(steps[place - 1], event.step), slice(event.step, steps[place + 1]))
-        parts = []
-        for side in sides:
-            values = np.swapaxes(self.panel_[side], 0, 1)
-            parts.append([one[np.isfinite(one).all(axis=1)] for one in values])
-        return NodeSamples.from_arrays(parts[0], parts[1], nodes=list(self.nodes_))
+        return before_and_after(self.panel_, self.predict(), event.step, self.nodes_)
 
     def event_ratio(self, event: ChangeEvent) -> NodeRatioEstimator:
         """The ratio of after to before at every node, by `estimator` or `GraphRatio`."""
@@ -401,40 +369,6 @@ class GraphChangePointDetector(BaseEstimator):
         """
         return state.read(path, cls)
 
-    def _check_parameters(self) -> tuple[int, int | None]:
-        """Check everything, and return the shortest and longest interval."""
-        window = self.window
-        pair = window if isinstance(window, tuple | list) else (SHORTEST_INTERVAL // 2, window)
-        if len(pair) != 2:
-            raise InputError((Argument("window", window), " is not a pair"), "Pass (10, 100)")
-        low = check_integer(pair[0], "window", low=MARGIN)
-        high = None if pair[1] is None else check_integer(pair[1], "window", low=MARGIN)
-        if high is not None and not isinstance(window, tuple | list):
-            low = min(low, high)
-        if high is not None and high < low:
-            raise InputError(
-                (Argument("window", window), " has a longest scale below the shortest"),
-                "Pass the shorter one first",
-            )
-        check_real(self.level, "level", low=0, high=1)
-        check_integer(self.max_directions, "max_directions", low=1)
-        check_integer(self.memory, "memory", low=4 * low)
-        if self.season is not None and not isinstance(self.season, int):
-            check_choice(self.season, "season", ("auto",))
-        if self.trend is not None:
-            check_choice(self.trend, "trend", ("auto",))
-        least = math.ceil(1 / self.level) - 1
-        if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
-            given = Argument("n_surrogates", self.n_surrogates)
-            raise InputError(
-                (given, f" is too small for the level {self.level}"), f"Use at least {least}"
-            )
-        if self.block is not None:
-            check_integer(self.block, "block", low=1)
-        if self.estimator is not None:
-            check_estimator(self.estimator)
-        return 2 * low, None if high is None else 2 * high
-
     def _start(self, watch: ChangeWatch) -> None:
         """Keep the running detector, with its parameters under the names of GRULSIF."""
         self._watch = watch
@@ -444,13 +378,8 @@ class GraphChangePointDetector(BaseEstimator):
         self.n_components_ = features.kernel_map.n_components
 
     def _smoothers(self, features: PanelFeatures) -> tuple[GraphSmoother, ...]:
-        given = given_smoothing(self.estimator, features)
-        if not self.graph_.n_edges:
-            given = ()
-        elif given is None:
-            given = tuple(one / self.graph_.mean_degree for one in SMOOTHING)
-        self.smoothing_ = given
-        return tuple(GraphSmoother(self.graph_, one) for one in given)
+        self.smoothing_ = smoothing_of(self.graph_, given_smoothing(self.estimator, features))
+        return tuple(GraphSmoother(self.graph_, one) for one in self.smoothing_)
 
     def _event(self, found: Found) -> ChangeEvent:
         return described(

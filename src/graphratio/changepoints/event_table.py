@@ -1,10 +1,15 @@
-"""Events as columns of a table: one row per event, node and measured feature."""
+"""Events as columns of a table, and the observations before and after one as samples."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from graphratio._utils.typing import FloatArray, Label
 from graphratio.changepoints.events import ChangeEvent
+from graphratio.data.samples import NodeSamples
 
 NODE_COLUMNS = ("event", "time", "node", "onset", "kind", "divergence")
 FEATURE_COLUMNS = (
@@ -20,7 +25,7 @@ FEATURE_COLUMNS = (
 
 
 def event_columns(events: list[ChangeEvent]) -> dict[str, list[Any]]:
-    """Columns of equal length, nodes in the order of onset.
+    """One row per event, node and measured feature, nodes in the order of onset.
 
     Examples
     --------
@@ -43,3 +48,16 @@ def event_columns(events: list[ChangeEvent]) -> dict[str, list[Any]]:
     ]
     names = (*NODE_COLUMNS, *FEATURE_COLUMNS)
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def before_and_after(
+    panel: FloatArray, predicted: list[int], step: int, nodes: Sequence[Label]
+) -> NodeSamples:
+    """Observations between a change and its neighbours; `predicted` has all changes and the end."""
+    steps = [0, *predicted]
+    place = steps.index(step)
+    parts = []
+    for side in (slice(steps[place - 1], step), slice(step, steps[place + 1])):
+        values = np.swapaxes(panel[side], 0, 1)
+        parts.append([one[np.isfinite(one).all(axis=1)] for one in values])
+    return NodeSamples.from_arrays(parts[0], parts[1], nodes=list(nodes))

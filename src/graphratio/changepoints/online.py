@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.changepoints.evidence import Evidence
+from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import Splits
 from graphratio.changepoints.panel_features import PanelFeatures
 from graphratio.changepoints.scan import ScanLayout, cumulative

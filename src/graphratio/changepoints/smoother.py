@@ -18,6 +18,17 @@ from graphratio.data.graph import Graph
 DENSE_NODES = 2_000
 
 
+# Sizes of neighbourhoods, as strengths of smoothing in units of the inverse mean degree.
+SMOOTHING = (1.5, 8.0)
+
+
+def smoothing_of(graph: Graph, given: tuple[float, ...] | None) -> tuple[float, ...]:
+    """Strengths of smoothing: those given, or the usual ones; none without edges."""
+    if not graph.n_edges:
+        return ()
+    return tuple(one / graph.mean_degree for one in SMOOTHING) if given is None else given
+
+
 class GraphSmoother:
     """Applies (I + length Lap)^{-2} along the last axis."""
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio.changepoints.common_scale import Evidence
+from graphratio.changepoints.detector_parameters import checked_scales
 from graphratio.changepoints.events import Found
-from graphratio.changepoints.evidence import Evidence
 from graphratio.changepoints.panel_features import PanelFeatures
 from graphratio.changepoints.seasons import Adjustment
 from graphratio.changepoints.stretch import Lens
@@ -90,7 +91,7 @@ def _build(
     if isinstance(parameters["window"], list):
         parameters["window"] = tuple(parameters["window"])
     detector = kind(**parameters, estimator=estimator)
-    shortest, longest = detector._check_parameters()
+    shortest, longest = checked_scales(detector)
     fitted = document["fitted"]
     detector._raw = [fitted.pop("panel")]
     if set(fitted) != set(_FITTED):

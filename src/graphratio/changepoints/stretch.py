@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.changepoints.channels import Channels
-from graphratio.changepoints.evidence import Evidence
+from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import MARGIN, SHORTEST_INTERVAL, Splits, seeded_splits
 from graphratio.changepoints.panel_features import PanelFeatures, ScoreMap
 from graphratio.changepoints.scan import ScanLayout, StretchScan, cumulative, statistics_at

@@ -9,9 +9,10 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.changepoints.assembling import assembled
+from graphratio.changepoints.change_search import Change
+from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.dating import date
 from graphratio.changepoints.events import Found
-from graphratio.changepoints.evidence import Evidence
 from graphratio.changepoints.online import (
     LONG_REFERENCE,
     SETTLING,
@@ -19,7 +20,6 @@ from graphratio.changepoints.online import (
     Scales,
     stream_evidence,
 )
-from graphratio.changepoints.search import Change
 from graphratio.changepoints.stretch import Lens, Stretch
 
 

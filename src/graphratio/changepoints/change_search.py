@@ -16,9 +16,9 @@ import numpy as np
 
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.changepoints.blocks_of_time import FEWEST_BLOCKS, block_length, shuffled
+from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS, block_length, shuffled
+from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.dating import Dated, date
-from graphratio.changepoints.evidence import Evidence
 from graphratio.changepoints.intervals import MARGIN
 from graphratio.changepoints.scan import StretchScan
 from graphratio.changepoints.stretch import Lens, Stretch
@@ -27,7 +27,7 @@ from graphratio.changepoints.stretch import Lens, Stretch
 _LOOKS = (19, 39)
 _ORDINARY = 0.3
 
-MOST_ROUNDS = 12
+MOST_SEARCHES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +71,17 @@ class Search:
         """All changes in the order of time."""
         n_times = len(self.values)
         block = self.block or block_length(self.stretch(0, n_times).z, self._suspect)
-        if n_times // block < FEWEST_BLOCKS:
+        if n_times // block < FEWEST_TIME_BLOCKS:
             nothing = np.zeros(0)
             return SearchResult([], block, True, 1.0, np.zeros(0, dtype=np.intp), nothing, None)
         changes: list[Change] = []
         result: SearchResult | None = None
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MOST_SEARCHES):
             ends = [0, *(one.dated.step for one in changes), n_times]
             pieces = [
                 (a, b)
                 for a, b in pairwise(ends)
-                if b - a >= max(self.lens.shortest, FEWEST_BLOCKS * block)
+                if b - a >= max(self.lens.shortest, FEWEST_TIME_BLOCKS * block)
             ]
             if not pieces:
                 break
