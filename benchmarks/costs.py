@@ -119,7 +119,7 @@ def _online(found: Piece, rounds: int) -> None:
         for row in more:
             detector.update(row)
 
-    what = "change-points online: one step, 100 nodes, window 50"
+    what = "change-points online: one step, 100 nodes"
     found.costs.append(cost(what, steps, rounds, "ms", 1e3 / len(more)))
 
 

@@ -382,9 +382,10 @@ class GraphChangePointDetector(BaseEstimator):
         return tuple(GraphSmoother(self.graph_, one) for one in self.smoothing_)
 
     def _event(self, found: Found) -> ChangeEvent:
+        # Without rhythms and trends: they would widen spreads and hide differences.
         return described(
             found,
-            self.panel_,
+            self._watch.values,
             [str(name) for name in self.feature_names_in_],
             self.nodes_,
             self.label,
