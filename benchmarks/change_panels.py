@@ -106,8 +106,8 @@ def piece(rounds: int = 3) -> Piece:
         "Change-points of series, panels and machines against skchange",
         f"Both with a chance of {LEVEL:.0%} of a false alarm from shuffled copies. Accuracy: the "
         f"share of {N_SERIES} series of 400 steps with exactly the right change-points, of "
-        f"{N_PANELS} panels of 100 nodes and {N_TIMES} steps with the change within {NEAR} steps, and of the "
-        "switches of the machines found within half an hour.",
+        f"{N_PANELS} panels of 100 nodes and {N_TIMES} steps with the change within {NEAR} steps, "
+        "and of the switches of the machines found within half an hour.",
     )
     drawn = [series("mean", seed) for seed in range(N_SERIES)]
     scores = [

@@ -23,7 +23,7 @@ _MONTHS = (
 _FIRST = 2
 
 
-def headline(detector: GraphChangePointDetector) -> str:
+def change_headline(detector: GraphChangePointDetector) -> str:
     """What was found, in one or two sentences, with warnings."""
     events = detector.events_
     parts = []

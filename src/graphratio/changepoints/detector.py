@@ -18,7 +18,7 @@ from graphratio.changepoints import state
 from graphratio.changepoints.assembling import assembled
 from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS
 from graphratio.changepoints.change_search import Search
-from graphratio.changepoints.change_words import event_sentence, headline
+from graphratio.changepoints.change_words import change_headline, event_sentence
 from graphratio.changepoints.detector_parameters import checked_scales
 from graphratio.changepoints.effects import described
 from graphratio.changepoints.event_table import before_and_after, event_columns
@@ -306,13 +306,16 @@ class GraphChangePointDetector(BaseEstimator):
     def headline(self) -> str:
         """What was found, in one or two sentences; also warnings about rhythms and trends."""
         check_is_fitted(self, "graph_")
-        return headline(self)
+        return change_headline(self)
 
     def summary(self) -> str:
         """The headline, then one sentence per event."""
         check_is_fitted(self, "graph_")
         return "\n".join(
-            [headline(self), *(event_sentence(event, len(self.nodes_)) for event in self.events_)]
+            [
+                change_headline(self),
+                *(event_sentence(event, len(self.nodes_)) for event in self.events_),
+            ]
         )
 
     def to_frame(self) -> Any:
