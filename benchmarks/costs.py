@@ -112,14 +112,14 @@ def _online(found: Piece, rounds: int) -> None:
     rng = np.random.default_rng(0)
     graph = make_scenario("Ia", n=1, random_state=1).graph
     panel = rng.normal(size=(300, 100))
-    detector = gr.GraphChangePointDetector(50, n_surrogates=19, random_state=0).fit(panel, graph)
+    detector = gr.GraphChangePointDetector(n_surrogates=19, random_state=0).fit(panel, graph)
     more = rng.normal(size=(100, 100))
 
     def steps() -> None:
         for row in more:
             detector.update(row)
 
-    what = "change-points online: one step, 100 nodes, window 50"
+    what = "change-points online: one step, 100 nodes"
     found.costs.append(cost(what, steps, rounds, "ms", 1e3 / len(more)))
 
 

@@ -36,6 +36,7 @@ PIECES = {
     "cbcgd": "algorithms",
     "densratio": "classical",
     "ruptures": "single_series",
+    "skchange": "change_panels",
     "growth": "growing",
     "costs": "costs",
 }

@@ -15,7 +15,7 @@ import ruptures
 import graphratio as gr
 from measure import Piece, compare
 
-N_TIMES, CHANGE, WINDOW, NEAR = 400, 200, 50, 15
+N_TIMES, CHANGE, MIN_SIZE, NEAR = 400, 200, 10, 15
 N_COPIES, LEVEL = 99, 0.05
 N_SERIES = 20
 
@@ -24,14 +24,14 @@ def series(kind: str, seed: int) -> np.ndarray:
     """One series of shape (n_times, 1)."""
     values = np.random.default_rng(seed).normal(size=(N_TIMES, 1))
     if kind == "mean":
-        values[CHANGE:] += 1.5
+        values[CHANGE:] += 1.0
     elif kind == "spread":
-        values[CHANGE:] *= 2.5
+        values[CHANGE:] *= 2.0
     return values
 
 
 def ours(values: np.ndarray, seed: int) -> list[int]:
-    detector = gr.GraphChangePointDetector(WINDOW, n_surrogates=N_COPIES, random_state=seed)
+    detector = gr.GraphChangePointDetector(n_surrogates=N_COPIES, random_state=seed)
     return detector.fit(values).predict()[:-1]
 
 
@@ -41,7 +41,7 @@ def calibrated_penalty(values: np.ndarray, seed: int) -> float:
     gains = []
     for _ in range(N_COPIES):
         copy = rng.permutation(values)
-        search = ruptures.KernelCPD(kernel="rbf", min_size=WINDOW // 2).fit(copy)
+        search = ruptures.KernelCPD(kernel="rbf", min_size=MIN_SIZE).fit(copy)
         split = search.predict(n_bkps=1)
         gains.append(search.cost.error(0, N_TIMES) - search.cost.sum_of_costs(split))
     return float(np.quantile(gains, 1 - LEVEL, method="higher"))
@@ -51,7 +51,7 @@ def theirs(values: np.ndarray, seed: int, penalty: float | None = None) -> list[
     """Change-points by ruptures, with a given penalty or one from shuffled copies."""
     if penalty is None:
         penalty = calibrated_penalty(values, seed)
-    search = ruptures.KernelCPD(kernel="rbf", min_size=WINDOW // 2).fit(values)
+    search = ruptures.KernelCPD(kernel="rbf", min_size=MIN_SIZE).fit(values)
     return search.predict(pen=penalty)[:-1]
 
 

@@ -1,189 +1,254 @@
 """How often change-points are found, and how often where there are none.
 
-Panels of 100 nodes in four clusters (the stochastic block model of the paper) and 1,000 steps.
-Either nothing changes, or one cluster of 25 nodes does at step 600: by a shift of one standard
-deviation, by a standard deviation half as large again, or by a correlation of 0.7 between two
-features that had none. Observations are Gaussian, independent, or with an autocorrelation of
-0.5, or with a correlation of 0.3 between all nodes.
+Five parts: quiet panels, a quiet stream, single series, panels on a grid, and panels of four
+clusters. The settings of the detector were chosen on other seeds than those used here.
 
-Run with `make changepoints`; appends to studies/changepoints.csv what it lacks, and writes the
-table in docs/change-points.md.
+Run with `make changepoints`, or with the names of parts; appends to studies/changepoints-*.csv what
+they lack, and writes the tables in docs/change-points.md. `studies/changepoint_peers.py` runs
+ruptures and skchange on the same single series.
 """
 
 from __future__ import annotations
 
 import csv
+import sys
 import time
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
+from changepoint_draws import (
+    PANEL_CHANGE,
+    SINGLE,
+    clustered_panel,
+    found_exactly,
+    graph_of,
+    grid_panel,
+    quiet_panel,
+    single_series,
+)
 from scipy.stats import binom
 
 import graphratio as gr
-from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.datasets.random_graphs import clustered
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "changepoints.csv"
 PAGE = HERE.parent / "docs" / "change-points.md"
 MARK = "<!-- measured -->"
+FIRST_SEED = 1000
 
-N_NODES, N_TIMES, CHANGE, WINDOW = 100, 1000, 600, 50
-NEAR = 15
-BURN_IN = 50
-
-# change, autocorrelation, correlation between nodes, number of panels
-CELLS = [
-    ("none", 0.5, 0.0, 200),
-    ("shift", 0.0, 0.0, 100),
-    ("none", 0.0, 0.3, 200),
-    ("none", 0.0, 0.0, 200),
-    ("variance", 0.0, 0.0, 50),
-    ("correlation", 0.0, 0.0, 50),
-    ("shift", 0.5, 0.0, 50),
-    ("shift", 0.0, 0.3, 50),
-]
+QUIET = [
+    ("independent", 400, 1), ("independent", 300, 3), ("independent", 300, 100),
+    ("t with 3 degrees", 400, 16), ("AR 0.5", 100, 16), ("AR 0.5", 200, 16),
+    ("AR 0.5", 1000, 16), ("AR 0.5", 100, 1), ("AR 0.5", 200, 1), ("AR 0.8", 600, 16),
+    ("AR 0.8", 600, 1), ("GARCH", 400, 16), ("GARCH", 400, 1), ("GARCH", 2000, 16),
+    ("GARCH", 2000, 1), ("correlation 0.3", 400, 16), ("unequal nodes", 400, 16),
+]  # fmt: skip
+STREAM = [("stream after 120 steps", 400, 16), ("stream after 120 steps", 400, 1)]
+GRID = [
+    "corner +0.35", "corner +0.2", "corner +0.2, common factor", "corner spread x 1.4",
+    "scattered +0.5", "corner +0.35, 5 % missing",
+]  # fmt: skip
+CLUSTERS = ["shift", "spread x 1.5", "correlation 0.7", "shift, AR 0.5", "shift, common factor"]
 COLUMNS = [
-    "change", "autocorrelation", "node_correlation", "seed", "n_events", "error", "jaccard",
-    "in_interval", "delay", "onset_error", "block", "seconds",
+    "case", "n_times", "n_nodes", "seed", "n_events", "found", "error", "jaccard", "in_interval",
+    "block", "too_short", "seconds",
 ]  # fmt: skip
 
-
-def draw_panel(
-    change: str,
-    autocorrelation: float,
-    node_correlation: float,
-    seed: int,
-    n_nodes: int = N_NODES,
-    n_times: int = N_TIMES,
-    step: int = CHANGE,
-) -> tuple[FloatArray, gr.Graph, IntArray]:
-    """A panel, its graph, and the nodes that change at `step`."""
-    rng = np.random.default_rng(seed)
-    adjacency, groups = clustered(n_nodes, rng)
-    changed = np.flatnonzero(groups == "C2")
-    n_features = 2 if change in ("variance", "correlation") else 1
-    shape = (n_times + BURN_IN, n_nodes, n_features)
-    common = rng.normal(size=(shape[0], 1, n_features))
-    noise = np.sqrt(1 - node_correlation) * rng.normal(size=shape)
-    noise = noise + np.sqrt(node_correlation) * common
-    if autocorrelation:
-        gain = np.sqrt(1 - autocorrelation**2)
-        noise = lfilter([gain], [1, -autocorrelation], noise, axis=0)
-    panel = noise[BURN_IN:]
-    after = panel[step:, changed]
-    if change == "shift":
-        after = after + 1.0
-    elif change == "variance":
-        after = after * 1.5
-    elif change == "correlation":
-        mixed = 0.7 * after[:, :, 0] + np.sqrt(1 - 0.7**2) * after[:, :, 1]
-        after = np.stack([after[:, :, 0], mixed], axis=2)
-    panel[step:, changed] = after
-    return panel, gr.Graph.from_adjacency(adjacency), changed
+Row = dict[str, Any]
 
 
-def one_panel(change: str, autocorrelation: float, node_correlation: float, seed: int) -> dict:
-    """Outcome on one panel; the nearest event counts as the change."""
-    panel, graph, changed = draw_panel(change, autocorrelation, node_correlation, seed)
+def fitted(panel: np.ndarray, graph: gr.Graph, seed: int) -> tuple[Any, float]:
+    """A detector with its defaults, and the processor time of its fit."""
     began = time.process_time()
-    detector = gr.GraphChangePointDetector(WINDOW, random_state=seed).fit(panel, graph)
-    seconds = time.process_time() - began
-    row = dict.fromkeys(COLUMNS, "")
-    row |= {
-        "change": change,
-        "autocorrelation": autocorrelation,
-        "node_correlation": node_correlation,
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gr.exceptions.DataWarning)
+        found = gr.GraphChangePointDetector(random_state=seed).fit(panel, graph, missing="drop")
+    return found, time.process_time() - began
+
+
+def outcome(case: str, detector: Any, seconds: float, seed: int) -> Row:
+    """What was found, without comparison with the truth."""
+    n_times, n_nodes = detector.panel_.shape[:2]
+    return dict.fromkeys(COLUMNS, "") | {
+        "case": case,
+        "n_times": n_times,
+        "n_nodes": n_nodes,
         "seed": seed,
         "n_events": len(detector.events_),
+        "found": " ".join(str(step) for step in detector.predict()[:-1]),
         "block": detector.block_,
-        "seconds": round(seconds, 2),
+        "too_short": int(detector.too_short_),
+        "seconds": round(seconds, 3),
     }
-    if change != "none" and detector.events_:
-        event = min(detector.events_, key=lambda one: abs(one.step - CHANGE))
-        found, true = set(event.nodes), set(changed.tolist())
-        onsets = [onset for node, onset in event.onsets.items() if node in true]
+
+
+def quiet(case: tuple[str, int, int], seed: int) -> Row:
+    """A panel without change."""
+    return outcome(case[0], *fitted(quiet_panel(*case, seed), graph_of(case[2]), seed), seed)
+
+
+def stream(case: tuple[str, int, int], seed: int) -> Row:
+    """400 quiet steps one by one, after a fit on 120."""
+    panel = quiet_panel("independent", 120 + case[1], case[2], seed)
+    detector, seconds = fitted(panel[:120], graph_of(case[2]), seed)
+    before = len(detector.events_)
+    alarms = sum(detector.update(x) is not None for x in panel[120:])
+    row = outcome(case[0], detector, seconds, seed)
+    return row | {"n_times": case[1], "n_events": alarms, "too_short": before}
+
+
+def single(case: str, seed: int) -> Row:
+    """One series of 400 steps."""
+    detector, seconds = fitted(single_series(case, seed), gr.Graph.empty(1), seed)
+    row = outcome(case, detector, seconds, seed)
+    return row | {"in_interval": int(found_exactly(case, detector.predict()[:-1]))}
+
+
+def changed(case: str, seed: int, draw: Callable[..., Any], step: int) -> Row:
+    """A panel with a change; the nearest event counts as the change."""
+    panel, graph, nodes = draw(case, seed)
+    detector, seconds = fitted(panel, graph, seed)
+    row = outcome(case, detector, seconds, seed)
+    if detector.events_:
+        event = min(detector.events_, key=lambda one: abs(one.step - step))
+        named, true = set(event.nodes), set(nodes.tolist())
         row |= {
-            "error": event.step - CHANGE,
-            "jaccard": round(len(found & true) / len(found | true), 4),
-            "in_interval": int(event.interval[0] <= CHANGE <= event.interval[1]),
-            "delay": event.alarm - CHANGE,
-            "onset_error": round(float(np.mean(np.abs(np.subtract(onsets, CHANGE)))), 2)
-            if onsets
-            else "",
+            "error": event.step - step,
+            "jaccard": round(len(named & true) / len(named | true), 4),
+            "in_interval": int(event.interval[0] <= step <= event.interval[1]),
         }
     return row
 
 
-def table(rows: list[dict]) -> str:
-    """The tables of the page, from the rows of the results."""
-    quiet = [
-        "| autocorrelation | correlation between nodes | panels | with a false alarm | 99 % band |",
-        "|---|---|---|---|---|",
-    ]
-    found = [
-        "| change | autocorrelation | correlation between nodes | panels | found within 15 steps | "
-        "Jaccard, median | in the interval | alarm after, median | further events per panel |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for change, autocorrelation, node_correlation, _ in CELLS:
-        cell = (change, str(autocorrelation), str(node_correlation))
-        chosen = [
-            row
-            for row in rows
-            if (row["change"], str(row["autocorrelation"]), str(row["node_correlation"])) == cell
-        ]
-        n = len(chosen)
-        if not n:
-            continue
-        events = np.array([int(row["n_events"]) for row in chosen])
-        if change == "none":
-            low, high = binom.ppf([0.005, 0.995], n, 0.05) / n
-            quiet.append(
-                f"| {autocorrelation} | {node_correlation} | {n} | {np.mean(events > 0):.1%} | "
-                f"{low:.1%} to {high:.1%} |"
-            )
-            continue
-        hits = [row for row in chosen if row["error"] != "" and abs(int(row["error"])) <= NEAR]
-        inside = np.mean([int(row["in_interval"]) for row in hits])
-        found.append(
-            f"| {change} | {autocorrelation} | {node_correlation} | {n} | {len(hits) / n:.0%} | "
-            f"{np.median([float(row['jaccard']) for row in hits]):.2f} | {inside:.0%} | "
-            f"{np.median([int(row['delay']) for row in hits]):.0f} steps | "
-            f"{(events.sum() - len(hits)) / n:.2f} |"
-        )
-    seconds = np.median([float(row["seconds"]) for row in rows])
-    return "\n".join([*quiet, "", *found, "", f"Median processor time of a fit: {seconds:.1f} s."])
+# Cases, number of draws, and what is done with one.
+PARTS: dict[str, tuple[list[Any], int, Callable[[Any, int], Row]]] = {
+    "single": (["none", *SINGLE], 400, single),
+    "grid": (GRID, 100, lambda case, seed: changed(case, seed, grid_panel, PANEL_CHANGE)),
+    "quiet": (QUIET, 200, quiet),
+    "stream": (STREAM, 100, stream),
+    "clusters": (CLUSTERS, 20, lambda case, seed: changed(case, seed, clustered_panel, 600)),
+}
 
 
-def main() -> None:
-    """Run what the results lack, and write the page."""
-    rows: list[dict] = []
-    if RESULTS.exists():
-        with RESULTS.open(newline="") as stream:
-            rows = list(csv.DictReader(stream))
-    done = {
-        (r["change"], float(r["autocorrelation"]), float(r["node_correlation"]), int(r["seed"]))
-        for r in rows
-    }
-    # Seed by seed, so that a run that is stopped has seen some of everything.
-    work = [(*cell[:3], seed) for seed in range(200) for cell in CELLS if seed < cell[3]]
-    with RESULTS.open("a", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=COLUMNS, lineterminator="\n")
+def stored(part: str) -> list[Row]:
+    """Rows of a part that have been computed."""
+    path = HERE / f"changepoints-{part}.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(part: str) -> None:
+    """Compute what a part lacks, seed by seed, so that a run that is stopped has some of all."""
+    cases, n_draws, one = PARTS[part]
+    rows = stored(part)
+    done = {(row["case"], row["n_times"], row["n_nodes"], row["seed"]) for row in rows}
+    with (HERE / f"changepoints-{part}.csv").open("a", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
         if not rows:
             writer.writeheader()
-        for count, item in enumerate(work, start=1):
-            if item not in done:
-                rows.append(one_panel(*item))
-                writer.writerow(rows[-1])
-                stream.flush()
-            print(f"\r{count}/{len(work)} panels", end="", flush=True)
+        for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
+            for case in cases:
+                name = case if isinstance(case, str) else case[0]
+                sizes = _sizes(part, case)
+                if (name, *sizes, str(seed)) not in done:
+                    writer.writerow(one(case, seed))
+                    file.flush()
+            print(f"\r{part}: seed {seed}", end="", flush=True)
     print()
-    begin, _, _ = PAGE.read_text().partition(MARK)
-    PAGE.write_text(f"{begin}{MARK}\n\n{table(rows)}\n")
-    print("wrote studies/changepoints.csv and docs/change-points.md")
+
+
+def _sizes(part: str, case: Any) -> tuple[str, str]:
+    if not isinstance(case, str):
+        return str(case[1]), str(case[2])
+    return {"single": ("400", "1"), "grid": ("600", "100"), "clusters": ("1000", "100")}[part]
+
+
+def _chosen(rows: list[Row], part: str, case: Any) -> list[Row]:
+    name = case if isinstance(case, str) else case[0]
+    key = (name, *_sizes(part, case))
+    return [row for row in rows if (row["case"], row["n_times"], row["n_nodes"]) == key]
+
+
+def quiet_table() -> Iterator[str]:
+    """False alarms of quiet panels and streams."""
+    yield "| data | steps | nodes | panels | with a false alarm | 99 % band | too short to tell |"
+    yield "|---|---|---|---|---|---|---|"
+    for part in ("quiet", "stream"):
+        rows = stored(part)
+        for case in PARTS[part][0]:
+            some = _chosen(rows, part, case)
+            if not some:
+                continue
+            share = np.mean([int(row["n_events"]) > 0 for row in some])
+            low, high = binom.ppf([0.005, 0.995], len(some), 0.05) / len(some)
+            short = np.mean([int(row["too_short"]) > 0 for row in some])
+            yield (
+                f"| {case[0]} | {case[1]} | {case[2]} | {len(some)} | {share:.1%} | "
+                f"{low:.1%} to {high:.1%} | {'' if part == 'stream' else f'{short:.0%}'} |"
+            )
+
+
+def single_table() -> Iterator[str]:
+    """Single series beside ruptures and skchange, over the same draws."""
+    path = HERE / "changepoints-peers.csv"
+    peers: list[Row] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            peers = list(csv.DictReader(file))
+    yield "| change | series | detector | ruptures KernelCPD | skchange CUSUM |"
+    yield "|---|---|---|---|---|"
+    rows = stored("single")
+    for case in ("none", *SINGLE):
+        theirs = {row["seed"]: row for row in peers if row["case"] == case}
+        some = [row for row in _chosen(rows, "single", case) if row["seed"] in theirs]
+        if not some:
+            continue
+        ours = np.mean([int(row["in_interval"]) for row in some])
+        other = [
+            np.mean([int(theirs[row["seed"]][name]) for row in some])
+            for name in ("ruptures", "skchange")
+        ]
+        yield f"| {case} | {len(some)} | {ours:.2f} | {other[0]:.2f} | {other[1]:.2f} |"
+
+
+def change_table(part: str) -> Iterator[str]:
+    """Panels with a change."""
+    yield (
+        "| change | panels | detected | within 5 | within 15 | within 20 | Jaccard, median | "
+        "in the interval | further events per panel |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    rows = stored(part)
+    for case in PARTS[part][0]:
+        some = _chosen(rows, part, case)
+        if not some:
+            continue
+        hits = [row for row in some if row["error"] != ""]
+        error = np.array([abs(int(row["error"])) for row in hits])
+        near = [np.sum(error <= reach) / len(some) for reach in (5, 15, 20)]
+        inside = np.mean([int(row["in_interval"]) for row in hits])
+        further = sum(int(row["n_events"]) for row in some) - len(hits)
+        yield (
+            f"| {case} | {len(some)} | {len(hits) / len(some):.0%} | "
+            f"{near[0]:.0%} | {near[1]:.0%} | {near[2]:.0%} | "
+            f"{np.median([float(row['jaccard']) for row in hits]):.2f} | "
+            f"{inside:.0%} | {further / len(some):.2f} |"
+        )
+
+
+def write_page() -> None:
+    """Write the tables into the page."""
+    tables = [quiet_table(), single_table(), change_table("grid"), change_table("clusters")]
+    begin = PAGE.read_text().partition(MARK)[0]
+    PAGE.write_text(f"{begin}{MARK}\n\n" + "\n\n".join("\n".join(t) for t in tables) + "\n")
+    print("wrote docs/change-points.md")
 
 
 if __name__ == "__main__":
-    main()
+    for chosen_part in sys.argv[1:] or PARTS:
+        run(chosen_part)
+    write_page()

@@ -74,15 +74,21 @@ def test_frames_that_cannot_be_used(frame, message):
         read_panel(frame, GRAPH, node="station", time="day")
 
 
-def test_incomplete_times_can_be_left_out():
-    with pytest.warns(DataWarning, match="1 of 4 times were left out"):
+def test_missing_observations_leave_the_others():
+    with pytest.warns(DataWarning, match="1 of 12 observations are missing, at 1 of 3 nodes"):
         panel, _ = read_panel(missing_cell(), GRAPH, node="station", time="day", missing="drop")
-    assert panel.values.shape == (3, 3, 2)
-    assert len(panel.times) == 3
+    assert panel.values.shape == (4, 3, 2)
+    assert np.isnan(panel.values[1, 0]).all()
+    assert np.isfinite(panel.values).sum() == 22
     values = np.arange(12.0).reshape(4, 3)
     values[1, 2] = np.nan
-    with pytest.warns(DataWarning, match="1 of 4 times"):
-        assert read_panel(values, None, missing="drop")[0].times == (0, 2, 3)
+    with pytest.warns(DataWarning, match="1 of 12 observations"):
+        read, _ = read_panel(values, None, missing="drop")
+    assert read.times is None
+    np.testing.assert_array_equal(read.values[:, :, 0], values)
+    values[:, 2] = np.nan
+    with pytest.raises(InputError, match="nodes have fewer than 2 values: 2"):
+        read_panel(values, None, missing="drop")
 
 
 @pytest.mark.parametrize(
@@ -116,3 +122,8 @@ def test_times_that_have_no_order():
 def test_steps_that_cannot_be_used(x, message):
     with pytest.raises(InputError, match=message):
         read_step(x, GRAPH.nodes, 1)
+
+
+def test_steps_may_have_gaps_if_the_panel_had():
+    found = read_step([1.0, np.nan, 2.0], GRAPH.nodes, 1, "drop")
+    assert np.isnan(found[:, 0]).tolist() == [False, True, False]

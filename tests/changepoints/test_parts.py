@@ -1,186 +1,257 @@
-"""The numbers behind the detector: windows, system, residuals, blocks, dates."""
+"""The numbers behind the detector: splits, scores, channels, statistics, blocks, dates, names."""
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
+from scipy.signal import lfilter
 
 import graphratio as gr
-from graphratio.changepoints.calibration import (
-    Surrogates,
-    TailTable,
-    block_length,
-    residuals,
-    shuffled_blocks,
-)
-from graphratio.changepoints.panel_features import look
-from graphratio.changepoints.scan import GraphScan
-from graphratio.changepoints.smoother import Smoother
-from graphratio.changepoints.stream import PeakTracker
-from graphratio.changepoints.windows import (
-    MovingWindows,
-    scan_times,
-    window_differences,
-)
-from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import GraphObjective
-from graphratio.moments.second_moments import DenseSecond
-from graphratio.solvers.path import solve
+from graphratio.changepoints import dating
+from graphratio.changepoints.blocks_of_time import block_length, panel_dependence, shuffled
+from graphratio.changepoints.channels import Channels
+from graphratio.changepoints.common_scale import Evidence
+from graphratio.changepoints.intervals import MARGIN, seeded_splits
+from graphratio.changepoints.naming import changed_nodes, node_p_values
+from graphratio.changepoints.panel_features import ScoreMap, look
+from graphratio.changepoints.scan import cumulative, statistics_at
+from graphratio.changepoints.smoother import GraphSmoother
+from graphratio.changepoints.stretch import Lens, Stretch
 
 PATH = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
 
 
-def features(n_times=60, m=3, n_nodes=6, seed=0):
-    return np.random.default_rng(seed).normal(size=(m, n_times, n_nodes))
-
-
-@pytest.mark.parametrize("step", [1, 3])
-def test_differences_are_those_of_the_means(step):
-    psi = features()
-    delta = window_differences(psi, 10, step)
-    times = scan_times(60, 10, step)
-    direct = np.stack(
-        [psi[:, t : t + 10].mean(axis=1) - psi[:, t - 10 : t].mean(axis=1) for t in times], axis=1
-    )
-    np.testing.assert_allclose(delta, direct, atol=1e-13)
-
-
-def test_moving_windows_give_the_same_step_by_step():
-    psi = features(n_times=95)
-    moving = MovingWindows(10, (3, 6))
-    seen = [moving.push(psi[:, t]) for t in range(95)]
-    assert all(one is None for one in seen[:19])
-    np.testing.assert_allclose(
-        np.stack(seen[19:], axis=1), window_differences(psi, 10, 1), atol=1e-13
-    )
-    np.testing.assert_array_equal(moving.stretch(50, 95), psi[:, 50:])
-
-
-def test_moving_windows_do_not_drift():
+def lens_of(values, graph=PATH, estimator=None, **settings):
     rng = np.random.default_rng(0)
-    moving = MovingWindows(7, (1, 1))
-    values = rng.normal(size=5000) * 10.0 ** rng.integers(-6, 7, size=5000)
-    for value in values:
-        delta = moving.push(np.array([[value]]))
-    # Sums of values up to 1e7 keep about nine digits after the point.
-    assert delta[0, 0] == pytest.approx(values[-7:].mean() - values[-14:-7].mean(), abs=1e-7)
+    scores = ScoreMap.of(values, standardize=True)[1]
+    features = look(scores, estimator, max_directions=5, random_state=rng)
+    return Lens(features, (GraphSmoother(graph, 0.5),), **settings)
 
 
-@pytest.mark.parametrize("n_nodes", [6, 1200])
-def test_the_estimate_solves_the_mean_field_problem(n_nodes):
-    """The same coefficients as the solver of the estimators, with equal second moments."""
-    graph = gr.Graph.from_edges([(i, (i + 1) % n_nodes) for i in range(n_nodes)])
-    second, lam, rho = np.array([0.5, 0.1]), 0.3, 0.06
-    delta = np.random.default_rng(0).normal(size=(2, n_nodes))
-    moments = Moments(
-        DenseSecond(np.repeat(np.diag(second)[np.newaxis], n_nodes, axis=0)),
-        delta.T,
-        np.ones(n_nodes, dtype=bool),
+def noise(n_times=120, n_nodes=6, n_measured=1, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_times, n_nodes, n_measured))
+
+
+def test_splits_cover_all_scales_and_keep_their_margin():
+    splits = seeded_splits(300, 1)
+    length = splits.end - splits.begin
+    assert length.max() == 300
+    assert length.min() == 20
+    assert ((splits.split - splits.begin >= MARGIN) & (splits.end - splits.split >= MARGIN)).all()
+    assert splits.begin.min() == 0
+    assert splits.end.max() == 300
+    # Every place is inside an interval of every length, away from its ends.
+    for one in np.unique(length):
+        inside = splits.split[length == one]
+        assert np.diff(np.unique(inside)).max() <= one / 2
+    assert len(seeded_splits(300, 10_000).split) < len(splits.split)
+
+
+def test_differences_are_those_of_the_means():
+    x = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
+    splits = seeded_splits(80, 3)
+    found = splits.matrix @ cumulative(x)
+    for row in (0, 17, len(found) - 1):
+        a, t, b = splits.begin[row], splits.split[row], splits.end[row]
+        moved = x[a:t].mean(axis=0) - x[t:b].mean(axis=0)
+        scale = np.sqrt((t - a) * (b - t) / (b - a))
+        np.testing.assert_allclose(found[row], scale * moved, atol=1e-4)
+    assert (splits.matrix @ cumulative(noise(80, 4000)[:, :, 0].astype(np.float32))).std() == (
+        pytest.approx(1, abs=0.02)
     )
-    objective = GraphObjective.of(moments, graph.laplacian, lam, rho)
-    theta = solve(objective, graph, "pcg", 1e-10, 1000).theta
-    smoother = Smoother(graph, second + rho, lam)
-    found = np.stack([smoother.apply(j, delta[j : j + 1])[0] for j in range(2)])
-    np.testing.assert_allclose(found.T, theta, atol=1e-7)
-    unit = np.zeros((1, n_nodes))
-    unit[0, 4] = 1.0
-    assert smoother.own[1, 4] == pytest.approx(smoother.apply(1, unit)[0, 4], rel=1e-10)
 
 
-def test_the_look_makes_features_uncorrelated():
-    values = np.random.default_rng(0).normal(size=(40, 6, 2))
-    one = look(
-        values, PATH, None, standardize=True, max_directions=8,
-        random_state=np.random.default_rng(0),
-    )  # fmt: skip
-    psi = one(values)
-    assert psi.shape == (len(one.second), 40, 6)
-    flat = psi.reshape(len(one.second), -1)
-    np.testing.assert_allclose(flat.mean(axis=1), 0, atol=1e-12)
-    np.testing.assert_allclose(np.cov(flat, bias=True), np.diag(one.second), atol=1e-12)
+def test_sums_of_wide_and_narrow_rows_are_equal():
+    rows = np.random.default_rng(0).normal(size=(40, 150)).astype(np.float32)
+    order = np.random.default_rng(1).permutation(40)
+    wide = cumulative(rows, order)
+    np.testing.assert_allclose(wide[:, :5], cumulative(rows[:, :5], order), atol=1e-4)
+    np.testing.assert_allclose(wide[-1], rows.sum(axis=0), atol=1e-4)
+
+
+def test_scores_are_normal_and_new_values_get_the_same():
+    values = np.exp(noise(201, 2))
+    one, scores = ScoreMap.of(values, standardize=True)
+    assert stats.kstest(scores[:, 0, 0], "norm").pvalue > 0.99
+    np.testing.assert_allclose(one(values), scores)
+    assert one(np.full((1, 2, 1), 1e9))[0, 0, 0] == scores[:, 0].max()
+    gaps = values.copy()
+    gaps[3:9, 0] = np.nan
+    one, scores = ScoreMap.of(gaps, standardize=True)
+    assert np.isnan(scores[3:9, 0]).all()
+    assert np.isfinite(scores[:, 1]).all()
+    np.testing.assert_allclose(one(gaps), scores)
+
+
+def test_channels_are_standardised_and_give_other_times_the_same():
+    values = noise(200) + noise(200, 1, seed=1)
+    lens = lens_of(values)
+    x = lens.features(ScoreMap.of(values, standardize=True)[1])
+    channels, columns = Channels.of(x, lens.smoothers)
+    assert [one.name for one in channels.channels] == ["node", "all", "rest", "near"]
+    for part in columns:
+        np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-4)
+        np.testing.assert_allclose(part.std(axis=0), 1, atol=1e-3)
+    for part, again in zip(columns, channels(x), strict=True):
+        np.testing.assert_allclose(part, again, atol=1e-4)
+    # What all nodes share is gone.
+    common = columns[1][:, 0, 0]
+    assert np.corrcoef(columns[2][:, 0, 0], common)[0, 1] == pytest.approx(0, abs=1e-3)
+    assert np.corrcoef(columns[0][:, 0, 0], common)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("n_nodes", [6, 2100])
+def test_smoothing_solves_its_system_twice(n_nodes):
+    graph = gr.Graph.from_edges([(i, (i + 1) % n_nodes) for i in range(n_nodes)])
+    field = np.random.default_rng(0).normal(size=(2, n_nodes))
+    found = GraphSmoother(graph, 0.7).apply(field)
+    once = found + 0.7 * (graph.laplacian @ found.T).T
+    np.testing.assert_allclose(once + 0.7 * (graph.laplacian @ once.T).T, field, atol=1e-8)
+
+
+def test_statistics_are_largest_and_summed_energies():
+    values = noise(100)
+    stretch = Stretch(values, 0, 100, lens_of(values))
+    splits = seeded_splits(100, stretch.layout.width)
+    found = statistics_at(splits, cumulative(stretch.rows), stretch.layout)
+    row = 11
+    a, t, b = splits.begin[row], splits.split[row], splits.end[row]
+    scale = np.sqrt((t - a) * (b - t) / (b - a))
+    for number, (channel, kind, group) in enumerate(stretch.layout.statistics):
+        x = stretch.columns(channel)
+        moved = scale * (x[t:b].mean(axis=0) - x[a:t].mean(axis=0))
+        weights = stretch.layout.weights[stretch.layout.groups.index(group)]
+        energy = weights @ moved**2
+        expected = energy.max()
+        if kind == "sum":
+            z = (energy.sum() - 6 * weights.sum()) / np.sqrt(12 * (weights**2).sum())
+            expected = max(z, 0) ** 2
+        assert found[number, row] == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert np.exp(stretch.layout.log_shares).sum() == pytest.approx(1)
 
 
 def test_the_estimator_fixes_what_it_names():
-    values = np.random.default_rng(0).normal(size=(40, 6, 1))
-    estimator = gr.GRULSIF(
-        bandwidth=0.7, graph_penalty=0.06, ridge=0.03, dictionary=np.linspace(-2, 2, 5)
-    )
-    fixed = look(
-        values, PATH, estimator, standardize=False, max_directions=12,
-        random_state=np.random.default_rng(0),
-    )  # fmt: skip
-    assert fixed.features.bandwidth == 0.7
+    estimator = gr.GRULSIF(bandwidth=0.7, ridge=0.03, dictionary=np.linspace(-2, 2, 5))
+    fixed = lens_of(noise(), estimator=estimator).features
+    assert fixed.kernel_map.bandwidth == 0.7
     assert fixed.dictionary.ravel().tolist() == [-2, -1, 0, 1, 2]
-    assert (fixed.graph_penalty, fixed.ridge) == (0.06, 0.03)
-    np.testing.assert_array_equal(fixed.coupling, 0.06)
+    assert fixed.ridge == 0.03
+
+
+@pytest.mark.parametrize(("n", "level"), [(19, 0.05), (39, 0.1), (99, 0.05), (50, 0.05)])
+def test_every_panel_in_turn_alarms_as_often_as_stated(n, level):
+    """Of n + 1 exchangeable panels, each in its turn the real one among n surrogates."""
+    panels = np.random.default_rng(0).gumbel(size=(n + 1, 1))
+    alarms = 0
+    for i, real in enumerate(panels):
+        evidence = Evidence.of(real, np.delete(panels, i, axis=0), np.zeros(1), level)
+        score = float(evidence.scores(real).max())
+        alarm = score > evidence.threshold
+        assert alarm == (evidence.p_value(score) <= level + 1e-12)
+        alarms += alarm
+    assert alarms == int(level * (n + 1) + 1e-9)
+
+
+def test_a_surrogate_as_high_as_the_panel_counts_against_it():
+    one = Evidence(np.zeros(1), np.ones(1), np.zeros(1), np.array([0.5, 1.0, 1.0, 2.0]), 1.0)
+    assert [one.p_value(s) for s in (0.1, 1.0, 1.5, 2.0, 3.0)] == [1, 4 / 5, 2 / 5, 2 / 5, 1 / 5]
 
 
 def test_blocks_keep_neighbours_together():
-    order = shuffled_blocks(100, 10, np.random.default_rng(0))
+    order = shuffled(100, 10, np.random.default_rng(0))
     assert sorted(order.tolist()) == list(range(100))
     follow = np.diff(order) % 100 == 1
-    assert follow.sum() >= 90
+    assert follow.sum() >= 89
     assert not follow.all()
+    assert sorted(shuffled(7, 10, np.random.default_rng(0)).tolist()) == list(range(7))
 
 
-def test_block_length_follows_the_autocorrelation():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(1, 1000, 20))
-    smooth = noise.copy()
-    for t in range(1, 1000):
-        smooth[:, t] += 0.8 * smooth[:, t - 1]
-    assert block_length(noise, np.ones(1), 50) == 1
-    assert block_length(smooth, np.ones(1), 100) >= 40
-    one_node = noise.copy()
-    one_node[:, :, 3] = smooth[:, :, 3]
-    assert block_length(one_node, np.ones(1), 100) >= 40
+def longest_blocks(values):
+    """Blocks of a panel, with the true search for suspects."""
+    from graphratio.changepoints.change_search import Search
+
+    search = Search(values, lens_of(values), 0.05, 19, np.random.default_rng(0))
+    return block_length(search.stretch(0, len(values)).z, search._suspect)
 
 
-@pytest.mark.parametrize("block", [1, 5])
-def test_surrogates_keep_the_variance_of_windows_where_pieces_meet(block):
-    rng = np.random.default_rng(0)
-    psi = rng.normal(size=(1, 200, 2000))
-    ends = [0, 100, 200]
-    surrogates = Surrogates(residuals(psi, ends), ends, block)
-    drawn = [window_differences(surrogates.draw(rng), 50, 1)[0] for _ in range(20 * block)]
-    spread = np.mean(np.square(drawn), axis=(0, 2))
-    # Two means of fifty each: 2 / 50, also at the cut.
-    np.testing.assert_allclose(spread, 2 / 50, rtol=0.05)
+def test_changes_do_not_count_as_dependence_but_autocorrelation_does():
+    values = noise(400)
+    assert longest_blocks(values) == 1
+    shifted = values.copy()
+    shifted[150:] += 2.0
+    assert panel_dependence(ScoreMap.of(shifted, standardize=True)[1], []).length > 50
+    assert longest_blocks(shifted) == 1
+    shifted[250:] -= 2.0
+    assert longest_blocks(shifted) <= 8
+    slow = lfilter([1], [1, -0.8], noise(700), axis=0)[100:]
+    assert 30 <= longest_blocks(slow) <= 90
+    slow[300:] += 5.0
+    assert 20 <= longest_blocks(slow) <= 90
 
 
-def test_scan_has_mean_one_when_nothing_changes():
-    psi = features(n_times=4000)
-    scan = GraphScan.of(Smoother(PATH, np.array([1.0, 0.5, 0.2]), 0.5), psi, 1, 20)
-    delta = window_differences(psi, 20, 1)
-    own, graph = scan.local(delta)
-    assert own.mean() == pytest.approx(1, abs=0.05)
-    assert graph.mean() == pytest.approx(1, abs=0.05)
-    assert scan.curves(delta, own, graph)[2].mean() == pytest.approx(1, abs=0.05)
-    witness = scan.witness(delta)
-    assert witness.mean() == pytest.approx(0, abs=0.05)
-    assert witness.std() == pytest.approx(1, abs=0.05)
-    always = np.ones(delta.shape[1], dtype=bool)
-    np.testing.assert_allclose(scan.spread(scan.energy(delta), always), 1, atol=0.05)
-    shifted = psi.copy()
-    shifted[:, 2000:] += 3.0
-    assert scan.strongest(scan.energy(window_differences(shifted, 20, 1))) + 20 == 2000
-
-
-def test_tail_table():
-    sample = np.random.default_rng(0).exponential(size=100_000)
-    table = TailTable.of(sample)
-    np.testing.assert_allclose(
-        table.p_values(np.array([1.0, 5.0])), np.exp([-1.0, -5.0]), rtol=0.05
+def test_profile_is_the_gain_of_a_split_in_log_likelihood():
+    """Against brute force, with the variance that the best split leaves."""
+    y = np.random.default_rng(0).normal(size=(30, 2))
+    y[18:, 0] += 2
+    allowed = slice(2, 29)
+    total = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+    left = np.stack(
+        [
+            sum(((part - part.mean(axis=0)) ** 2).sum(axis=0) for part in (y[:s], y[s:]))
+            for s in range(2, 29)
+        ]
     )
-    assert table.p_values(np.array([-1.0, 1e9])).tolist() == [1.0, pytest.approx(2 / 100_001)]
+    expected = (total - left) / (left.min(axis=0) / 30) / 2.5
+    found = dating._profile(y, 2.5, allowed)
+    np.testing.assert_allclose(found[allowed], expected)
+    assert np.isinf(found[[0, 1, 29]]).all()
 
 
-def test_after_a_peak_the_rest_of_it_is_no_second_one():
-    triangle = [*np.linspace(0, 3, 10), *np.linspace(3, 0, 10), *np.zeros(10)]
-    tracker = PeakTracker(window=10)
-    said = []
-    for t, value in enumerate(triangle):
-        said.append(tracker.observe(t, value))
-        if said[-1] == "peak":
-            assert tracker.peak == 9
-            tracker.settle(change=12)
-            assert tracker.blocked_until == 22
-    assert [word for word in said if word] == ["alarm", "peak"]
+def test_the_interval_of_a_date_has_its_95_percent():
+    """Brownian motion with drift on either side of the true date: the drop is its quantile."""
+    rng = np.random.default_rng(0)
+    drawn = rng.exponential(2.0, size=(200_000, 2)).max(axis=1)
+    assert np.mean(drawn > dating.INTERVAL_DROP) == pytest.approx(0.05, abs=0.002)
+    drop = optimize.brentq(lambda x: (1 - np.exp(-x / 2)) ** 2 - 0.95, 1, 20)
+    assert pytest.approx(drop) == dating.INTERVAL_DROP
+
+
+def test_dates_of_one_series_and_of_a_neighbourhood():
+    one = noise(200, 1)
+    one[120:] += 1.5
+    dated = dating.date(Stretch(one, 0, 200, lens_of(one, gr.Graph.empty(1))), 110, 1)
+    assert dated.interval[0] <= 120 <= dated.interval[1]
+    assert abs(dated.step - 120) <= 5
+    some = noise(200)
+    some[90:, :3] += 1.0
+    dated = dating.date(Stretch(some, 0, 200, lens_of(some)), 100, 1)
+    assert abs(dated.step - 90) <= 3
+
+
+def test_blocks_widen_the_interval():
+    assert dating._inflation(noise(4000)[:, 0, 0], 2000, 1) == 1.0
+    slow = lfilter([1], [1, -0.5], noise(4000)[:, 0, 0])
+    # Long-run variance over variance of an autoregression a is (1 + a) / (1 - a).
+    assert dating._inflation(slow, 2000, 40) == pytest.approx(3.0, rel=0.25)
+
+
+def test_nodes_are_named_by_their_own_observations():
+    values = noise(300, 40, seed=2)
+    values[150:, :10] += 1.2
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(39)])
+    stretch = Stretch(values, 0, 300, lens_of(values, graph))
+    named = changed_nodes(stretch, 150, 150, 1, 0.05)
+    assert set(range(10)) <= set(named.tolist())
+    assert len(named) <= 13
+    quiet = node_p_values(stretch, 150, 150, 1, 0.05)[10:]
+    # Two of thirty below 5 % would be usual, six would not.
+    assert np.sum(quiet < 0.05) <= 5
+
+
+def test_missing_values_leave_the_others_as_they_are():
+    values = noise(300, 6, seed=3)
+    values[150:, :2] += 2.0
+    gaps = values.copy()
+    gaps[np.random.default_rng(0).uniform(size=(300, 6)) < 0.2] = np.nan
+    stretch = Stretch(gaps, 0, 300, lens_of(gaps))
+    assert changed_nodes(stretch, 150, 150, 1, 0.05).tolist() == [0, 1]
+    assert abs(dating.date(stretch, 140, 1).step - 150) <= 2

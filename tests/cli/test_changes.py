@@ -8,7 +8,7 @@ import pytest
 
 import graphratio as gr
 
-COLUMNS = ["--node", "station", "--time", "day", "--window", 20, "--surrogates", 39]
+COLUMNS = ["--node", "station", "--time", "day", "--surrogates", 39]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def test_writes_events_page_and_detector(series, write, changes):
         "changes.html", "events.csv", "detector.graphratio",
     }  # fmt: skip
     events = pd.read_csv(folder / "events.csv")
-    assert events.columns.tolist() == ["event", "time", "node", "onset"]
+    assert events.columns.tolist()[:5] == ["event", "time", "node", "onset", "kind"]
+    assert set(events["kind"]) == {"mean of pm25 up"}
+    assert "On 10 April 2020 pm25 rose at 3 of 8 nodes" in result.stdout.replace("\n", " ")
     assert sorted(events["node"]) == ["s5", "s6", "s7"]
     assert set(events["time"]) == {"2020-04-10"}
     assert "2020-04-10" in result.stdout
@@ -55,6 +57,12 @@ def test_json_and_numbers_as_times(series, write, changes, edges):
     assert [event["time"] for event in content["events"]] == [100]
     assert {row["node"] for row in content["events"][0]["onsets"]} == {"s5", "s6", "s7"}
     assert content["files"]["page"].endswith("changes.html")
+    first = content["events"][0]["changes"][0]
+    assert first["kind"] == "mean of pm25 up"
+    assert first["features"][0]["mean_after"] - first["features"][0]["mean_before"] > 3
+    assert content["events"][0]["kinds"] == {"mean of pm25 up": 3}
+    assert content["headline"].startswith("At 100 pm25 rose at 3 of 8 nodes, first at s")
+    assert content["too_short"] is False
 
 
 def test_quiet_and_nothing_found(series, write, changes):
@@ -62,9 +70,10 @@ def test_quiet_and_nothing_found(series, write, changes):
     result, folder = changes(write(calm), "--no-graph", "--quiet")
     assert result.exit_code == 0, result.output
     assert result.output == ""
-    assert (folder / "events.csv").read_text() == "event,time,node,onset\n"
+    assert (folder / "events.csv").read_text().startswith("event,time,node,onset,kind,")
+    assert len(pd.read_csv(folder / "events.csv")) == 0
     again, _ = changes(write(calm), "--no-graph", "--overwrite")
-    assert "No change (p = " in again.stdout
+    assert "No change found (p = " in again.stdout
 
 
 def test_nodes_without_rows_are_left_out(series, write, changes):
@@ -81,7 +90,7 @@ def test_nodes_without_rows_are_left_out(series, write, changes):
     [
         (lambda t: t.drop(index=30), ["--no-graph"], "node 's6' has no value at time"),
         (lambda t: pd.concat([t, t.head(1)]), ["--no-graph"], "'s0' has 2 rows at time"),
-        (lambda t: t, ["--no-graph", "--window", 50], "160 times, fewer than 4 windows of 50"),
+        (lambda t: t[t["day"] < "2020-01-10"], ["--no-graph"], "9 times, fewer than the 20"),
         (lambda t: t, ["--no-graph", "--features", "day"], "name a column twice"),
         (lambda t: t, ["--no-graph", "--time", "date"], "no column 'date'"),
         (lambda t: t.assign(day="soon"), ["--no-graph"], "not dates: 'soon'"),
@@ -96,14 +105,14 @@ def test_input_that_cannot_be_used(series, write, changes, spoil, arguments, mes
     assert not folder.exists()
 
 
-def test_incomplete_times_may_be_dropped(series, write, changes):
+def test_missing_observations_may_be_left_out(series, write, changes):
     result, _ = changes(write(series.drop(index=30)), "--no-graph", "--missing", "drop", "--json")
     assert result.exit_code == 0, result.output
-    assert "1 of 160 times were left out" in result.stderr
-    assert json.loads(result.stdout)["n_times"] == 159
+    assert "1 of 1280 observations are missing, at 1 of 8 nodes" in result.stderr
+    assert json.loads(result.stdout)["n_times"] == 160
 
 
-@pytest.mark.parametrize("arguments", [["--level", 2], ["--step", 30], []])
+@pytest.mark.parametrize("arguments", [["--level", 2], ["--season", "daily"], []])
 def test_options_that_do_not_fit_together(series, write, changes, arguments):
     graph = ["--no-graph"] if arguments else []
     assert changes(write(series), *arguments, *graph)[0].exit_code == 2

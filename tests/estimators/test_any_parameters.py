@@ -138,8 +138,9 @@ def test_two_sample_test(data):
 @given(data=st.data())
 @PROFILE
 def test_change_points(data):
-    names = ["window", "step", "level", "n_surrogates", "block", "max_directions"]
-    changed = data.draw(parameters([*names, "standardize", "random_state", "estimator"]))
+    names = ["window", "season", "trend", "memory", "level", "n_surrogates", "block"]
+    names += ["max_directions", "standardize", "random_state", "estimator"]
+    changed = data.draw(parameters(names))
     usual = {"window": 5, "n_surrogates": 19}
     found = attempt(
         lambda: gr.GraphChangePointDetector(**{**usual, **changed}).fit(PANEL, GRAPH),
@@ -222,7 +223,7 @@ FLAGS = {
     "interval simultaneous": lambda flag: gr.expected_ratio_interval(
         SAMPLES, estimator=FITTED, x=np.zeros((1, 2)), node="a", simultaneous=flag
     ),
-    "detector standardize": lambda flag: gr.GraphChangePointDetector(4, standardize=flag).fit(
+    "detector standardize": lambda flag: gr.GraphChangePointDetector(standardize=flag).fit(
         PANEL, GRAPH
     ),
     "edges symmetrize": lambda flag: gr.Graph.from_edges([("a", "b")], symmetrize=flag),

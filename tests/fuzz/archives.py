@@ -41,7 +41,7 @@ def saved(name: str) -> bytes:
         path = Path(folder) / "model"
         if name == "detector":
             panel = rng.normal(size=(24, 3))
-            gr.GraphChangePointDetector(4, n_surrogates=19, random_state=0).fit(panel, graph).save(
+            gr.GraphChangePointDetector(n_surrogates=19, random_state=0).fit(panel, graph).save(
                 path
             )
         else:

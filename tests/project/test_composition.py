@@ -121,11 +121,9 @@ def test_change_points(name):
         # The detector takes a number or a rule of its own, no candidates.
         given = estimator.get_params().items()
         estimator.set_params(**{key: None for key, value in given if isinstance(value, list)})
-    detector = gr.GraphChangePointDetector(
-        window=20, estimator=estimator, n_surrogates=19, random_state=0
-    )
+    detector = gr.GraphChangePointDetector(estimator=estimator, n_surrogates=19, random_state=0)
     assert detector.fit(panel, gr.Graph.from_adjacency(GRAPH.adjacency)).predict() == [100, 160]
-    assert (detector.graph_penalty_ == 0) == (name in SINGLE)
+    assert (detector.smoothing_ == ()) == (name in SINGLE)
 
 
 @pytest.mark.filterwarnings("ignore::graphratio.exceptions.OverlapWarning")
@@ -326,15 +324,17 @@ def test_the_detector_reads_the_norm_of_a_graph_penalty():
     panel = np.random.default_rng(0).normal(size=(100, N_NODES))
     graph = gr.Graph.from_adjacency(GRAPH.adjacency)
 
-    def coupling(estimator):
-        detector = gr.GraphChangePointDetector(20, estimator=estimator, n_surrogates=19)
-        return detector.fit(panel, graph).features_
+    def fitted(estimator):
+        detector = gr.GraphChangePointDetector(estimator=estimator, n_surrogates=19)
+        return detector.fit(panel, graph)
 
-    plain = coupling(gr.GRULSIF(graph_penalty=0.5)).coupling
-    assert_allclose(plain, 0.5)
-    assert_allclose(coupling(gr.GraphRatio(n_profiles=0, graph_penalty=0.5)).coupling, plain)
-    shared = coupling(gr.GraphRatio(graph_penalty=0.5))
-    assert_allclose(shared.coupling, 0.5 * shared.second)
+    plain = fitted(gr.GRULSIF(graph_penalty=0.5))
+    variance = plain._watch.settings.lens.features.variance
+    assert_allclose(plain.smoothing_, [0.5 / variance])
+    again = fitted(gr.GraphRatio(n_profiles=0, graph_penalty=0.5))
+    assert len(again.smoothing_) == 1
+    assert again.smoothing_[0] > 0.5
+    assert_allclose(fitted(gr.GraphRatio(graph_penalty=0.5)).smoothing_, [0.5])
 
 
 @pytest.mark.parametrize("nothing", [0, [0.0], np.array(0.0)])
@@ -483,7 +483,7 @@ def test_anything_else_is_refused_alike(wrong):
         lambda: gr.divergence_bounds(samples, GRAPH, wrong),
         lambda: gr.expected_ratio_interval(samples, GRAPH, wrong, x=[0.0], node="v0"),
         lambda: gr.compare_graphs(samples, GRAPH, wrong),
-        lambda: gr.GraphChangePointDetector(window=20, estimator=wrong).fit(panel),
+        lambda: gr.GraphChangePointDetector(estimator=wrong).fit(panel),
         lambda: gr.NodewiseTransfer(Ridge(), wrong).fit(
             samples, {node: samples.reference(node)[:, 0] for node in NODES}, GRAPH
         ),

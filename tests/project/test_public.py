@@ -52,7 +52,8 @@ MODULES = {
     "datasets": "NetworkData Scenario load_flights load_sea_temperature make_scenario",
     "exceptions": "ConvergenceWarning DataWarning EngineError FileFormatError GraphRatioError "
     "GraphRatioWarning InputError MissingDependencyError OverlapWarning",
-    "changepoints": "ChangeEvent GraphChangePointDetector",
+    "changepoints": "ChangeEvent CorrelationChange FeatureChange GraphChangePointDetector "
+    "NodeChange",
     "evaluation": "Agreement DivergenceBounds ExpectedRatioInterval GraphComparison MeanChanges "
     "Worth compare_graphs divergence_bounds expected_ratio_interval mean_changes",
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "

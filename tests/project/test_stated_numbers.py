@@ -11,7 +11,15 @@ import pytest
 from tests.fuzz import judge
 
 import graphratio as gr
-from graphratio.changepoints import calibration, dating, panel_features
+from graphratio.changepoints import (
+    blocks_of_time,
+    dating,
+    intervals,
+    naming,
+    online,
+    panel_features,
+    seasons,
+)
 from graphratio.data import links, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
@@ -96,11 +104,20 @@ STATED = [
     ("docs/calibration.md", "split into # groups", predictions.N_GROUPS),
     ("docs/coming-from.md", "kernel distance as one of # statistics", len(statistics.NAMES)),
     # Change-points
-    (DETECTOR, "the ridge # % and the pull along the edges # % of the variance",
-     100 * panel_features.RIDGE_SHARE, 100 * panel_features.COUPLING_SHARE),
-    (DETECTOR, "visible, else # times the longest lag", calibration.BLOCK_FACTOR),
-    (calibration.block_length, "else # times the longest visible lag", calibration.BLOCK_FACTOR),
-    ("docs/change-points.md", "else # times as long", calibration.BLOCK_FACTOR),
+    (DETECTOR, "the ridge # % of the variance", 100 * panel_features.RIDGE_SHARE),
+    (DETECTOR, "Default: # steps to the whole panel", intervals.SHORTEST_INTERVAL / 2),
+    (DETECTOR, "the last one is refined for # steps", online.SETTLING),
+    (DETECTOR.update, "# updates without change raise", online.HORIZON),
+    (DETECTOR.update, "refines them until # steps after", online.SETTLING),
+    ("docs/change-points.md", "intervals from # steps to", intervals.SHORTEST_INTERVAL),
+    ("docs/change-points.md", "at least # steps apart", intervals.MARGIN),
+    ("docs/change-points.md", "with fewer than # blocks", blocks_of_time.FEWEST_TIME_BLOCKS),
+    ("docs/change-points.md", "shows most nodes gets # % of the level",
+     100 * naming.MAIN_SHARE),
+    ("docs/change-points.md", "at least # whole periods", seasons.FEWEST_PERIODS),
+    ("docs/change-points.md", "explains # % of the variance", 100 * seasons.TREND_SHARE),
+    ("docs/change-points.md", "last # observations at most", default(DETECTOR, "memory")),
+    ("docs/change-points.md", "a stretch of # updates", online.HORIZON),
     ("docs/change-points.md", "its # % likelihood-ratio interval",
      100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
     (gr.changepoints.ChangeEvent, "with # % confidence",

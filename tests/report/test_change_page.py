@@ -32,7 +32,7 @@ def detector() -> gr.GraphChangePointDetector:
         (days[t], labels[v], *values[t, v]) for t in range(len(days)) for v in range(len(labels))
     ]
     frame = pd.DataFrame(rows, columns=["day", "station", "pm25", "<b>no2</b>"])
-    found = gr.GraphChangePointDetector(25, n_surrogates=39, random_state=0)
+    found = gr.GraphChangePointDetector(n_surrogates=39, random_state=0)
     graph = gr.Graph.from_coordinates(xy, nodes=labels, k=3)
     return found.fit(frame, graph, node="station", time="day")
 
@@ -52,13 +52,15 @@ def test_page_says_what_was_found(
     event = detector.events_[0]
     assert "1 change found, at 8 nodes." in page
     assert str(event.time.date()) in page
+    assert "On 30 May 2020 pm25 rose at 8 of 16 nodes, first at " in page
+    assert "mean of pm25 " in page
     assert HOSTILE not in page
     assert BREAKOUT not in page
 
 
 def test_quiet_panel_and_long_panel(tmp_path: Path) -> None:
     panel = np.random.default_rng(1).normal(size=(2000, 3))
-    calm = gr.GraphChangePointDetector(100, step=10, n_surrogates=19, random_state=0).fit(panel)
+    calm = gr.GraphChangePointDetector(n_surrogates=19, random_state=0).fit(panel)
     path = write_changes(tmp_path / "calm.html", calm)
     page = path.read_text(encoding="utf-8")
     assert "No change found" in page

@@ -1,83 +1,146 @@
-"""Which nodes changed at a peak of the scan, and when.
+"""When a change happened, from the direction in which the observations moved.
 
 Symbols
 -------
-psi         features around the peak, shape (m, n_times, n_nodes)
-delta       difference of the mean features after and before a date, shape (m, n_nodes), in the
-            units of a difference of two windows
-theta       the estimate from delta, shape (m, n_nodes)
-y           psi projected on theta, the part of the estimated ratio that varies: low before a
-            change and high after it
+x           columns of a channel, shape (n_times, n_features, size)
+delta       standardised difference of the means after and before, shape (n_features, size)
+theta       the direction, delta without what may be noise
+y           x projected on theta: low before the change and high after it
+
+The direction is learned at some blocks of time and applied at the others, in turn. So the noise of
+an observation is not in its own direction, and the profile of y has the law of a single series.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.changepoints.calibration import Calibration
+from graphratio.changepoints.intervals import MARGIN
+from graphratio.changepoints.smoother import GraphSmoother
+from graphratio.changepoints.stretch import Stretch
 
 # In 5 % of cases twice the log-likelihood of the best date of an abrupt change exceeds that of the
 # true date by more than this: (1 - exp(-x / 2))^2 = 0.95.
 INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
 
-# Fewest steps on either side of a date.
-MARGIN = 2
+# Groups of blocks, each of which is dated with the direction of the others.
+DATING_FOLDS = 5
 
-# Rounds of choosing the nodes given the date, and the date given the nodes.
-ROUNDS = 2
+# Rounds of learning the direction given the date, and the date given the direction.
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Dated:
+    """The first step of the new state, and the first and last plausible one."""
+
+    step: int
+    interval: tuple[int, int]
+
+
+def date(stretch: Stretch, step: int, block: int) -> Dated:
+    """Date the change near a step.
+
+    Directions compete: those of every group of features, at single nodes, in small neighbourhoods,
+    or over all nodes, with and without what all nodes share. The one that explains most at blocks
+    that it has not seen wins.
+    """
+    n = stretch.n_times
+    start = int(np.clip(step - stretch.begin, MARGIN, n - MARGIN))
+    profiles = []
+    for place, name in enumerate(stretch.layout.names[:3]):
+        x = stretch.columns(place)
+        for smoother in [None, *(stretch.channels.smoothers[:1] if name != "all" else ())]:
+            # A smoothed difference varies less; its spread is that of the smoothed columns.
+            scale = None if smoother is None else stretch.channels.channels[3].scale
+            for weights in stretch.layout.weights:
+                used = np.flatnonzero(weights)
+                own_scale = np.ones((1, 1)) if scale is None else scale[used]
+                direction = _Direction(weights[used, np.newaxis], smoother, own_scale)
+                profiles.append(_best_profile(x[:, used], start, direction, block))
+    profile = max(profiles, key=lambda one: float(one.max()))
+    change = int(np.argmax(profile))
+    plausible = np.flatnonzero(profile >= profile[change] - INTERVAL_DROP)
+    first, last = int(plausible[0]), int(plausible[-1])
+    return Dated(stretch.begin + change, (stretch.begin + first, stretch.begin + last))
 
 
 @dataclass(frozen=True, eq=False)
-class Dated:
-    """Nodes and times of a change; times count from the first one of `psi`."""
+class _Direction:
+    """How a direction is made of a difference: with weights of features, smoothed or not."""
 
-    change: int
-    interval: tuple[int, int]
-    nodes: IntArray
-    onsets: IntArray
+    weights: FloatArray
+    smoother: GraphSmoother | None
+    scale: FloatArray
+
+    def __call__(self, delta: FloatArray) -> FloatArray:
+        """The difference without what may be noise, of norm one."""
+        smooth = delta if self.smoother is None else self.smoother.apply(delta)
+        e = (self.weights * (smooth * self.scale) ** 2).sum(axis=0)
+        # One of many nodes is the largest by chance; neighbourhoods are fewer and overlap.
+        noise = 3.0 if self.smoother is not None else 2 * np.log(len(e))
+        share = np.maximum(1 - noise / np.maximum(e, 1e-12), 0.0)
+        if not share.any():
+            share[int(np.argmax(e))] = 1.0
+        theta = self.weights * smooth * share
+        norm = float(np.sqrt((theta**2).sum()))
+        return np.asarray(theta / norm if norm > 0 else theta)
 
 
-def changed_nodes(delta: FloatArray, calibration: Calibration, level: float) -> IntArray:
-    """Nodes that changed, by Benjamini and Hochberg; at least one, since an alarm was raised."""
-    p_values = calibration.node_p_values(delta)
-    found = np.flatnonzero(false_discovery_control(p_values) <= level)
-    return found if found.size else np.array([int(np.argmin(p_values))])
-
-
-def date(psi: FloatArray, peak: int, window: int, calibration: Calibration, level: float) -> Dated:
-    """Find the nodes and the times of the change at a peak.
-
-    The first date is the peak of the scan. The features of the nodes that differ before and after
-    it give a better date; this is done twice.
-
-    `psi` covers up to two windows before and after the peak, without earlier changes; `peak` is
-    a position in it. `level` is the expected share of unchanged nodes among those chosen.
-    """
-    allowed = slice(max(MARGIN, peak - window), min(psi.shape[1] - MARGIN, peak + window) + 1)
-    change = min(max(peak, MARGIN), psi.shape[1] - MARGIN)
+def _best_profile(x: FloatArray, change: int, direction: _Direction, block: int) -> FloatArray:
+    """Profile of the likelihood of dates along a direction that is learned at other blocks."""
+    n = len(x)
+    fold = np.arange(n) // max(block, 1) % DATING_FOLDS
     for _ in range(ROUNDS):
-        delta = _difference(psi, change, window)
-        nodes = changed_nodes(delta, calibration, level)
-        scaled, smoother = delta / calibration.spread[:, np.newaxis], calibration.scan.smoother
-        theta = [smoother.apply(j, part[np.newaxis])[0] for j, part in enumerate(scaled)]
-        y = np.einsum("jv,jtv->tv", np.stack(theta)[:, nodes], psi[:, :, nodes])
-        whole = _profile(y.sum(axis=1, keepdims=True), calibration.inflation, allowed)[:, 0]
-        change = int(np.argmax(whole))
-    plausible = np.flatnonzero(whole >= whole[change] - INTERVAL_DROP)
-    onsets = np.argmax(_profile(y, calibration.inflation, allowed), axis=0)
-    return Dated(change, (int(plausible[0]), int(plausible[-1])), nodes, onsets)
+        y = np.empty(n)
+        for held in range(DATING_FOLDS):
+            theta = direction(_difference(x, change, fold != held))
+            y[fold == held] = np.einsum("tfv,fv->t", x[fold == held], theta)
+        allowed = slice(MARGIN, n - MARGIN + 1)
+        profile = _profile(y[:, np.newaxis], _inflation(y, change, block), allowed)[:, 0]
+        previous, change = change, int(np.argmax(profile))
+        if change == previous:
+            break
+    return profile
 
 
-def _difference(psi: FloatArray, change: int, window: int) -> FloatArray:
-    """Mean after minus mean before, scaled to vary as a difference of two windows does."""
-    before, after = psi[:, :change], psi[:, change:]
-    factor = math.sqrt(2 / window / (1 / before.shape[1] + 1 / after.shape[1]))
-    return np.asarray(factor * (after.mean(axis=1) - before.mean(axis=1)))
+def node_onsets(
+    stretch: Stretch, step: int, interval: tuple[int, int], nodes: IntArray
+) -> IntArray:
+    """When each of the nodes changed, from its own features and not far from the date."""
+    x = stretch.columns(0)[:, :, nodes]
+    change = step - stretch.begin
+    delta = _difference(x, change, np.ones(len(x), dtype=bool))
+    weights = stretch.layout.weights.sum(axis=0)[:, np.newaxis]
+    y = np.einsum("tfv,fv->tv", x, weights * delta)
+    reach = max(2 * stretch.lens.shortest, interval[1] - interval[0])
+    allowed = slice(max(MARGIN, change - reach), min(len(x) - MARGIN, change + reach) + 1)
+    return np.asarray(stretch.begin + np.argmax(_profile(y, 1.0, allowed), axis=0))
+
+
+def _difference(x: FloatArray, change: int, used: FloatArray) -> FloatArray:
+    """Standardised mean after minus mean before, over the used steps."""
+    before, after = x[:change][used[:change]], x[change:][used[change:]]
+    if not (len(before) and len(after)):
+        return np.zeros(x.shape[1:])
+    factor = np.sqrt(len(before) * len(after) / (len(before) + len(after)))
+    means = after.mean(axis=0, dtype=np.float64) - before.mean(axis=0, dtype=np.float64)
+    return np.asarray(factor * means)
+
+
+def _inflation(y: FloatArray, change: int, block: int) -> float:
+    """Long-run variance over variance, from sums over blocks of what a change leaves."""
+    if block <= 1:
+        return 1.0
+    rest = np.concatenate([y[:change] - y[:change].mean(), y[change:] - y[change:].mean()])
+    whole = len(rest) // block * block
+    if not whole:
+        return 1.0
+    sums = rest[:whole].reshape(-1, block).sum(axis=1)
+    return max(1.0, float((sums**2).mean() / (block * max(rest.var(), 1e-300))))
 
 
 def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:

@@ -2,71 +2,77 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.errors import Argument, InputError
-from graphratio._utils.parameters import as_generator, check_integer, check_real
+from graphratio._utils.errors import InputError
+from graphratio._utils.parameters import as_generator, check_integer
 from graphratio._utils.threads import suitable_threads
-from graphratio._utils.typing import FloatArray, IntArray, Label, RandomState
+from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.changepoints import state
+from graphratio.changepoints.assembling import assembled
+from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS
+from graphratio.changepoints.change_search import Search
+from graphratio.changepoints.change_words import change_headline, event_sentence
+from graphratio.changepoints.detector_parameters import checked_scales
+from graphratio.changepoints.effects import described
+from graphratio.changepoints.event_table import before_and_after, event_columns
 from graphratio.changepoints.events import ChangeEvent, Found
 from graphratio.changepoints.panel import check_later, read_panel, read_step
-from graphratio.changepoints.panel_features import PanelFeatures, look
-from graphratio.changepoints.smoother import Smoother
-from graphratio.changepoints.stream import calibrated_stream
-from graphratio.changepoints.windows import scan_times
+from graphratio.changepoints.panel_features import PanelFeatures, ScoreMap, given_smoothing, look
+from graphratio.changepoints.seasons import adjustment
+from graphratio.changepoints.smoother import GraphSmoother, smoothing_of
+from graphratio.changepoints.stretch import Lens
+from graphratio.changepoints.watch import ChangeWatch, WatchSettings
 from graphratio.data import frames
 from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.contract import check_estimator
-
-# Fewest windows of a panel: fewer do not show how windows vary.
-FEWEST_WINDOWS = 4
+from graphratio.estimators.graph_ratio import GraphRatio
 
 
 class GraphChangePointDetector(BaseEstimator):
-    """Change-points of time series on a graph: when, at which nodes, and in which order.
+    """Change-points of time series on a graph: when, at which nodes, in which order, and what.
 
-    Two windows of equal length, reference and target, slide over the panel. At every time the
-    ratio of the two is estimated at all nodes together, as in GRULSIF, and its size is compared
-    with a threshold. A panel of the same length in which nothing changes exceeds the threshold
-    with probability `level`. The threshold comes from surrogate panels: blocks of time, of all
-    nodes together, in random order.
-
-    Any change of the distributions is found, not only of the mean. Remove trends and seasons
-    first: they are changes too.
+    Before and after are compared at all scales at once, from twenty steps to the whole panel, at
+    every node, in neighbourhoods of the graph, and over all nodes. Changes of the mean, the spread,
+    the correlation of features and the shape of the distribution are found. A panel of the same
+    length in which nothing changes raises an alarm with probability `level`: the threshold comes
+    from surrogate panels, blocks of time of all nodes together in random order.
 
     Parameters
     ----------
-    window : int
-        Steps of each window. Long windows find small changes. Two changes at the same nodes
-        should be at least a window apart; those within a window of the ends are not found.
-    step : int, default 1
-        Evaluate every `step` time points.
+    window : int or (int, int), optional
+        Longest number of steps that is compared on either side of a change, or the shortest and
+        the longest. Default: 10 steps to the whole panel.
     estimator : estimator, optional
-        Any estimator of the library gives kernel, dictionary, bandwidth and penalties; RULSIF,
-        ULSIF and KLIEP only kernel and bandwidth. Those that are None come from the first two
-        windows, whatever the order of time: the bandwidth is the median distance, the ridge 1 %
-        and the pull along the edges 10 % of the variance of the features, without pull if the
-        estimator does not couple nodes. Nothing else is used: alpha is 1/2, so that the mixture is
-        the pool of the two windows.
+        Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
+        KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order
+        of time: the bandwidth is the median distance, and the ridge 5 % of the variance of the
+        features. A graph penalty of 0, or an estimator that does not couple nodes, switches
+        neighbourhoods off; another one sets their size.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
+    season : "auto", int or None, default "auto"
+        "auto" recognises up to two rhythms and takes them out at every node. An int is the period
+        in steps. With None rhythms stay, and the headline warns about them.
+    trend : "auto" or None, default "auto"
+        "auto" takes straight trends out at nodes that have one.
+    memory : int, default 500
+        Past steps that `update` compares with.
     n_surrogates : int, default 99
     block : int, optional
-        Steps per block of the surrogates. Default: 1 if no autocorrelation is visible, else 8
-        times the longest lag at which it is, at most a window.
+        Steps per block of the surrogates. Default: from the measured dependence, without changes.
     standardize : bool, default True
-        Standardise every feature of every node by the first two windows.
-    max_directions : int, default 12
+        Compare normal scores of the ranks of every feature at every node. With False the values
+        are used, in one scale for all nodes.
+    max_directions : int, default 5
         Largest number of principal directions of the kernel features.
     random_state : int, numpy Generator, RandomState or None
         Seed of the surrogates, and of random dictionaries.
@@ -75,13 +81,25 @@ class GraphChangePointDetector(BaseEstimator):
     Attributes
     ----------
     events_ : list of ChangeEvent
-        In the order of time. The last one may still be refined while its alarm lasts.
+        In the order of time. After an alarm of `update` the last one is refined for 40 steps.
     statistic_ : ndarray of shape (n_scans,)
-        The scan in units of the threshold, at `scan_times_`: an alarm is raised above 1.
+        The largest evidence of a split at `scan_times_` in the panel of `fit`, in units of the
+        threshold: an alarm is raised above 1.
+    evidence_ : float
+        Evidence of the last `update`, in units of its threshold; NaN if nothing was compared,
+        as within 40 steps of a change.
     p_value_ : float
-        Probability of a scan as high as that of `fit` if nothing changes.
+        Probability of as much evidence in a panel without change.
+    too_short_ : bool
+        Whether the panel has too few independent blocks of time to tell anything.
+    periods_ : tuple of int
+        Recognised or given periods, in steps.
+    trend_nodes_ : tuple of labels
+        Nodes with a straight trend.
     nodes_, graph_, n_times_, n_features_in_, feature_names_in_ : of the panel
-    bandwidth_, graph_penalty_, ridge_, dictionary_, n_components_, block_ : fixed by `fit`
+    smoothing_ : tuple of float
+        Strengths of smoothing over the graph, one for every size of neighbourhood.
+    bandwidth_, ridge_, dictionary_, n_components_, block_ : fixed by `fit`
 
     Examples
     --------
@@ -91,31 +109,35 @@ class GraphChangePointDetector(BaseEstimator):
     >>> panel = rng.normal(size=(300, 6))
     >>> panel[200:, 3:] += 4.0
     >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
-    >>> detector = gr.GraphChangePointDetector(window=25, random_state=0).fit(panel, graph)
+    >>> detector = gr.GraphChangePointDetector(random_state=0).fit(panel, graph)
     >>> detector.predict()
     [200, 300]
-    >>> detector.events_[0].nodes
-    (3, 4, 5)
+    >>> detector.headline()
+    'At 200 x0 rose at 3 of 6 nodes, first at 3 and 4, by 4.1 on average.'
     """
 
     def __init__(
         self,
-        window: int,
-        step: int = 1,
+        window: int | tuple[int, int] | None = None,
         estimator: NodeRatioEstimator | None = None,
         level: float = 0.05,
         *,
+        season: str | int | None = "auto",
+        trend: str | None = "auto",
+        memory: int = 500,
         n_surrogates: int = 99,
         block: int | None = None,
         standardize: bool = True,
-        max_directions: int = 12,
+        max_directions: int = 5,
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
         self.window = window
-        self.step = step
         self.estimator = estimator
         self.level = level
+        self.season = season
+        self.trend = trend
+        self.memory = memory
         self.n_surrogates = n_surrogates
         self.block = block
         self.standardize = standardize
@@ -147,49 +169,49 @@ class GraphChangePointDetector(BaseEstimator):
         features : str or sequence of str, optional
             Measured columns of a frame; default all other numeric ones.
         missing : {"error", "drop"}
-            "drop" leaves out every time at which some node lacks a value, and warns.
+            "drop" goes on without missing observations, at their nodes and times only, and warns.
         """
-        self._check_parameters()
+        shortest, longest = checked_scales(self)
         rng = as_generator(self.random_state)
         read, self.graph_ = read_panel(
             panel, graph, node=node, time=time, features=features, missing=missing
         )
         n_times = len(read.values)
-        if n_times < FEWEST_WINDOWS * self.window:
+        if n_times < shortest:
             raise InputError(
-                f"the panel has {n_times} times, fewer than {FEWEST_WINDOWS} windows of "
-                f"{self.window}",
-                f"Pass a longer panel, or a window of at most {n_times // FEWEST_WINDOWS}",
+                f"the panel has {n_times} times, fewer than the {shortest} of the shortest "
+                "comparison",
+                "Pass a longer panel",
             )
+        if self.season not in ("auto", None):
+            check_integer(self.season, "season", low=2, high=n_times // 2)
         self.nodes_ = self.graph_.nodes
         self.feature_names_in_ = np.array(read.feature_names, dtype=object)
         self.n_features_in_ = read.values.shape[2]
-        self.backend_ = read.backend
+        self.backend_, self.missing_ = read.backend, missing
         self.times_ = None if read.times is None else list(read.times)
-        self._values = [read.values]
+        self._raw = [read.values]
         with suitable_threads(read.values[:, :, 0].size, self.max_directions):
-            self._watch(
-                look(
-                    read.values[: 2 * self.window],
-                    self.graph_,
-                    self.estimator,
-                    standardize=self.standardize,
-                    max_directions=self.max_directions,
-                    random_state=rng,
-                )
+            self.adjustment_ = adjustment(read.values, self.times_, self.season, self.trend)
+            values = self.adjustment_(read.values)
+            z = ScoreMap.of(values, standardize=self.standardize)[1]
+            features_of = look(
+                z, self.estimator, max_directions=self.max_directions, random_state=rng
             )
-            self._stream = calibrated_stream(
-                self.features_(read.values),
-                self._smoother(),
-                window=self.window,
-                step=self.step,
-                block=self.block,
-                level=self.level,
-                n_surrogates=self.n_surrogates,
-                random_state=rng,
-                progress=self.progress,
+            lens = Lens(
+                features_of, self._smoothers(features_of), self.standardize, shortest, longest
             )
-        self.p_value_ = self._stream.calibration.p_value(max(self._stream.statistic))
+            search = Search(
+                values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
+            )
+            result = search.run()
+            found = assembled(result.changes, search.stretch, result.block, self.level, n_times - 1)
+        self.p_value_, self.too_short_, self.block_ = result.p_value, result.too_short, result.block
+        self.statistic_, self.scan_times_ = result.curve, result.times
+        settings = WatchSettings(
+            lens, self.memory, self.block_, self.level, self.n_surrogates, int(rng.integers(2**31))
+        )
+        self._start(ChangeWatch(values, found, settings))
         return self
 
     def predict(self) -> list[int]:
@@ -200,11 +222,13 @@ class GraphChangePointDetector(BaseEstimator):
     def update(self, x_t: Any, time: Label | None = None) -> ChangeEvent | None:
         """Take in the observations of one more time.
 
-        A stretch as long as the panel of `fit` has a false alarm with probability `level`.
+        The last steps are compared with up to `memory` steps before them. The first update
+        calibrates: 1,000 updates without change raise an alarm with probability `level`.
 
         Parameters
         ----------
         x_t : array of shape (n_nodes, n_features) or (n_nodes,), or mapping of label to values
+            Missing values are allowed if the panel was fitted with `missing="drop"`.
         time : label
             Needed if the panel had times; later than all before.
 
@@ -212,50 +236,59 @@ class GraphChangePointDetector(BaseEstimator):
         -------
         event : ChangeEvent or None
             The change, when an alarm is raised, with its time and nodes as known then. `events_`
-            refines them until a window after the peak of the scan.
+            refines them until 40 steps after the change.
         """
         check_is_fitted(self, "graph_")
-        values = read_step(x_t, self.nodes_, self.n_features_in_)
+        values = read_step(x_t, self.nodes_, self.n_features_in_, self.missing_)[np.newaxis]
         label = check_later(time, self.times_)
         if self.times_ is not None and label is not None:
             self.times_.append(label)
-        self._values.append(values[np.newaxis])
+        first = self.n_times_
+        self._raw.append(values)
         with suitable_threads(values.size, self.max_directions):
-            found = self._stream.push(self.features_(values[np.newaxis])[:, 0])
+            found = self._watch.push(self.adjustment_(values, first))
         return None if found is None else self._event(found)
 
     @property
     def events_(self) -> list[ChangeEvent]:
         """The changes, in the order of time."""
         check_is_fitted(self, "graph_")
-        return [self._event(found) for found in self._stream.changes()]
+        last = self._watch.open()
+        found = [*self._watch.settled, *([] if last is None else [last])]
+        return [self._event(one) for one in found]
 
     @property
-    def statistic_(self) -> FloatArray:
-        """The scan in units of the threshold, shape (n_scans,)."""
-        return np.array(self._stream.statistic)
-
-    @property
-    def scan_times_(self) -> IntArray:
-        """Steps at which the target windows of `statistic_` begin, shape (n_scans,)."""
-        return scan_times(self.n_times_, self.window, self.step)
+    def evidence_(self) -> float:
+        """Evidence of the last update in units of the threshold; NaN if nothing was compared."""
+        return self._watch.latest
 
     @property
     def n_times_(self) -> int:
         """Number of times seen, in `fit` and since."""
-        return self._stream.windows.n_seen
+        return self._watch.n_seen
 
     @property
     def panel_(self) -> FloatArray:
-        """All observations, shape (n_times_, n_nodes, n_features_in_)."""
-        if len(self._values) > 1:
-            self._values = [np.concatenate(self._values)]
-        return self._values[0]
+        """All observations, shape (n_times_, n_nodes, n_features_in_); NaN where missing."""
+        if len(self._raw) > 1:
+            self._raw = [np.concatenate(self._raw)]
+        return self._raw[0]
 
     @property
-    def block_(self) -> int:
-        """Steps per block of the surrogates."""
-        return self._stream.calibration.block
+    def periods_(self) -> tuple[int, ...]:
+        """Recognised or given periods, in steps."""
+        return self.adjustment_.periods
+
+    @property
+    def trend_nodes_(self) -> tuple[Label, ...]:
+        """Nodes with a straight trend."""
+        where = np.flatnonzero(self.adjustment_.trend.any(axis=1))
+        return tuple(self.nodes_[i] for i in where)
+
+    @property
+    def n_times_needed_(self) -> int:
+        """Fewest times that could tell something, given the dependence that was measured."""
+        return FEWEST_TIME_BLOCKS * self.block_
 
     def label(self, step: int) -> Label:
         """Label of a step: the value of the time column, or the number of the step.
@@ -265,24 +298,46 @@ class GraphChangePointDetector(BaseEstimator):
         >>> import numpy as np
         >>> from graphratio.changepoints import GraphChangePointDetector
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
-        >>> GraphChangePointDetector(20, n_surrogates=19).fit(panel).label(7)
+        >>> GraphChangePointDetector(n_surrogates=19).fit(panel).label(7)
         7
         """
         return step if self.times_ is None else self.times_[step]
 
-    def to_frame(self) -> Any:
-        """One row per event and node, in the order of onset: event, time, node, onset.
+    def headline(self) -> str:
+        """What was found, in one or two sentences; also warnings about rhythms and trends."""
+        check_is_fitted(self, "graph_")
+        return change_headline(self)
 
-        A polars frame if the panel came as one, otherwise pandas.
+    def summary(self) -> str:
+        """The headline, then one sentence per event."""
+        check_is_fitted(self, "graph_")
+        return "\n".join(
+            [
+                change_headline(self),
+                *(event_sentence(event, len(self.nodes_)) for event in self.events_),
+            ]
+        )
+
+    def to_frame(self) -> Any:
+        """One row per event, node and feature, in the order of onset.
+
+        Columns: event, time, node, onset, kind, divergence, feature, mean_before, mean_after,
+        spread_before, spread_after, spread_ratio, mean_changed and spread_changed. A polars frame
+        if the panel came as one, otherwise pandas.
         """
-        rows = [
-            (number, event.time, node, onset)
-            for number, event in enumerate(self.events_)
-            for node, onset in event.onsets.items()
-        ]
-        names = ("event", "time", "node", "onset")
-        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return frames.make_frame(columns, self.backend_)
+        return frames.make_frame(event_columns(self.events_), self.backend_)
+
+    def event_samples(self, event: ChangeEvent) -> NodeSamples:
+        """Observations before (reference) and after (target) an event, up to its neighbours.
+
+        For any function of the library that takes samples: tests, bounds, kinds of change.
+        """
+        return before_and_after(self.panel_, self.predict(), event.step, self.nodes_)
+
+    def event_ratio(self, event: ChangeEvent) -> NodeRatioEstimator:
+        """The ratio of after to before at every node, by `estimator` or `GraphRatio`."""
+        model = GraphRatio(random_state=0) if self.estimator is None else clone(self.estimator)
+        return model.fit(self.event_samples(event), self.graph_)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the panel with its events, the scan, and a map of the onsets.
@@ -309,7 +364,7 @@ class GraphChangePointDetector(BaseEstimator):
         >>> import numpy as np
         >>> from graphratio.changepoints import GraphChangePointDetector
         >>> panel = np.random.default_rng(0).normal(size=(80, 2))
-        >>> detector = GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
+        >>> detector = GraphChangePointDetector(n_surrogates=19, random_state=0).fit(panel)
         >>> path = os.path.join(tempfile.mkdtemp(), "detector.graphratio")
         >>> detector.save(path)
         >>> GraphChangePointDetector.load(path).predict() == detector.predict()
@@ -317,34 +372,26 @@ class GraphChangePointDetector(BaseEstimator):
         """
         return state.read(path, cls)
 
-    def _check_parameters(self) -> None:
-        check_integer(self.window, "window", low=4)
-        check_integer(self.step, "step", low=1, high=self.window)
-        check_real(self.level, "level", low=0, high=1)
-        check_integer(self.max_directions, "max_directions", low=1)
-        least = math.ceil(1 / self.level) - 1
-        if check_integer(self.n_surrogates, "n_surrogates", low=1) < least:
-            given = Argument("n_surrogates", self.n_surrogates)
-            raise InputError(
-                (given, f" is too small for the level {self.level}"), f"Use at least {least}"
-            )
-        if self.block is not None:
-            check_integer(self.block, "block", low=1, high=self.window)
-        if self.estimator is not None:
-            check_estimator(self.estimator)
-
-    def _watch(self, features: PanelFeatures) -> None:
-        """Keep the features, with their parameters under the names of GRULSIF."""
-        self.features_ = features
-        self.bandwidth_ = features.features.bandwidth
-        self.graph_penalty_, self.ridge_ = features.graph_penalty, features.ridge
+    def _start(self, watch: ChangeWatch) -> None:
+        """Keep the running detector, with its parameters under the names of GRULSIF."""
+        self._watch = watch
+        features = watch.settings.lens.features
+        self.bandwidth_, self.ridge_ = features.kernel_map.bandwidth, features.ridge
         self.dictionary_ = features.dictionary
-        self.n_components_ = len(features.second)
+        self.n_components_ = features.kernel_map.n_components
 
-    def _smoother(self) -> Smoother:
-        diagonal = self.features_.second + self.features_.ridge
-        return Smoother(self.graph_, diagonal, self.features_.coupling)
+    def _smoothers(self, features: PanelFeatures) -> tuple[GraphSmoother, ...]:
+        self.smoothing_ = smoothing_of(self.graph_, given_smoothing(self.estimator, features))
+        return tuple(GraphSmoother(self.graph_, one) for one in self.smoothing_)
 
     def _event(self, found: Found) -> ChangeEvent:
-        p_value = self._stream.calibration.p_value(found.statistic)
-        return found.named(self.nodes_, self.label, p_value)
+        # Without rhythms and trends: they would widen spreads and hide differences.
+        return described(
+            found,
+            self._watch.values,
+            [str(name) for name in self.feature_names_in_],
+            self.nodes_,
+            self.label,
+            self.block_,
+            self.level,
+        )

@@ -2,10 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphratio._utils.typing import Label
+
+
+@dataclass(frozen=True)
+class FeatureChange:
+    """One measured feature of a node before and after an event, in its own units.
+
+    Attributes
+    ----------
+    feature : str
+    mean_before, mean_after, spread_before, spread_after : float
+        Means and standard deviations.
+    mean_changed, spread_changed : bool
+        Whether the difference is larger than chance explains, at the detector's `level`.
+
+    Examples
+    --------
+    >>> from graphratio.changepoints import FeatureChange
+    >>> flow = FeatureChange("flow", 12.1, 15.0, 2.0, 2.8, True, True)
+    >>> round(flow.spread_ratio, 2)
+    1.4
+    """
+
+    feature: str
+    mean_before: float
+    mean_after: float
+    spread_before: float
+    spread_after: float
+    mean_changed: bool
+    spread_changed: bool
+
+    @property
+    def spread_ratio(self) -> float:
+        """Standard deviation after over that before; NaN if nothing varied before."""
+        return self.spread_after / self.spread_before if self.spread_before > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class CorrelationChange:
+    """The rank correlation of two measured features of a node before and after an event.
+
+    Attributes
+    ----------
+    first, second : str
+    before, after : float
+    changed : bool
+
+    Examples
+    --------
+    >>> from graphratio.changepoints import CorrelationChange
+    >>> CorrelationChange("flow", "speed", 0.1, 0.6, True).after
+    0.6
+    """
+
+    first: str
+    second: str
+    before: float
+    after: float
+    changed: bool
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """What changed at one node.
+
+    Attributes
+    ----------
+    onset : label
+        When the node changed, by its own observations.
+    kind : str
+        The change in words, for instance "mean of flow up, spread of flow up", or "shape".
+    features : tuple of FeatureChange
+    correlations : tuple of CorrelationChange
+    divergence : float
+        Estimated Pearson divergence between before and after, from the kernel features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import graphratio as gr
+    >>> panel = np.random.default_rng(0).normal(size=(200, 2))
+    >>> panel[120:, 1] += 3.0
+    >>> event = gr.GraphChangePointDetector(random_state=0).fit(panel).events_[0]
+    >>> event.changes[1].kind
+    'mean of x0 up'
+    """
+
+    onset: Label
+    kind: str
+    features: tuple[FeatureChange, ...]
+    correlations: tuple[CorrelationChange, ...]
+    divergence: float
 
 
 @dataclass(frozen=True)
@@ -24,13 +115,17 @@ class ChangeEvent:
         nodes among them is at most the detector's `level`.
     onsets : mapping of label to label
         When each of them changed, in the order of onset.
+    changes : mapping of label to NodeChange
+        What changed at each of them, in the order of onset.
+    kinds : mapping of str to int
+        Kinds of change and the number of nodes of each, the most frequent first.
     step : int
         Position of `time` in the panel.
     statistic, p_value : float
-        Largest value of the scan, in units of the threshold, and the chance that a panel of the
-        same length without change has such a value anywhere.
+        Evidence in units of the threshold, and the chance that a panel of the same length
+        without change has as much anywhere.
     alarm : label
-        The time at which the alarm was raised, the last one seen by then.
+        The last time that had been seen when the change was found.
 
     Examples
     --------
@@ -40,7 +135,7 @@ class ChangeEvent:
     >>> panel = rng.normal(size=(300, 6))
     >>> panel[200:, 3:] += 4.0
     >>> graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
-    >>> detector = gr.GraphChangePointDetector(window=25, random_state=0).fit(panel, graph)
+    >>> detector = gr.GraphChangePointDetector(random_state=0).fit(panel, graph)
     >>> event = detector.events_[0]
     >>> event.time, event.nodes
     (200, (3, 4, 5))
@@ -50,6 +145,8 @@ class ChangeEvent:
     interval: tuple[Label, Label]
     nodes: tuple[Label, ...]
     onsets: Mapping[Label, Label]
+    changes: Mapping[Label, NodeChange]
+    kinds: Mapping[str, int]
     step: int
     statistic: float
     p_value: float
@@ -58,27 +155,19 @@ class ChangeEvent:
 
 @dataclass(frozen=True)
 class Found:
-    """A change in steps and positions of nodes; `alarm` is the last step seen by then."""
+    """A change in steps and positions of nodes.
+
+    `neighbours` are the ends of the stretch in which it was dated, `last` the step by which all
+    nodes of a gradual change have changed, and `alarm` the last step seen when it was found.
+    """
 
     step: int
+    last: int
     interval: tuple[int, int]
     nodes: tuple[int, ...]
     onsets: tuple[int, ...]
+    divergences: tuple[float, ...]
+    neighbours: tuple[int, int]
     statistic: float
+    p_value: float
     alarm: int
-
-    def named(
-        self, nodes: tuple[Label, ...], label: Callable[[int], Label], p_value: float
-    ) -> ChangeEvent:
-        """The change with the labels of nodes and times."""
-        order = sorted(range(len(self.nodes)), key=lambda i: self.onsets[i])
-        return ChangeEvent(
-            time=label(self.step),
-            interval=(label(self.interval[0]), label(self.interval[1])),
-            nodes=tuple(nodes[i] for i in self.nodes),
-            onsets={nodes[self.nodes[i]]: label(self.onsets[i]) for i in order},
-            step=self.step,
-            statistic=self.statistic,
-            p_value=p_value,
-            alarm=label(self.alarm),
-        )

@@ -18,16 +18,19 @@ from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.validation import as_numeric, check_magnitude, nearest_name, plain_label
 
-_FILL = (
-    "Fill it, or pass ",
-    Argument("missing", "drop"),
-    " to leave out the times at which a node lacks a value",
-)
+_FILL = ("Fill it, or pass ", Argument("missing", "drop"), " to go on without these values")
+
+
+# Fewest values of a node in a panel with gaps.
+FEWEST_VALUES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Complete observations (n_times, n_nodes, n_features); no `times` if steps are counted."""
+    """Observations (n_times, n_nodes, n_features), NaN where a node lacks a value.
+
+    No `times` if steps are counted.
+    """
 
     values: FloatArray
     times: tuple[Label, ...] | None
@@ -66,9 +69,8 @@ def read_panel(
             "Pass an array of shape (n_times, n_nodes, n_features) with the nodes in the order of "
             "the graph",
         )
-    kept = _complete_times(values, graph, range(len(values)), missing)
-    times = None if kept.all() else tuple(np.flatnonzero(kept).tolist())
-    return Panel(values[kept], times, default_names(values.shape[2])), graph
+    values = _with_gaps(values, graph, range(len(values)), missing)
+    return Panel(values, None, default_names(values.shape[2])), graph
 
 
 def _from_frame(
@@ -105,9 +107,8 @@ def _from_frame(
             "Keep one row per node and time, for instance their mean",
         )
     values[where] = rows
-    kept = _complete_times(values, graph, ordered, missing)
-    chosen = tuple(label for label, keep in zip(ordered, kept, strict=True) if keep)
-    return Panel(values[kept], chosen, names, frames.backend_of(frame)), graph
+    values = _with_gaps(values, graph, ordered, missing)
+    return Panel(values, ordered, names, frames.backend_of(frame)), graph
 
 
 def _positions(labels: Sequence[Label], graph: Graph) -> IntArray:
@@ -143,10 +144,10 @@ def _ranked(times: list[Any], column: str) -> tuple[IntArray, tuple[Label, ...]]
     return rank, tuple(plain[i] for i in order)
 
 
-def _complete_times(
+def _with_gaps(
     values: FloatArray, graph: Graph, times: Sequence[Label], missing: str
-) -> BoolArray:
-    """True at times with values of every node; the others are an error or left out."""
+) -> FloatArray:
+    """The values, all features NaN where one is missing; gaps are an error or counted."""
     lacking: BoolArray = np.asarray(~np.isfinite(values).all(axis=2))
     if np.isinf(values).any():
         step, position, _ = np.argwhere(np.isinf(values))[0]
@@ -155,24 +156,34 @@ def _complete_times(
             "Replace it by a number",
         )
     check_magnitude(values[~lacking], "the panel")
-    if lacking.any() and missing == "error":
+    if not lacking.any():
+        return values
+    if missing == "error":
         step, position = np.argwhere(lacking)[0]
         raise InputError(
             f"node {graph.nodes[position]!r} has no value at time {times[step]!r}; "
             f"{int(lacking.sum())} of {lacking.size} are missing",
             _FILL,
         )
-    kept: BoolArray = np.asarray(~lacking.any(axis=1))
-    if not kept.all():
-        warnings.warn(
-            f"{int((~kept).sum())} of {len(kept)} times were left out, since a node lacks a value",
-            DataWarning,
-            stacklevel=4,
+    empty = np.flatnonzero((~lacking).sum(axis=0) < FEWEST_VALUES)
+    if empty.size:
+        raise InputError(
+            f"nodes have fewer than {FEWEST_VALUES} values: "
+            f"{listing([graph.nodes[i] for i in empty])}",
+            "Leave them out of the panel and of the graph",
         )
-    return kept
+    warnings.warn(
+        f"{int(lacking.sum())} of {lacking.size} observations are missing, at "
+        f"{int(lacking.any(axis=0).sum())} of {graph.n_nodes} nodes; the others are used",
+        DataWarning,
+        stacklevel=4,
+    )
+    return np.where(lacking[:, :, np.newaxis], np.nan, values)
 
 
-def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
+def read_step(
+    x: Any, nodes: tuple[Label, ...], n_features: int, missing: str = "error"
+) -> FloatArray:
     """Check the observations of one time, shape (n_nodes, n_features); input as in `update`."""
     if isinstance(x, Mapping):
         lacking = [node for node in nodes if node not in x]
@@ -190,14 +201,15 @@ def read_step(x: Any, nodes: tuple[Label, ...], n_features: int) -> FloatArray:
             f"feature{'s' if n_features > 1 else ''}",
             "Pass one row per node, in the order of the graph",
         )
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    gaps: BoolArray = np.asarray(np.isnan(values).any(axis=1))
+    bad = np.flatnonzero(np.isinf(values).any(axis=1) | (gaps & (missing == "error")))
     if bad.size:
         raise InputError(
             f"x_t has missing or infinite values at nodes {listing([nodes[i] for i in bad])}",
-            "Fill them, or skip this time",
+            "Fill them, or fit with missing='drop' to allow missing values",
         )
-    check_magnitude(values, "x_t")
-    return values
+    check_magnitude(values[~gaps], "x_t")
+    return np.where(gaps[:, np.newaxis], np.nan, values)
 
 
 def check_later(time: Any, times: Sequence[Label] | None) -> Label | None:

@@ -1,15 +1,15 @@
-"""Scales, dictionary, features and penalties of a panel, fixed before any comparison.
+"""What is compared before and after: functions of the observations of a node, in groups.
 
 Symbols
 -------
-psi         features of the observations, shape (m, n_times, n_nodes)
-w           eigenvalues of the pooled covariance of the features, largest first, shape (m,)
-lam, rho    graph penalty and ridge, as in `moments.objective`
+z           normal scores of the observations, shape (n_times, n_nodes, n_measured)
+psi         principal directions of the kernel space, shape (n_points, m)
+w           their variances
 
-All of it comes from the first two windows, without the order of time. The features are principal
-directions of the kernel space, so the pooled second moment (the mean field) is diagonal. Windows
-of equal length mean alpha = 1/2: the right-hand side of GRULSIF, shrunk towards 1, is half the
-difference of the mean features. A ratio has mean one, so the second moment is centred.
+Every observation becomes the normal score of its rank at its node, so outliers, units and skewness
+do not matter. The groups are: the scores ("mean"), their squares ("spread"), products of two
+measured features ("correlation"), and principal directions of the kernel space ("shape"), which see
+every change. All are bounded.
 """
 
 from __future__ import annotations
@@ -18,109 +18,184 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import FloatArray
-from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import Kernel, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 
-# Ridge, and pull along the edges of a node of mean degree, as shares of the total variance of the
-# features. Directions with less variance than the ridge hardly matter and are left out.
-RIDGE_SHARE = 0.01
-COUPLING_SHARE = 0.1
+# Ridge as a share of the total variance of the features. Directions with less than a fifth of it
+# hardly matter and are left out.
+RIDGE_SHARE = 0.05
 
 PANEL_ATOMS = 60
+
+# Squares and products count up to this much: beyond, single observations would decide.
+_LARGEST_SQUARE = 5.0
+
+# Observations that fix the kernel, at most, and pairs of measured features.
+_LOOK_ROWS = 2_000
+_MOST_PAIRS = 15
+
+_CHUNK_ROWS = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """Normal scores of observations by their rank among a reference, node by node.
+
+    `ordered` is the sorted reference, shape (n, n_nodes, n_measured), infinite beyond `counts`. If
+    there are no ranks, scores are (x - shift) / scale.
+    """
+
+    ordered: FloatArray | None
+    counts: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, *, standardize: bool) -> tuple[ScoreMap, FloatArray]:
+        """The map, and the scores of the reference itself; NaN where a value is missing."""
+        counts = np.isfinite(values).sum(axis=0)
+        if not check_flag(standardize, "standardize"):
+            shift, spread = np.nanmean(values, axis=(0, 1)), np.nanstd(values, axis=(0, 1))
+            one = cls(None, counts, shift, np.where(spread > 0, spread, 1.0))
+            return one, one(values)
+        filled = np.where(np.isfinite(values), values, np.inf)
+        one = cls(np.sort(filled, axis=0), counts, np.zeros(1), np.ones(1))
+        scores = ndtri((rankdata(filled, axis=0) - 0.5) / np.maximum(counts, 1))
+        return one, np.where(np.isfinite(values), scores, np.nan)
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Scores of other observations, shape (n_times, n_nodes, n_measured)."""
+        if self.ordered is None:
+            return (values - self.shift) / self.scale
+        counts = np.maximum(self.counts, 1)
+        scores = np.empty_like(values)
+        for step, row in enumerate(values):
+            below = (self.ordered < row).sum(axis=0) + (self.ordered <= row).sum(axis=0)
+            share = np.clip(below / (2 * counts), 0.5 / counts, 1 - 0.5 / counts)
+            scores[step] = np.where(np.isfinite(row), ndtri(share), np.nan)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
 class PanelFeatures:
-    """Features of a panel in m principal directions, with their penalties, as in GRULSIF.
+    """The kernel of a panel, fixed once, and all features of scores.
 
-    Observations are first shifted and scaled, shape (n_nodes, n_features), and features lose their
-    mean in the first two windows, `centre`. `coupling`, shape (m,), is the factor of the Laplacian:
-    the graph penalty, times w if the estimator measures differences over the data.
+    `weights`, shape (n_groups, n_features), says how the squares of features add up in a group.
+    `damping`, shape (m,), is w / (w + ridge) of the kernel features, and `variance` their total
+    variance.
     """
 
-    shift: FloatArray
-    scale: FloatArray
-    features: NystromMap
+    kernel_map: NystromMap
     centre: FloatArray
-    second: FloatArray
     dictionary: FloatArray
-    graph_penalty: float
     ridge: float
-    coupling: FloatArray
+    groups: tuple[str, ...]
+    weights: FloatArray
+    damping: FloatArray
+    variance: float
+    n_measured: int
 
-    def __call__(self, values: FloatArray) -> FloatArray:
-        """Features of observations (n_times, n_nodes, n_features), shape (m, n_times, n_nodes)."""
-        n_times, n_nodes, n_features = values.shape
-        scaled = (values - self.shift) / self.scale
-        psi = self.features(scaled.reshape(-1, n_features)) - self.centre
-        return np.ascontiguousarray(psi.reshape(n_times, n_nodes, -1).transpose(2, 0, 1))
+    def __call__(self, z: FloatArray) -> FloatArray:
+        """Features of scores, shape (n_times, n_features, n_nodes); missing ones are NaN."""
+        n_times, n_nodes, d = z.shape
+        result = np.empty((n_times, self.weights.shape[1], n_nodes), dtype=np.float32)
+        chunk = max(1, _CHUNK_ROWS // n_nodes)
+        for begin in range(0, n_times, chunk):
+            part = z[begin : begin + chunk]
+            rows = part.reshape(-1, d)
+            lacking = ~np.isfinite(rows).all(axis=1)
+            columns = [part[:, :, j] for j in range(d)]
+            columns += [np.minimum(part[:, :, j] ** 2, _LARGEST_SQUARE) for j in range(d)]
+            columns += [
+                np.clip(part[:, :, i] * part[:, :, j], -_LARGEST_SQUARE, _LARGEST_SQUARE)
+                for i, j in measured_pairs(d)
+            ]
+            psi = self.kernel_map(np.nan_to_num(rows)) - self.centre
+            psi[lacking] = np.nan
+            columns += list(np.moveaxis(psi.reshape(*part.shape[:2], -1), 2, 0))
+            result[begin : begin + chunk] = np.stack(columns, axis=1)
+        return result
+
+
+def measured_pairs(n_measured: int) -> list[tuple[int, int]]:
+    """Pairs of measured features whose correlation is compared; none if there are too many."""
+    pairs = [(i, j) for j in range(n_measured) for i in range(j)]
+    return pairs if len(pairs) <= _MOST_PAIRS else []
 
 
 def look(
-    values: FloatArray,
-    graph: Graph,
+    z: FloatArray,
     estimator: NodeRatioEstimator | None,
     *,
-    standardize: bool,
     max_directions: int,
     random_state: np.random.Generator,
 ) -> PanelFeatures:
-    """Fix the features from the first observations, shape (n_times, n_nodes, n_features)."""
+    """Fix the kernel from scores, in an order that ignores time."""
     given: dict[str, Any] = {} if estimator is None else estimator.get_params(deep=False)
     kernel = get_kernel(given.get("kernel", "gaussian"))
-    shift, scale = _node_scales(values, standardize=standardize)
-    scaled = (values - shift) / scale
-    # Alternating, so that neither half is earlier; the steps below pool the two.
-    samples = NodeSamples.from_arrays(
-        np.swapaxes(scaled[0::2], 0, 1), np.swapaxes(scaled[1::2], 0, 1)
-    )
+    d = z.shape[2]
+    rows = z.reshape(-1, d)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if not len(rows) or np.ptp(rows, axis=0).max() == 0:
+        raise InputError("all observations of the panel are equal", "Pass a panel that varies")
+    rows = rows[random_state.permutation(len(rows))[:_LOOK_ROWS]]
+    samples = NodeSamples.from_arrays(rows[0::2][np.newaxis], rows[1::2][np.newaxis])
     sigma = median_bandwidths(samples, kernel)
     bandwidth = _fixed(given, "bandwidth") or float(np.median(sigma))
     shared = "dictionary" in given
     recipe = DictionaryRecipe.of(estimator) if shared else DictionaryRecipe()
     recipe = replace(recipe, max_atoms=recipe.max_atoms or PANEL_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
-    lam = _fixed(given, "graph_penalty")
     # Centres of every node by itself have a ridge of another kind.
-    rho = _fixed(given, "ridge") if shared else None
-    if not graph.n_edges or (estimator is not None and not estimator._couples):
-        lam = 0.0
-    features, centre, second, total = _principal(
-        kernel, dictionary, bandwidth, samples.values, max_directions
-    )
-    over_data = estimator is not None and estimator._over_data and lam is not None
-    lam = COUPLING_SHARE * total / graph.mean_degree if lam is None else lam
-    rho = RIDGE_SHARE * total if rho is None else rho
+    ridge = _fixed(given, "ridge") if shared else None
+    features, centre, w, total = _principal(kernel, dictionary, bandwidth, rows, max_directions)
+    ridge = RIDGE_SHARE * total if ridge is None else ridge
+    sizes = {"mean": d, "spread": d, "correlation": len(measured_pairs(d)), "shape": len(w)}
+    sizes = {name: size for name, size in sizes.items() if size}
+    weights = np.zeros((len(sizes), sum(sizes.values())))
+    begin = 0
+    for row, (name, size) in zip(weights, sizes.items(), strict=True):
+        damped = w / (w + ridge) if name == "shape" else np.ones(size)
+        row[begin : begin + size] = damped / damped[0]
+        begin += size
     return PanelFeatures(
-        shift=shift,
-        scale=scale,
-        features=features,
+        kernel_map=features,
         centre=centre,
-        second=second,
         dictionary=dictionary,
-        graph_penalty=lam,
-        ridge=rho,
-        coupling=lam * (second if over_data else np.ones_like(second)),
+        ridge=ridge,
+        groups=tuple(sizes),
+        weights=weights,
+        damping=w / (w + ridge),
+        variance=total,
+        n_measured=d,
     )
 
 
-def _node_scales(values: FloatArray, *, standardize: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and spread of every feature at every node; constant ones get the spread of others."""
-    if not check_flag(standardize, "standardize"):
-        return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
-    shift, spread = values.mean(axis=0), values.std(axis=0)
-    constant = spread <= 1e-12 * np.abs(values).max(axis=0)
-    elsewhere = [column[~fixed] for column, fixed in zip(spread.T, constant.T, strict=True)]
-    usual = np.array([np.median(column) if column.size else 1.0 for column in elsewhere])
-    return shift, np.where(constant, usual, spread)
+def given_smoothing(
+    estimator: NodeRatioEstimator | None, features: PanelFeatures
+) -> tuple[float, ...] | None:
+    """Strengths of smoothing that an estimator fixes; none if it does not couple, None if open.
+
+    In the mean field a graph penalty acts relative to the variance of the features, unless it
+    measures differences over the data.
+    """
+    if estimator is None:
+        return None
+    penalty = _fixed(estimator.get_params(deep=False), "graph_penalty")
+    if not estimator._couples or penalty == 0:
+        return ()
+    if penalty is None:
+        return None
+    return (penalty if estimator._over_data else penalty / features.variance,)
 
 
 def _fixed(given: dict[str, Any], name: str) -> float | None:
@@ -149,11 +224,7 @@ def _principal(
     w, vectors = np.linalg.eigh(np.cov(psi, rowvar=False, bias=True).reshape(psi.shape[1], -1))
     w, vectors = np.maximum(w[::-1], 0.0), vectors[:, ::-1]
     total = float(w.sum())
-    if not total > 0:
-        raise InputError(
-            "all observations in the first two windows are equal", "Pass a panel that varies"
-        )
-    kept = min(max_directions, max(1, int(np.count_nonzero(w >= RIDGE_SHARE * total))))
+    kept = min(max_directions, max(1, int(np.count_nonzero(w >= RIDGE_SHARE / 5 * total))))
     transform = np.ascontiguousarray(whole.transform @ vectors[:, :kept])
     rotated = NystromMap(kernel, bandwidth, whole.pivots, transform)
     return rotated, psi.mean(axis=0) @ vectors[:, :kept], w[:kept], total

@@ -1,126 +1,160 @@
-"""The scan statistics: how strongly two windows differ, at every node and over the graph.
+"""The scan of one stretch of time: how strongly it differs before and after every split.
 
 Symbols
 -------
-delta       difference of the mean features, shape (m, n_scans, n_nodes)
-theta       the mean-field estimate, see `smoother`
-variance    of delta when nothing changes, from sums over blocks of time, shape (m, n_nodes)
-spread      standard deviation of delta relative to `variance`, per direction, shape (m,)
+e           sums of squared standardised differences over a group of features, per place
 
-Three curves are scanned, since each finds other changes:
-
-- the largest over nodes of delta_v' theta_v with the node by itself: one node changed;
-- the same with the graph: a neighbourhood changed;
-- the sum over nodes of the latter, twice the gain in GRULSIF's objective: many nodes changed a
-  little. If the modes of the graph are known, each is divided by its own variance, so that
-  fluctuations that all nodes share, such as weather, do not hide a change of one region.
-
-Each curve is divided by its mean when nothing changes.
+One statistic per channel and group of features: the largest e over places. The channel "rest" has
+one more, the sum of e over nodes, which sees many small changes that are scattered over the graph.
+All are measured as squares of normal numbers, less a penalty for short intervals.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from graphratio._utils.typing import BoolArray, FloatArray
-from graphratio.changepoints.smoother import Smoother
+from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.changepoints.channels import Channels
+from graphratio.changepoints.intervals import Splits, seeded_splits
 
-N_CURVES = 3
+# Shares of the level by channel and by group; they are scaled to add up to one.
+CHANNEL_SHARES = {"node": 0.3, "all": 0.15, "rest": 0.15, "near": 0.15, "sum": 0.1}
+GROUP_SHARES = {"mean": 0.4, "spread": 0.3, "correlation": 0.3, "shape": 0.3}
+
+# Numbers that are computed at once, so that they stay in the cache.
+_AT_ONCE = 200_000
+
+# Rows of at least this many numbers are added one by one.
+_WIDE = 100
 
 
 @dataclass(frozen=True, eq=False)
-class GraphScan:
-    """The statistics at fixed features, penalties and variances of shape (m, n_nodes).
+class ScanLayout:
+    """How the columns of all channels lie side by side, and which statistics they give.
 
-    Means of delta_v' theta_v without and with the graph have shape (n_nodes,); `mode_weights`,
-    shape (m, n_modes), weigh the squares of delta in the modes of the graph, with mean sum one.
+    `weights`, shape (n_groups, n_features), weigh the squares of features in a group.
     """
 
-    smoother: Smoother
-    variance: FloatArray
-    own_mean: FloatArray
-    graph_mean: FloatArray
-    mode_weights: FloatArray | None = None
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    groups: tuple[str, ...]
+    weights: FloatArray
 
     @classmethod
-    def of(cls, smoother: Smoother, sums: FloatArray, length: int, window: int) -> GraphScan:
-        """Variances from sums of centred features over blocks, shape (m, n_blocks, n_nodes)."""
-        factor = 2 / (window * length * sums.shape[1])
-        variance = factor * np.einsum("jbv,jbv->jv", sums, sums)
-        own_mean = (variance / smoother.diagonal[:, np.newaxis]).sum(axis=0)
-        graph_mean = factor * sum(
-            np.einsum("bv,bv->v", part, smoother.apply(j, part)) for j, part in enumerate(sums)
+    def of(cls, channels: Channels, groups: tuple[str, ...], weights: FloatArray) -> ScanLayout:
+        """The layout of some channels."""
+        kinds = channels.channels
+        return cls(
+            tuple(one.name for one in kinds), tuple(one.size for one in kinds), groups, weights
         )
-        # A node that never varies does not count.
-        tiny = 1e-12 * max(float(own_mean.max()), np.finfo(np.float64).tiny)
-        usual = float(np.median(graph_mean[own_mean > tiny])) if (own_mean > tiny).any() else 1.0
-        graph_mean = np.where(own_mean > tiny, np.maximum(graph_mean, 1e-6 * usual), np.inf)
-        own_mean = np.where(own_mean > tiny, own_mean, np.inf)
-        weights = _mode_weights(smoother, sums, factor)
-        return cls(smoother, variance, own_mean, graph_mean, weights)
 
-    def energy(self, delta: FloatArray) -> FloatArray:
-        """Sum over nodes of delta^2, per direction and scan time, shape (m, n_scans)."""
-        return np.asarray(np.einsum("jtv,jtv->jt", delta, delta), dtype=np.float64)
+    @cached_property
+    def _slices(self) -> list[tuple[int, FloatArray]]:
+        """First feature of every group, and the weights of its features."""
+        used = [np.flatnonzero(weights) for weights in self.weights]
+        return [
+            (int(one[0]), weights[one].astype(np.float32))
+            for one, weights in zip(used, self.weights, strict=True)
+        ]
 
-    def strongest(self, energy: FloatArray) -> int:
-        """Position of the scan time at which the windows differ most, without the graph."""
-        return int(np.argmax((1 / self.smoother.diagonal) @ energy))
+    @property
+    def width(self) -> int:
+        """Numbers per step."""
+        return int(self.weights.shape[1]) * sum(self.sizes)
 
-    def spread(self, energy: FloatArray, quiet: BoolArray) -> FloatArray:
-        """Root of the mean of delta^2 relative to `variance` over quiet scan times, shape (m,)."""
-        expected = self.variance.sum(axis=1)
-        mean = (energy[:, quiet] if quiet.any() else energy).mean(axis=1)
-        return np.asarray(np.sqrt(mean / np.where(expected > 0, expected, 1.0)))
+    @cached_property
+    def statistics(self) -> list[tuple[int, str, str]]:
+        """Channel, kind ("sum" or the name of the channel) and group of every statistic."""
+        found = []
+        for number, name in enumerate(self.names):
+            kinds = [name, "sum"] if name == "rest" else [name]
+            found += [(number, kind, group) for kind in kinds for group in self.groups]
+        return found
 
-    def local(self, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Node by node, without and with the graph, each of shape (n_scans, n_nodes)."""
-        own = np.zeros(delta.shape[1:], dtype=delta.dtype)
-        graph = np.zeros_like(own)
-        for j, part in enumerate(delta):
-            graph += part * self.smoother.apply(j, part)
-            own += part * part * part.dtype.type(1 / self.smoother.diagonal[j])
-        return own / self.own_mean.astype(own.dtype), graph / self.graph_mean.astype(own.dtype)
+    @property
+    def log_shares(self) -> FloatArray:
+        """Logarithm of the share of the level of every statistic."""
+        share = np.array([CHANNEL_SHARES[k] * GROUP_SHARES[g] for _, k, g in self.statistics])
+        return np.asarray(np.log(share / share.sum()))
 
-    def curves(self, delta: FloatArray, own: FloatArray, graph: FloatArray) -> FloatArray:
-        """The three curves from differences and local statistics, shape (3, n_scans)."""
-        if self.mode_weights is None or self.smoother.modes is None:
-            finite = np.isfinite(self.graph_mean)
-            weights = (self.graph_mean[finite] / self.graph_mean[finite].sum()).astype(graph.dtype)
-            whole = graph[:, finite] @ weights
-        else:
-            modes = self.smoother.modes.astype(delta.dtype)
-            whole = np.zeros(len(graph), dtype=delta.dtype)
-            for part, weights in zip(delta, self.mode_weights.astype(delta.dtype), strict=True):
-                in_modes = part @ modes
-                in_modes *= in_modes
-                whole += in_modes @ weights
-        return np.stack([own.max(axis=1), graph.max(axis=1), whole])
-
-    def witness(self, delta: FloatArray) -> FloatArray:
-        """How far each node moved in the direction that the others predict, (n_scans, n_nodes).
-
-        The direction leaves out the node itself, so it does not depend on the node's noise. If the
-        node did not change, the difference along it has mean zero and variance one.
-        """
-        along = np.zeros(delta.shape[1:])
-        square = np.zeros(delta.shape[1:])
-        for j, part in enumerate(delta.astype(np.float64)):
-            direction = self.smoother.apply(j, part) - part * self.smoother.own[j]
-            along += direction * part
-            square += direction**2 * self.variance[j]
-        return np.divide(along, np.sqrt(square), out=np.zeros_like(along), where=square > 0)
+    def reduce(self, squares: FloatArray, out: FloatArray) -> None:
+        """Statistics, shape (n_statistics, k), of squared differences, shape (k, width)."""
+        k, n_features = len(squares), self.weights.shape[1]
+        begin = row = 0
+        for name, size in zip(self.names, self.sizes, strict=True):
+            part = squares[:, begin : begin + n_features * size].reshape(k, n_features, size)
+            begin += n_features * size
+            energies = [_weighted(part, *group) for group in self._slices]
+            for e in energies:
+                out[row] = e.max(axis=1)
+                row += 1
+            if name == "rest":
+                for e, weights in zip(energies, self.weights, strict=True):
+                    spread = np.sqrt(2 * size * (weights**2).sum())
+                    z = (e.sum(axis=1) - size * weights.sum()) / spread
+                    out[row] = np.maximum(z, 0) ** 2
+                    row += 1
 
 
-def _mode_weights(smoother: Smoother, sums: FloatArray, factor: float) -> FloatArray | None:
-    """Mean-field weights of the modes, times average variance over own variance."""
-    if smoother.modes is None or smoother.shifted is None:
-        return None
-    variance = np.stack([factor * ((part @ smoother.modes) ** 2).sum(axis=0) for part in sums])
-    average = variance.mean(axis=1, keepdims=True)
-    share = average / smoother.shifted
-    low = 1e-6 * float(average.max())
-    weights = np.where(variance > low, share / np.maximum(variance, low), 0.0)
-    return np.asarray(weights / share[variance > low].sum())
+def _weighted(part: FloatArray, first: int, weights: FloatArray) -> FloatArray:
+    """Weighted sum over features of a group, shape (k, size)."""
+    if len(weights) == 1:
+        # The first weight of a group is 1.
+        return part[:, first]
+    chosen = part[:, first : first + len(weights)]
+    return np.asarray(np.einsum("f,kfn->kn", weights, chosen))
+
+
+def cumulative(rows: FloatArray, order: IntArray | None = None) -> FloatArray:
+    """Cumulative sums of rows in some order, shape (n_times + 1, width)."""
+    n_times = len(rows) if order is None else len(order)
+    sums = np.zeros((n_times + 1, rows.shape[1]), dtype=np.float32)
+    if rows.shape[1] < _WIDE:
+        np.cumsum(rows if order is None else rows[order], axis=0, out=sums[1:])
+        return sums
+    # Adding whole rows is several times faster than an accumulation along the columns.
+    for step, row in enumerate(range(len(rows)) if order is None else order.tolist()):
+        np.add(sums[step], rows[row], out=sums[step + 1])
+    return sums
+
+
+def statistics_at(splits: Splits, sums: FloatArray, layout: ScanLayout) -> FloatArray:
+    """Every statistic at every split, from cumulative sums of shape (n_times + 1, width)."""
+    matrix = splits.matrix
+    n_splits = matrix.shape[0]
+    found = np.empty((len(layout.statistics), n_splits), dtype=np.float32)
+    chunk = max(16, _AT_ONCE // sums.shape[1])
+    for begin in range(0, n_splits, chunk):
+        squares = matrix[begin : begin + chunk] @ sums
+        squares *= squares
+        layout.reduce(squares, found[:, begin : begin + chunk])
+    return found
+
+
+class StretchScan:
+    """Scans the columns of all channels of one stretch of time, in any order of its steps."""
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        layout: ScanLayout,
+        extent: int,
+        scales: tuple[int, int | None],
+    ) -> None:
+        self.n_times = len(rows)
+        self.rows = rows
+        self.layout = layout
+        self.splits: Splits = seeded_splits(self.n_times, layout.width, *scales)
+        self._penalty = self.splits.penalty(extent)
+
+    def curves(self, order: IntArray | None = None) -> FloatArray:
+        """Every statistic at every split, shape (n_statistics, n_splits)."""
+        sums = cumulative(self.rows, order)
+        return statistics_at(self.splits, sums, self.layout) - self._penalty
+
+    def largest(self, order: IntArray) -> FloatArray:
+        """The largest value of every statistic, shape (n_statistics,)."""
+        return np.asarray(self.curves(order).max(axis=1))

@@ -1,12 +1,11 @@
-"""Solves the mean-field problem: every direction is one shifted Laplacian.
+"""Averages over neighbourhoods of the graph, of several sizes.
 
-theta_j = (w_j + rho + lam Lap)^{-1} delta_j. Small graphs use dense inverses, so that all times
-are one matrix product; large graphs use sparse factorisations.
+A field over the nodes becomes (I + length Lap)^{-2} field, the solution of two graph-penalised
+least-squares problems in a row: weights fall off smoothly with the distance in the graph. Small
+graphs use a dense matrix, so that all times are one product; large graphs a sparse factorisation.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,66 +14,38 @@ from scipy.sparse.linalg import splu
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 
-# Up to this many nodes the inverses are stored: 12 directions then take 100 MB.
-DENSE_NODES = 1_000
-
-_CHUNK = 256
+# Up to this many nodes the matrix is stored.
+DENSE_NODES = 2_000
 
 
-class Smoother:
-    """Applies the inverse of the system along the nodes, one direction at a time.
+# Sizes of neighbourhoods, as strengths of smoothing in units of the inverse mean degree.
+SMOOTHING = (1.5, 8.0)
 
-    `diagonal` is w_j + rho, and `coupling` the factor of the Laplacian. `own`, shape (m, n_nodes),
-    are the diagonals of the inverses. `modes`, shape (n_nodes, n_modes), are eigenvectors of the
-    Laplacian and `shifted`, shape (m, n_modes), the system in them; None for large graphs or no
-    coupling.
-    """
 
-    def __init__(self, graph: Graph, diagonal: FloatArray, coupling: FloatArray | float) -> None:
-        self.n_nodes = graph.n_nodes
-        self.diagonal = diagonal
-        strength = np.broadcast_to(coupling, diagonal.shape)
-        self.coupled = graph.n_edges > 0 and bool(strength.any())
-        self.modes: FloatArray | None = None
-        self.shifted: FloatArray | None = None
-        self._dense: dict[np.dtype[np.floating], FloatArray] = {}
-        self._factors = []
-        if not self.coupled:
-            self.own = np.repeat(1 / diagonal[:, np.newaxis], self.n_nodes, axis=1)
-        elif self.n_nodes <= DENSE_NODES:
+def smoothing_of(graph: Graph, given: tuple[float, ...] | None) -> tuple[float, ...]:
+    """Strengths of smoothing: those given, or the usual ones; none without edges."""
+    if not graph.n_edges:
+        return ()
+    return tuple(one / graph.mean_degree for one in SMOOTHING) if given is None else given
+
+
+class GraphSmoother:
+    """Applies (I + length Lap)^{-2} along the last axis."""
+
+    def __init__(self, graph: Graph, length: float) -> None:
+        self._dense: FloatArray | None = None
+        if graph.n_nodes <= DENSE_NODES:
             values, vectors = graph.spectrum
-            self.modes = vectors
-            self.shifted = diagonal[:, np.newaxis] + strength[:, np.newaxis] * values
-            inverse = (vectors / self.shifted[:, np.newaxis, :]) @ vectors.T
-            self._dense[np.dtype(np.float64)] = inverse
-            self.own = np.ascontiguousarray(np.einsum("jvv->jv", inverse))
+            self._dense = (vectors / (1 + length * values) ** 2) @ vectors.T
         else:
-            identity = sparse.eye_array(self.n_nodes, format="csc")
-            lap = sparse.csc_array(graph.laplacian)
-            self._factors = [
-                splu(sparse.csc_matrix(s * lap + d * identity))
-                for s, d in zip(strength, diagonal, strict=True)
-            ]
-            self.own = np.array(
-                [_inverse_diagonal(factor, self.n_nodes) for factor in self._factors]
-            )
+            identity = sparse.eye_array(graph.n_nodes, format="csc")
+            system = identity + length * sparse.csc_array(graph.laplacian)
+            self._factor = splu(sparse.csc_matrix(system))
 
-    def apply(self, direction: int, delta: FloatArray) -> FloatArray:
-        """Estimates of one direction, from and to shape (n_times, n_nodes)."""
-        if not self.coupled:
-            return delta / delta.dtype.type(self.diagonal[direction])
-        if self._factors:
-            solved = self._factors[direction].solve(np.ascontiguousarray(delta.T, np.float64))
-            return np.asarray(solved.T, dtype=delta.dtype)
-        if delta.dtype not in self._dense:
-            self._dense[delta.dtype] = self._dense[np.dtype(np.float64)].astype(delta.dtype)
-        return np.asarray(delta @ self._dense[delta.dtype][direction])
-
-
-def _inverse_diagonal(factor: Any, n_nodes: int) -> FloatArray:
-    """Diagonal of the inverse of a factorised matrix, some columns at a time."""
-    parts = []
-    for begin in range(0, n_nodes, _CHUNK):
-        unit = np.eye(n_nodes, min(_CHUNK, n_nodes - begin), -begin)
-        parts.append(factor.solve(unit)[begin:].diagonal())
-    return np.concatenate(parts)
+    def apply(self, field: FloatArray) -> FloatArray:
+        """Smooth fields of shape (..., n_nodes)."""
+        if self._dense is not None:
+            return np.asarray(field @ self._dense.astype(field.dtype))
+        flat = np.ascontiguousarray(field.reshape(-1, field.shape[-1]).T, np.float64)
+        smooth = self._factor.solve(self._factor.solve(flat)).T
+        return np.asarray(smooth.reshape(field.shape), dtype=field.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ def changes(
 ) -> None:
     r"""Find out since when, where and in which order something changed.
 
-    Reads a table with one row per node and time, slides two windows over it, and writes
-    changes.html (open it in a browser), events.csv (one row per event and node) and
-    detector.graphratio (to go on with in Python).
+    Reads a table with one row per node and time, compares before and after at all scales, and
+    writes changes.html (open it in a browser), events.csv (one row per event, node and feature)
+    and detector.graphratio (to go on with in Python).
 
         graphratio changes air.csv --node station --time day \
           --features pm25,no2 --coordinates lat,lon \
-          --window 50 --output air-changes
+          --output air-changes
     """
     from graphratio.report import write_changes
     from graphratio.report.page_file import page_packages
@@ -51,9 +52,9 @@ def changes(
         chosen = new_estimator(time.estimator, random_state=time.seed)
     detector = GraphChangePointDetector(
         time.window,
-        step=time.step,
         estimator=chosen,
         level=time.level,
+        season=_season(time.season),
         n_surrogates=time.surrogates,
         random_state=time.seed,
         progress=screen.live,
@@ -79,6 +80,13 @@ def changes(
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
     screen.result(_summary(detector, files, notes))
+
+
+def _season(given: str) -> str | int | None:
+    """The option as the detector takes it."""
+    if given == "none":
+        return None
+    return int(given) if given.isdigit() else given
 
 
 def _read(
@@ -129,10 +137,10 @@ def _show(screen: Screen, detector: GraphChangePointDetector) -> None:
     screen.say(
         f"Looked at {len(detector.nodes_)} nodes over {detector.n_times_} times, "
         f"{detector.n_features_in_} feature{'s' if detector.n_features_in_ > 1 else ''}, "
-        f"{detector.graph_.n_edges} edges, windows of {detector.window}."
+        f"{detector.graph_.n_edges} edges."
     )
+    screen.say(detector.headline())
     if not events:
-        screen.say(f"No change (p = {detector.p_value_:.2g}).")
         return
     shown = events[:_SHOWN_EVENTS]
     screen.table(
@@ -143,6 +151,7 @@ def _show(screen: Screen, detector: GraphChangePointDetector) -> None:
             "and": [time_text(event.interval[1]) for event in shown],
             "nodes": [len(event.nodes) for event in shown],
             "first node": [str(next(iter(event.onsets))) for event in shown],
+            "what": [next(iter(event.kinds)) for event in shown],
             "p": [event.p_value for event in shown],
         },
     )
@@ -159,13 +168,16 @@ def _summary(
         "features": list(detector.feature_names_in_),
         "settings": {
             "window": detector.window,
-            "step": detector.step,
             "level": detector.level,
+            "season": detector.season,
             "bandwidth": detector.bandwidth_,
-            "graph_penalty": detector.graph_penalty_,
             "ridge": detector.ridge_,
             "block": detector.block_,
         },
+        "headline": detector.headline(),
+        "too_short": detector.too_short_,
+        "periods": list(detector.periods_),
+        "trend_nodes": list(detector.trend_nodes_),
         "p_value": detector.p_value_,
         "events": [
             {
@@ -174,9 +186,14 @@ def _summary(
                 "step": event.step,
                 "p_value": event.p_value,
                 "alarm": _plain_time(event.alarm),
+                "kinds": dict(event.kinds),
                 "onsets": [
                     {"node": node, "onset": _plain_time(onset)}
                     for node, onset in event.onsets.items()
+                ],
+                "changes": [
+                    {"node": node, **asdict(one), "onset": _plain_time(one.onset)}
+                    for node, one in event.changes.items()
                 ],
             }
             for event in detector.events_

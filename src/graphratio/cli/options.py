@@ -266,18 +266,21 @@ class TimeOptions:
 
     time: str = option(
         _TIME,
-        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; every node has one "
-        "row at every time.",
+        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; at most one row "
+        "per node and time.",
         default=MISSING,
     )
-    window: int = option(
+    window: int | None = option(
         _TIME,
-        "Number of time points before and after that are compared. The table needs at least four "
-        "windows.",
-        default=MISSING,
-        min=4,
+        "Longest number of time points before and after that are compared. Default: all.",
+        min=5,
     )
-    step: int = option(_TIME, "Evaluate every `step` time points.", default=1, min=1)
+    season: str = option(
+        _TIME,
+        "'auto' recognises a daily, weekly or other rhythm and takes it out; a number of time "
+        "points is the period; 'none' leaves rhythms in.",
+        default="auto",
+    )
     level: float = option(
         _TIME, "Chance of any false alarm if nothing changes; between 0 and 1.", default=0.05
     )
@@ -293,8 +296,8 @@ class TimeOptions:
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
             raise typer.BadParameter("--level must be between 0 and 1")
-        if self.step > self.window:
-            raise typer.BadParameter("--step must not be larger than --window")
+        if self.season not in ("auto", "none") and not self.season.isdigit():
+            raise typer.BadParameter("--season must be auto, none or a number of time points")
 
 
 @dataclass(frozen=True)

@@ -141,13 +141,19 @@ def depends_on_past(series: Series) -> bool:
     return _any_evidence(series, x, _common(series, x)[0])
 
 
-def measure(series: Series, unit: IntArray | None = None) -> Dependence:
-    """Measure the dependence; `unit` numbers the days, where days have several observations."""
+def measure(
+    series: Series, unit: IntArray | None = None, chance: float = FALSE_ALARM
+) -> Dependence:
+    """Measure the dependence; `unit` numbers the days, where days have several observations.
+
+    `chance` is that of finding dependence in independent data. Where dependence that is overlooked
+    does more harm than dependence that is not there, it is larger.
+    """
     x = series.scores()
     common, share = _common(series, x)
     n_nodes = series.n_segments // 2
     half = x.shape[1] // 2
-    found = _any_evidence(series, x, common)
+    found = _any_evidence(series, x, common, chance)
     pairs = np.count_nonzero(series.last > np.arange(len(x)))
     one = forward_products(series, x, 1).sum(axis=0) / max(pairs, 1)
     first, squared = (float(np.max(part, initial=0.0)) for part in (one[:half], one[half:]))
@@ -156,7 +162,7 @@ def measure(series: Series, unit: IntArray | None = None) -> Dependence:
     tau, node_tau, slow = _times(series, x)
     if common is not None and share >= _COMMON_SHARE:
         together = common.scores()
-        if _any_evidence(common, together, None):
+        if _any_evidence(common, together, None, chance):
             shared_tau, _, shared_slow = _times(common, together)
             tau, slow = np.maximum(tau, shared_tau), max(slow, shared_slow)
     days: tuple[float, bool, float, float] = (np.nan, False, 1.0, 1.0)
@@ -192,7 +198,9 @@ def _common(series: Series, x: FloatArray) -> tuple[Series | None, float]:
     return Series.of(mean[order], used[order] % 2, used[order] // 2, None), share
 
 
-def _any_evidence(series: Series, x: FloatArray, common: Series | None) -> bool:
+def _any_evidence(
+    series: Series, x: FloatArray, common: Series | None, chance: float = FALSE_ALARM
+) -> bool:
     """Whether anything depends on the past: all nodes together, single nodes, or their means."""
     usual = float(np.median(series.sizes[series.sizes > 0]))
     together, alone = [], []
@@ -205,9 +213,9 @@ def _any_evidence(series: Series, x: FloatArray, common: Series | None) -> bool:
             sums, squares = series.sums(forward), series.sums(forward**2)
             alone.append(excess_of_sums(_paired(sums), _paired(squares), _paired(series.sizes)))
     levels = [(together, 0.5), (alone, 0.4)]
-    if any(np.min(p) * np.size(p) <= share * FALSE_ALARM for p, share in levels):
+    if any(np.min(p) * np.size(p) <= share * chance for p, share in levels):
         return True
-    return common is not None and _any_evidence(common, common.scores(), None)
+    return common is not None and _any_evidence(common, common.scores(), None, chance)
 
 
 def _paired(values: FloatArray | IntArray) -> FloatArray:

@@ -41,7 +41,7 @@ def plot_changes(detector: Any, axes: Any = None) -> Any:
     >>> panel = np.random.default_rng(0).normal(size=(120, 4))
     >>> panel[60:, 2:] += 3.0
     >>> graph = gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
-    >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0)
+    >>> detector = gr.GraphChangePointDetector(n_surrogates=19, random_state=0)
     >>> [ax.get_title(loc="left") for ax in plot_changes(detector.fit(panel, graph))]
     ['x0, every node in its own units', 'Scan, in units of the threshold', 'First onset']
     """
@@ -61,9 +61,12 @@ def plot_changes(detector: Any, axes: Any = None) -> Any:
 
 
 def standardised(values: FloatArray) -> FloatArray:
-    """Standardise every node by its own mean and spread, shape (n_times, n_nodes)."""
-    spread = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    """Standardise every node by its own mean and spread, NaN where missing, (n_times, n_nodes)."""
+    there = np.isfinite(values)
+    count = np.maximum(there.sum(axis=0), 1)
+    mean = np.where(there, values, 0.0).sum(axis=0) / count
+    spread = np.sqrt(np.where(there, (values - mean) ** 2, 0.0).sum(axis=0) / count)
+    return np.asarray((values - mean) / np.where(spread > 0, spread, 1.0))
 
 
 def first_onsets(detector: Any) -> FloatArray:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, Label
-from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
+from graphratio.changepoints import ChangeEvent, GraphChangePointDetector, NodeChange
+from graphratio.changepoints.change_words import event_sentence
+from graphratio.changepoints.intervals import SHORTEST_INTERVAL
 from graphratio.plotting.change_figure import standardised
 from graphratio.report.page_file import map_data, short, write_page
 from graphratio.report.words import count, enumeration, number, sentence
@@ -58,7 +60,7 @@ def write_changes(
     >>> import graphratio as gr
     >>> from graphratio.report import write_changes
     >>> panel = np.random.default_rng(0).normal(size=(100, 3))
-    >>> detector = gr.GraphChangePointDetector(20, n_surrogates=19, random_state=0).fit(panel)
+    >>> detector = gr.GraphChangePointDetector(n_surrogates=19, random_state=0).fit(panel)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_changes(f"{folder}/changes.html", detector).name
     'changes.html'
@@ -71,18 +73,27 @@ def write_changes(
         ("theme.js", "changes.js"),
         _data(detector, events),
         title=title,
+        headline=detector.headline(),
         lead=f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
         f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
-        f"Each time point splits two windows: the {detector.window} times before it were compared "
-        f"with the {detector.window} from it on.",
+        "Before and after were compared at every scale, at single nodes, in neighbourhoods of the "
+        "graph and over all nodes.",
         found=f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
         if events
+        else "Too short to tell."
+        if detector.too_short_
         else f"No change found (p = {number(detector.p_value_, 2)}).",
-        events=[_in_words(event) for event in events],
+        events=[_in_words(event, len(detector.nodes_)) for event in events],
         rows=[
-            (time_text(event.time), str(node), time_text(onset))
+            (
+                time_text(event.time),
+                str(node),
+                time_text(one.onset),
+                one.kind,
+                _sizes(one),
+            )
             for event in events
-            for node, onset in event.onsets.items()
+            for node, one in event.changes.items()
         ],
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
@@ -108,13 +119,33 @@ def time_text(label: Label) -> str:
     return str(text).removesuffix("T00:00:00")
 
 
-def _in_words(event: ChangeEvent) -> dict[str, str]:
+def _sizes(change: NodeChange) -> str:
+    """Before and after, of everything that changed at a node."""
+    words = []
+    for one in change.features:
+        if one.mean_changed:
+            words.append(
+                f"mean of {one.feature} {number(one.mean_before)} to {number(one.mean_after)}"
+            )
+        if one.spread_changed:
+            words.append(f"spread of {one.feature} x {number(one.spread_ratio, 2)}")
+    words += [
+        f"correlation of {pair.first} and {pair.second} {pair.before:.2f} to {pair.after:.2f}"
+        for pair in change.correlations
+        if pair.changed
+    ]
+    words.append(f"divergence {number(change.divergence, 2)}")
+    return "; ".join(words)
+
+
+def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
     low, high = (time_text(end) for end in event.interval)
     between = f", between {low} and {high}" if low != high else ""
     first = [str(node) for node in event.onsets]
     return {
         "time": time_text(event.time),
-        "what": f"{count(len(first), 'node')}{between}; first {enumeration(first, _NAMED)}; "
+        "what": event_sentence(event, n_nodes),
+        "where": f"{count(len(first), 'node')}{between}; first {enumeration(first, _NAMED)}; "
         f"p = {number(event.p_value, 2)}",
     }
 
@@ -122,12 +153,14 @@ def _in_words(event: ChangeEvent) -> dict[str, str]:
 def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
     shuffled = f"copies of the table with blocks of {count(detector.block_, 'time')} shuffled"
     return [
-        ("window", str(detector.window), "time points on either side that are compared"),
-        ("step", str(detector.step), "time points from one evaluation to the next"),
+        (
+            "periods",
+            ", ".join(str(period) for period in detector.periods_) or "none",
+            "rhythms that were recognised, in time points",
+        ),
         ("false alarm", number(float(detector.level)), "chance of any alarm if nothing changes"),
         ("surrogates", str(detector.n_surrogates), shuffled),
         ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
-        ("graph penalty", number(detector.graph_penalty_), "larger makes neighbours more alike"),
         ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),
         ("directions", str(detector.n_components_), "of the kernel space that are monitored"),
     ]
@@ -144,7 +177,7 @@ def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict
         "times": [_axis_value(detector.label(int(edge))) for edge in edges[:-1]],
         "steps": edges[:-1].tolist(),
         "n_times": detector.n_times_,
-        "window": detector.window,
+        "window": SHORTEST_INTERVAL,
         "panel": [_packed(detector.panel_[:, :, j], edges) for j in range(shown)],
         "unit": UNIT,
         "reach": COLOUR_REACH,
@@ -182,6 +215,8 @@ def _columns(n_times: int, n_rows: int) -> np.ndarray:
 def _packed(values: FloatArray, edges: np.ndarray) -> str:
     """Means over columns in units of each node's spread, one signed byte each, node by node."""
     z = standardised(values)
-    means = np.add.reduceat(z, edges[:-1], axis=0) / np.diff(edges)[:, np.newaxis]
+    there = np.isfinite(z)
+    seen = np.maximum(np.add.reduceat(there.astype(int), edges[:-1], axis=0), 1)
+    means = np.add.reduceat(np.where(there, z, 0.0), edges[:-1], axis=0) / seen
     small = np.clip(np.round(means * UNIT), -127, 127).astype(np.int8)
     return base64.b64encode(np.ascontiguousarray(small.T).tobytes()).decode("ascii")

@@ -1,0 +1,147 @@
+"""Sentences about changes, from the fields of events."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.typing import Label
+from graphratio.changepoints.events import ChangeEvent
+
+if TYPE_CHECKING:
+    from graphratio.changepoints.detector import GraphChangePointDetector
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+
+# Nodes that are named as the first ones.
+_FIRST = 2
+
+
+def change_headline(detector: GraphChangePointDetector) -> str:
+    """What was found, in one or two sentences, with warnings."""
+    events = detector.events_
+    parts = []
+    if not events:
+        parts.append(_nothing(detector))
+    else:
+        main = max(events, key=lambda event: (event.statistic, len(event.nodes)))
+        parts.append(event_sentence(main, len(detector.nodes_)))
+        if len(events) > 1:
+            parts.append(f"{len(events)} changes were found; this is the clearest one.")
+    return " ".join([*parts, *_warnings(detector)])
+
+
+def _nothing(detector: GraphChangePointDetector) -> str:
+    if detector.too_short_:
+        return (
+            f"The panel is too short to tell: observations depend on each other over "
+            f"{detector.block_} steps, and {detector.n_times_} steps are not enough. About "
+            f"{detector.n_times_needed_} would be."
+        )
+    return f"No change found (p = {detector.p_value_:.2g})."
+
+
+def _warnings(detector: GraphChangePointDetector) -> list[str]:
+    said = []
+    periods = " and ".join(str(period) for period in detector.periods_)
+    if periods and not detector.adjustment_.profiles:
+        said.append(f"Warning: a rhythm of {periods} steps is there and was not taken out.")
+    elif periods:
+        said.append(f"A rhythm of {periods} steps was taken out.")
+    trends = len(detector.trend_nodes_)
+    if trends:
+        taken = bool(detector.adjustment_.slope.any())
+        where = f"at {trends} of {len(detector.nodes_)} nodes"
+        said.append(
+            f"A slow trend {where} was taken out."
+            if taken
+            else f"Warning: a slow trend {where} was not taken out."
+        )
+    return said
+
+
+def event_sentence(event: ChangeEvent, n_nodes: int) -> str:
+    """One sentence: when, what, where, where first, and by how much.
+
+    Examples
+    --------
+    >>> from graphratio.changepoints.events import ChangeEvent, FeatureChange, NodeChange
+    >>> flow = FeatureChange("flow", 100.0, 112.0, 5.0, 5.0, True, False)
+    >>> change = NodeChange(7, "mean of flow up", (flow,), (), 0.5)
+    >>> event = ChangeEvent(7, (6, 8), ("A",), {"A": 7}, {"A": change}, {change.kind: 1}, 7, 3.0,
+    ...                     0.01, 9)
+    >>> event_sentence(event, 40)
+    'At 7 flow rose at 1 of 40 nodes, A, by 12 %.'
+    """
+    counted = Counter(part for one in event.changes.values() for part in one.kind.split(", "))
+    main, count = counted.most_common(1)[0]
+    nodes = [node for node, one in event.changes.items() if main in one.kind.split(", ")]
+    text = f"{time_words(event.time)} {_happened(main)} at {count} of {n_nodes} nodes"
+    named = " and ".join(str(node) for node in nodes[:_FIRST])
+    text += f", first at {named}" if len(nodes) > _FIRST else f", {named}"
+    size = _size(event, main, nodes)
+    if size:
+        text += f", {size}" + (" on average" if len(nodes) > 1 else "")
+    others = len(event.nodes) - count
+    if others:
+        text += f"; {others} more node{'s' if others > 1 else ''} changed in other ways"
+    return f"{text}."
+
+
+def time_words(time: Label) -> str:
+    """A time at the beginning of a sentence.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> time_words(datetime.datetime(2024, 5, 6, 14)), time_words(7)
+    ('On 6 May 2024 at 14:00', 'At 7')
+    """
+    if isinstance(time, dt.date):
+        text = f"On {time.day} {_MONTHS[time.month - 1]} {time.year}"
+        clock = isinstance(time, dt.datetime) and time.time() != dt.time()
+        return f"{text} at {time:%H:%M}" if clock else text
+    return f"At {time}"
+
+
+def _happened(main: str) -> str:
+    """A kind of change as subject and verb."""
+    if main == "shape":
+        return "the distribution changed"
+    what, _, sense = main.rpartition(" ")
+    if what.startswith("mean of "):
+        return f"{what.removeprefix('mean of ')} {'rose' if sense == 'up' else 'fell'}"
+    if what.startswith("spread of "):
+        return f"{what.removeprefix('spread of ')} varied {'more' if sense == 'up' else 'less'}"
+    return f"the {what} {'rose' if sense == 'up' else 'fell'}"
+
+
+def _size(event: ChangeEvent, main: str, nodes: list[Label]) -> str:
+    """By how much, on average over the nodes; empty for a change of shape."""
+    changes = [event.changes[node] for node in nodes]
+    what = main.rpartition(" ")[0]
+    for number, feature in enumerate(changes[0].features):
+        chosen = [one.features[number] for one in changes]
+        if what == f"mean of {feature.feature}":
+            before = np.array([one.mean_before for one in chosen])
+            after = np.array([one.mean_after for one in chosen])
+            spread = np.array([one.spread_before for one in chosen])
+            if (np.abs(before) > 2 * spread).all() and len(set(np.sign(before))) == 1:
+                return f"by {abs(float(np.mean(after / before - 1))):.0%}".replace("%", " %")
+            return f"by {abs(float(np.mean(after - before))):.2g}"
+        if what == f"spread of {feature.feature}":
+            return f"by a factor of {float(np.nanmean([o.spread_ratio for o in chosen])):.2g}"
+    for number, pair in enumerate(changes[0].correlations):
+        if what == f"correlation of {pair.first} and {pair.second}":
+            ends = [
+                float(np.mean([getattr(one.correlations[number], side) for one in changes]))
+                for side in ("before", "after")
+            ]
+            return f"from {ends[0]:.2g} to {ends[1]:.2g}"
+    return ""

@@ -1,0 +1,161 @@
+"""What changed at the nodes of an event: means, spreads and correlations, in the user's units.
+
+Differences are compared with their standard errors, which account for dependence in time. Spreads
+are compared by mean absolute deviations from the median (Brown and Forsythe), and correlations by
+Fisher's transformation of rank correlations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import stats
+
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.changepoints.events import (
+    ChangeEvent,
+    CorrelationChange,
+    FeatureChange,
+    Found,
+    NodeChange,
+)
+from graphratio.changepoints.panel_features import measured_pairs
+
+
+def described(
+    found: Found,
+    values: FloatArray,
+    names: Sequence[str],
+    nodes: Sequence[Label],
+    label: Callable[[int], Label],
+    block: int,
+    level: float,
+) -> ChangeEvent:
+    """The event with labels, and what changed at its nodes; `values` is the whole panel."""
+    begin, end = found.neighbours
+    chosen = list(found.nodes)
+    before, after = values[begin : found.step, chosen], values[found.last : end, chosen]
+    looks = level / max(1, 2 * len(names) + len(measured_pairs(len(names))))
+    means = _means(before, after, block) <= looks
+    spreads = _means(_deviations(before), _deviations(after), block) <= looks
+    changes: dict[Label, NodeChange] = {}
+    for i in sorted(range(len(chosen)), key=lambda i: found.onsets[i]):
+        features = tuple(
+            FeatureChange(
+                str(name),
+                *_moments(before[:, i, j], after[:, i, j]),
+                bool(means[i, j]),
+                bool(spreads[i, j]),
+            )
+            for j, name in enumerate(names)
+        )
+        correlations = tuple(
+            _correlations(before[:, i], after[:, i], (first, second), names, block, looks)
+            for first, second in measured_pairs(len(names))
+        )
+        changes[nodes[chosen[i]]] = NodeChange(
+            label(found.onsets[i]),
+            _kind(features, correlations),
+            features,
+            correlations,
+            found.divergences[i],
+        )
+    kinds = Counter(one.kind for one in changes.values())
+    return ChangeEvent(
+        time=label(found.step),
+        interval=(label(found.interval[0]), label(found.interval[1])),
+        nodes=tuple(nodes[i] for i in chosen),
+        onsets={node: one.onset for node, one in changes.items()},
+        changes=changes,
+        kinds=dict(kinds.most_common()),
+        step=found.step,
+        statistic=found.statistic,
+        p_value=found.p_value,
+        alarm=label(found.alarm),
+    )
+
+
+def _moments(before: FloatArray, after: FloatArray) -> tuple[float, float, float, float]:
+    """Means before and after, then standard deviations; NaN where nothing was observed."""
+    sides = [side[np.isfinite(side)] for side in (before, after)]
+    mean = [float(side.mean()) if side.size else float("nan") for side in sides]
+    spread = [float(side.std()) if side.size else float("nan") for side in sides]
+    return (mean[0], mean[1], spread[0], spread[1])
+
+
+def _deviations(x: FloatArray) -> FloatArray:
+    """Absolute deviations from the median of every column."""
+    there = np.isfinite(x).any(axis=0)
+    middle = np.zeros(x.shape[1:])
+    middle[there] = np.nanmedian(x[:, there], axis=0)
+    return np.asarray(np.abs(x - middle))
+
+
+def _means(before: FloatArray, after: FloatArray, block: int) -> FloatArray:
+    """P-values of equal means, shape (n_nodes, n_measured)."""
+    moments = []
+    for side in (before, after):
+        there = np.isfinite(side)
+        count = np.maximum(there.sum(axis=0), 1)
+        mean = np.where(there, side, 0.0).sum(axis=0) / count
+        rest = np.where(there, side - mean, 0.0)
+        variance = (rest**2).sum(axis=0) / np.maximum(count - 1, 1)
+        moments.append((count, mean, variance / count * _long_run(rest, variance, block)))
+    (n_before, mean_before, error_before), (n_after, mean_after, error_after) = moments
+    error = np.sqrt(error_before + error_after)
+    usual = error > 0
+    t = np.where(usual, (mean_after - mean_before) / np.where(usual, error, 1.0), 0.0)
+    t = np.where(~usual & (mean_after != mean_before), np.inf, t)
+    return np.asarray(2 * stats.t.sf(np.abs(t), np.maximum(np.minimum(n_before, n_after) - 1, 1)))
+
+
+def _long_run(rest: FloatArray, variance: FloatArray, block: int) -> FloatArray:
+    """Long-run variance over variance, the mean over nodes and features."""
+    n_blocks = len(rest) // max(block, 1)
+    if block <= 1 or n_blocks < 2:
+        return np.ones(variance.shape)
+    sums = rest[: n_blocks * block].reshape(n_blocks, block, *variance.shape).sum(axis=1)
+    own = (sums**2).mean(axis=0) / np.maximum(block * variance, 1e-300)
+    return np.full(variance.shape, max(1.0, float(own.mean())))
+
+
+def _correlations(
+    before: FloatArray,
+    after: FloatArray,
+    pair: tuple[int, int],
+    names: Sequence[str],
+    block: int,
+    level: float,
+) -> CorrelationChange:
+    values, error = [], 0.0
+    for side in (before, after):
+        both = side[:, list(pair)]
+        both = both[np.isfinite(both).all(axis=1)]
+        varied = len(both) > 3 and (np.ptp(both, axis=0) > 0).all()
+        values.append(float(stats.spearmanr(both).statistic) if varied else float("nan"))
+        error += 1.06 * max(block, 1) ** 0.5 / max(len(both) - 3, 1)
+    z = np.diff(np.arctanh(np.clip(values, -0.9999, 0.9999)))[0] / np.sqrt(error)
+    changed = bool(2 * stats.norm.sf(abs(z)) <= level)
+    return CorrelationChange(names[pair[0]], names[pair[1]], values[0], values[1], changed)
+
+
+def _kind(features: Sequence[FeatureChange], correlations: Sequence[CorrelationChange]) -> str:
+    """The changes that chance does not explain, in words; "shape" if there are none."""
+    words = []
+    for one in features:
+        if one.mean_changed:
+            words.append(f"mean of {one.feature} {_direction(one.mean_before, one.mean_after)}")
+        if one.spread_changed:
+            sense = _direction(one.spread_before, one.spread_after)
+            words.append(f"spread of {one.feature} {sense}")
+    for pair in correlations:
+        if pair.changed:
+            sense = _direction(pair.before, pair.after)
+            words.append(f"correlation of {pair.first} and {pair.second} {sense}")
+    return ", ".join(words) if words else "shape"
+
+
+def _direction(before: float, after: float) -> str:
+    return "up" if after > before else "down"

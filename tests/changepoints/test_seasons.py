@@ -1,0 +1,155 @@
+"""Rhythms, trends and gaps: what is recognised, said and taken out."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.signal import lfilter
+
+import graphratio as gr
+from graphratio.changepoints.seasons import adjustment
+from graphratio.exceptions import DataWarning
+
+GRAPH = gr.Graph.from_edges([(i, i + 1) for i in range(7)])
+
+
+def noise(n_times=480, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_times, 8))
+
+
+def daily(n_times=480, seed=0):
+    hours = np.arange(n_times)
+    return noise(n_times, seed) + 2 * np.sin(2 * np.pi * hours / 24)[:, np.newaxis]
+
+
+def detector(**settings):
+    return gr.GraphChangePointDetector(**{"random_state": 0, "n_surrogates": 39, **settings})
+
+
+def test_a_rhythm_is_recognised_said_and_taken_out():
+    panel = daily()
+    panel[300:, 4:] += 1.5
+    found = detector().fit(panel, GRAPH)
+    assert found.periods_ == (24,)
+    assert "A rhythm of 24 steps was taken out." in found.headline()
+    assert len(found.events_) == 1
+    assert abs(found.events_[0].step - 300) <= 2
+    assert set(found.events_[0].nodes) >= {4, 5, 6, 7}
+    given = detector(season=24).fit(panel, GRAPH)
+    assert given.predict() == found.predict()
+
+
+def test_a_rhythm_that_stays_is_warned_about():
+    found = detector(season=None).fit(daily(), GRAPH)
+    assert found.periods_ == (24,)
+    assert "Warning: a rhythm of 24 steps is there and was not taken out." in found.headline()
+
+
+def test_a_day_is_known_from_the_times():
+    values = daily(24 * 21)
+    begin = dt.datetime(2024, 5, 1)
+    times = [begin + dt.timedelta(hours=t) for t in range(len(values))]
+    assert adjustment(values[:, :, np.newaxis], times, "auto", None).periods[0] == 24
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_noise_has_no_rhythm_and_no_trend(memory):
+    seen = []
+    for seed in range(20):
+        values = lfilter([1], [1, -memory], noise(seed=seed), axis=0)[:, :, np.newaxis]
+        one = adjustment(values, None, "auto", "auto")
+        seen.append(bool(one.periods) or one.trend.mean() > 0.2)
+    assert sum(seen) <= 1
+
+
+def test_the_profile_is_that_of_the_rhythm_and_ignores_a_change():
+    panel = daily(24 * 40)
+    panel[500:] += 3.0
+    one = adjustment(panel[:, :, np.newaxis], None, 24, None)
+    expected = 2 * np.sin(2 * np.pi * np.arange(24) / 24)
+    assert np.abs(one.profiles[0][:, :, 0].mean(axis=1) - expected).max() < 0.3
+    rest = one(panel[:, :, np.newaxis])
+    assert rest[500:].mean() - rest[:500].mean() == pytest.approx(3.0, abs=0.1)
+    np.testing.assert_allclose(one(panel[100:110, :, np.newaxis], 100), rest[100:110])
+
+
+def test_a_slow_trend_is_no_change():
+    panel = noise()
+    panel[:, 2] += np.linspace(0, 4, len(panel))
+    found = detector().fit(panel, GRAPH)
+    assert found.trend_nodes_ == (2,)
+    assert "A slow trend at 1 of 8 nodes was taken out." in found.headline()
+    assert found.events_ == []
+    stays = detector(trend=None).fit(panel, GRAPH)
+    assert stays.events_ != []
+    assert "Warning: a slow trend at 1 of 8 nodes was not taken out." in stays.headline()
+
+
+def test_a_step_is_no_trend():
+    panel = noise()
+    panel[240:, 2] += 4.0
+    found = detector().fit(panel, GRAPH)
+    assert found.trend_nodes_ == ()
+    assert found.predict() == [240, 480]
+
+
+def test_gaps_are_used_around():
+    panel = noise(seed=3)
+    panel[300:, 4:] += 2.0
+    gaps = panel.copy()
+    gaps[np.random.default_rng(0).uniform(size=gaps.shape) < 0.05] = np.nan
+    with pytest.warns(DataWarning, match="observations are missing"):
+        found = detector().fit(gaps, GRAPH, missing="drop")
+    assert found.n_times_ == 480
+    assert abs(found.events_[0].step - 300) <= 1
+    assert found.events_[0].nodes == (4, 5, 6, 7)
+    one = found.events_[0].changes[4].features[0]
+    observed = gaps[found.events_[0].step :, 4]
+    assert one.mean_after == pytest.approx(np.nanmean(observed))
+    gap = np.zeros(8)
+    gap[3] = np.nan
+    assert found.update(gap) is None
+    assert np.isnan(found.panel_[-1, 3, 0])
+
+
+def test_too_short_to_tell():
+    slow = lfilter([1], [1, -0.9], noise(200), axis=0)
+    found = detector().fit(slow, GRAPH)
+    assert found.too_short_
+    assert found.events_ == []
+    assert found.p_value_ == 1.0
+    assert found.headline().startswith("The panel is too short to tell: observations depend on")
+    assert found.n_times_needed_ > 200
+
+
+def test_what_changed_is_said_in_the_units_of_the_data():
+    rng = np.random.default_rng(0)
+    flow = rng.normal(100, 5, size=(300, 6))
+    speed = rng.normal(50, 2, size=(300, 6))
+    flow[180:, 3:] += 12.0
+    speed[180:, 5] = 50 + 3 * (speed[180:, 5] - 50)
+    times = [dt.datetime(2024, 5, 1) + dt.timedelta(hours=t) for t in range(300)]
+    rows = [(times[t], f"s{v}", flow[t, v], speed[t, v]) for t in range(300) for v in range(6)]
+    frame = pd.DataFrame(rows, columns=["time", "node", "flow", "speed"])
+    graph = gr.Graph.from_edges([(f"s{i}", f"s{i + 1}") for i in range(5)])
+    found = detector().fit(frame, graph)
+    event = found.events_[0]
+    assert event.time == times[180]
+    assert event.nodes == ("s3", "s4", "s5")
+    assert event.kinds == {"mean of flow up": 2, "mean of flow up, spread of speed up": 1}
+    change = event.changes["s5"].features[1]
+    assert change.spread_ratio == pytest.approx(3, rel=0.2)
+    assert event.changes["s3"].divergence > 0.2
+    assert found.headline().startswith("On 8 May 2024 at 12:00 flow rose at 3 of 6 nodes, first at")
+    growth = float(np.mean(flow[180:, 3:].mean(axis=0) / flow[:180, 3:].mean(axis=0) - 1))
+    assert found.headline().endswith(f"by {100 * growth:.0f} % on average.")
+    table = found.to_frame()
+    assert len(table) == 6
+    assert set(table["feature"]) == {"flow", "speed"}
+    samples = found.event_samples(event)
+    assert samples.reference("s3").shape == (180, 2)
+    assert samples.target("s3").shape == (120, 2)
+    ratio = found.event_ratio(event)
+    after, before = ratio.predict([[112.0, 50.0], [95.0, 50.0]], node="s3")
+    assert after > 1.2 > 0.8 > before
