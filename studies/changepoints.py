@@ -100,7 +100,7 @@ def stream(case: tuple[str, int, int], seed: int) -> Row:
 
 
 def single(case: str, seed: int) -> Row:
-    """One series of 400 steps."""
+    """One series of 400 steps; `in_interval` says whether exactly the true changes were found."""
     detector, seconds = fitted(single_series(case, seed), gr.Graph.empty(1), seed)
     row = outcome(case, detector, seconds, seed)
     return row | {"in_interval": int(found_exactly(case, detector.predict()[:-1]))}
