@@ -219,3 +219,25 @@ def test_given_blocks_and_independent_data_lose_nothing():
     arrays = [list(rng.normal(size=(4, 60))) for _ in range(2)]
     for options in ({}, {"block": 5}, {"time": (np.arange(60), np.arange(60, 120))}):
         assert not gr.NodeSamples.from_arrays(*arrays, **options).blocks.lost.any()
+
+
+@pytest.mark.parametrize("dates", [True, False])
+def test_days_that_depend_on_each_other_lose_less_the_more_of_them_are_merged(dates):
+    rng = np.random.default_rng(8)
+    days = np.arange(240)
+    level = rng.normal(size=(2, 240))
+    for day in range(1, 240):
+        level[:, day] = 0.6 * level[:, day - 1] + 0.8 * level[:, day]
+    values = [list(np.repeat(side, 6) + rng.normal(size=(5, 1440))) for side in level]
+    stamps = [np.repeat(days + 1000 * side, 6) for side in (0, 1)]
+    if dates:
+        hours = np.tile(np.arange(6), 240)
+        begin = np.datetime64("2020-01-01T00", "h")
+        stamps = [begin + 24 * stamp + 3 * hours for stamp in stamps]
+    samples = gr.NodeSamples.from_arrays(*values, time=tuple(stamps))
+    blocks = samples.blocks
+    assert blocks.measured.by_day
+    merged = samples.exchangeable().blocks
+    assert merged.n_units == blocks.exchange > 1
+    tau = blocks.measured.day_tau
+    np.testing.assert_allclose(merged.lost, (tau - 1 / tau) / 2 / blocks.exchange)

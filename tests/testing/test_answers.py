@@ -1,12 +1,13 @@
 """What the number of independent pieces lets a test answer."""
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import graphratio as gr
+from graphratio.data.blocks import Blocks
 from graphratio.testing.multiplicity import answers, pieces_needed, smallest_p_values
 
 
@@ -33,19 +34,6 @@ def timed(n_nodes, n, phi, seed, shift=0.0, **options):
 def test_smallest_p_value_is_one_over_the_splits_twice_if_samples_can_be_exchanged(one, other):
     expected = (2 if one == other else 1) / comb(one + other, one)
     assert smallest_p_values(np.array([one, other])) == pytest.approx(expected)
-
-
-def test_lost_variance_raises_the_smallest_p_value():
-    pieces = np.array([[7, 7], [7, 7], [8, 8]])
-    plain, lossy, more = smallest_p_values(pieces, np.array([0.0, 0.19, 0.19]))
-    assert plain == pytest.approx(2 / comb(14, 7))
-    assert norm.isf(lossy / 2) == pytest.approx(0.9 * norm.isf(plain / 2))
-    assert plain < 0.001 < lossy
-    assert (pieces_needed(0.001), pieces_needed(0.001, 0.19)) == (7, 8)
-    assert more <= 0.001
-    found = answers(pieces, np.ones(3, bool), 0.001, most=0.001, lost=np.array([0.0, 0.19, 0.19]))
-    assert found.nodes.tolist() == [True, False, True]
-    assert found.needed == 8
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.05, 0.05 / 50, 0.05 / 207, 1e-7])
@@ -292,3 +280,85 @@ def test_the_last_node_may_lack_observations():
     samples = gr.NodeSamples.from_arrays(*sides, time=tuple(times))
     assert samples.blocks.measured.node_tau.shape == (6,)
     assert samples.subset([0, 5]).blocks.exist
+
+
+def correlated_in_time(seed, shift=0.0, n=240, n_nodes=8):
+    rng = np.random.default_rng(seed)
+    reference, target = (autoregressive(rng, n_nodes, n, 0.7) for _ in range(2))
+    times = (np.arange(n), np.arange(n) + 10 * n)
+    return gr.NodeSamples.from_arrays(list(reference), list(target + shift), time=times)
+
+
+WAYS = {
+    "node": {},
+    "global": {"null": "global"},
+    "halves": {"estimator": gr.RULSIF(bandwidth=1.0, ridge=0.1)},
+    "halves, global": {"estimator": gr.RULSIF(bandwidth=1.0, ridge=0.1), "null": "global"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_test_allows_for_what_blocks_lose(way, monkeypatch):
+    def p_values():
+        found = [
+            gr.two_sample_test(samples, path(8), n_permutations=999, random_state=0, **WAYS[way])
+            for samples in (correlated_in_time(seed, 0.25) for seed in range(3))
+        ]
+        return np.concatenate([one.p_value for one in found])
+
+    careful = p_values()
+    monkeypatch.setattr(Blocks, "lost", property(lambda self: np.zeros(len(self.counts))))
+    plain = p_values()
+    assert (careful != plain).any()
+    assert careful.mean() > plain.mean()
+
+
+def test_shared_times_allow_for_what_blocks_lose(monkeypatch):
+    rng = np.random.default_rng(0)
+    common = autoregressive(rng, 2, 240, 0.7)
+    own = autoregressive(rng, 16, 240, 0.7)
+    values = 0.7 * own.reshape(2, 8, 240) + 0.7 * common[:, np.newaxis]
+    times = (np.arange(240), np.arange(240) + 2400)
+    samples = gr.NodeSamples.from_arrays(list(values[0]), list(values[1] + 0.3), time=times)
+
+    def tested():
+        return gr.two_sample_test(samples, path(8), random_state=0)
+
+    careful = tested()
+    assert careful.joint
+    monkeypatch.setattr(Blocks, "lost", property(lambda self: np.zeros(len(self.counts))))
+    assert careful.p_value.mean() > tested().p_value.mean()
+
+
+def test_one_block_of_each_sample_says_nothing():
+    samples = correlated_in_time(1, n=40)
+    single = gr.NodeSamples.from_arrays(
+        [samples.reference(v) for v in range(8)],
+        [samples.target(v) for v in range(8)],
+        time=(np.arange(40), np.arange(400, 440)),
+        block=40,
+    )
+    lossy = replace(single.blocks, measured=samples.blocks.measured)
+    assert lossy.lost.any()
+    single.__dict__["blocks"] = lossy
+    result = gr.two_sample_test(single, path(8), null="global", random_state=0)
+    assert result.global_p_value == 1.0
+    assert (result.p_value == 1.0).all()
+
+
+def test_blocks_of_interleaved_times_hold_as_many_observations_of_every_node():
+    rng = np.random.default_rng(3)
+    x = autoregressive(rng, 12, 480, 0.7)
+    t = np.arange(240)
+    samples = gr.NodeSamples.from_arrays(
+        list(x[:, :240]),
+        list(x[:, 240:]),
+        time=([60 * t + v for v in range(12)], [60 * (240 + t) + v for v in range(12)]),
+    )
+    graph = path(12)
+    alone = gr.two_sample_test(samples, graph, random_state=0).blocks
+    joint = gr.two_sample_test(
+        samples, graph, null="global", n_permutations=99, random_state=0
+    ).blocks
+    assert alone.length > 10
+    assert abs(int(joint.counts.min()) - int(alone.counts.min())) <= 1

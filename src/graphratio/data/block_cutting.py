@@ -168,8 +168,11 @@ class _Clock:
     def units(self, count: int, asked: Any) -> Blocks:
         """Blocks of whole days, or of successive times with all of their observations."""
         if self.time is not None and is_date(self.time):
-            return _calendar(self.samples, self.time, count * DAY, asked)
-        return _pieces(self.samples, successive(self.stamp, self.side, count)[0], None, asked)
+            blocks = _calendar(self.samples, self.time, count * DAY, asked)
+        else:
+            number = successive(self.stamp, self.side, count)[0]
+            blocks = _pieces(self.samples, number, None, asked)
+        return replace(blocks, n_units=count)
 
     def fitting(self, length: int) -> int:
         """A block length up to a quarter longer that leaves the shortest rest."""
@@ -248,7 +251,14 @@ def joint_blocks(samples: NodeSamples, time: np.ndarray, blocks: Blocks) -> Bloc
     if blocks.shared:
         return blocks
     stamp = np.unique(time, return_inverse=True)[1]
-    number, whole = successive(stamp, samples.is_target.astype(np.intp), blocks.length)
+    side = samples.is_target.astype(np.intp)
+    length = blocks.length
+    if length > 1:
+        # Nodes that observe at different times: a block holds `length` observations of each.
+        times = [np.unique(stamp[side == part]).size for part in (0, 1)]
+        usual = [np.median(part[part > 0]) if part.any() else 1.0 for part in samples.sizes.T]
+        length *= max(1, round(max(np.array(times) / usual)))
+    number, whole = successive(stamp, side, length)
     counts = count_blocks(number, whole, samples.segments, samples.n_nodes)
     return replace(
         blocks, number=read_only(number), whole=read_only(whole), counts=counts, shared=True

@@ -51,6 +51,8 @@ class Blocks:
         The specification.
     measured : Dependence or None
         With "auto": what was measured.
+    n_units : int
+        Days, or times, of a block where observations of one day or time belong together.
     """
 
     number: IntArray
@@ -62,6 +64,7 @@ class Blocks:
     shared: bool
     asked: Any
     measured: Dependence | None = None
+    n_units: int = 1
 
     @property
     def exist(self) -> bool:
@@ -119,8 +122,8 @@ class Blocks:
             return np.zeros(len(self.counts))
         tau, slow, length = found.node_tau, found.slowness, float(self.length)
         if found.by_day:
-            days = 1.0 if self.duration is None else self.duration / np.timedelta64(1, "D")
-            tau, slow, length = np.full(len(self.counts), found.day_tau), 0.0, days
+            tau, slow = np.full(len(self.counts), found.day_tau), 0.0
+            length = float(self.n_units)
         return np.clip(2 * np.maximum((tau - 1 / tau) / 4, slow) / length, 0.0, _MOST_LOST)
 
     def merged(self, count: int, segment: IntArray, n_nodes: int) -> Blocks:
@@ -136,6 +139,7 @@ class Blocks:
             whole=read_only(whole),
             counts=count_blocks(number, whole, segment, n_nodes),
             length=count * self.length,
+            n_units=count * self.n_units,
             duration=None if self.duration is None else count * self.duration,
         )
 

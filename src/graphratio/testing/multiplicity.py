@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri
+from scipy.special import gammaln
 
 from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.parameters import check_choice, check_integer
@@ -187,11 +187,8 @@ class Answers:
         return max(1, self.needed - self.available)
 
 
-def smallest_p_values(n_pieces: IntArray, lost: FloatArray | float = 0.0) -> FloatArray:
+def smallest_p_values(n_pieces: IntArray) -> FloatArray:
     """Smallest possible p-value for numbers of pieces, shape (..., 2); 1 where one is zero.
-
-    Pieces that lose a share of the variance make the observed difference smaller, and so the
-    smallest p-value larger: by as much as that of a normal score.
 
     Examples
     --------
@@ -201,12 +198,10 @@ def smallest_p_values(n_pieces: IntArray, lost: FloatArray | float = 0.0) -> Flo
     first, second = n_pieces[..., 0], n_pieces[..., 1]
     log_splits = gammaln(first + second + 1) - gammaln(first + 1) - gammaln(second + 1)
     smallest = np.where(first == second, 2.0, 1.0) * np.exp(-log_splits)
-    smallest = np.minimum(smallest, 1.0)
-    shrunk = 2 * ndtr(np.sqrt(1 - np.asarray(lost)) * ndtri(smallest / 2))
-    return np.asarray(np.where(np.asarray(lost) > 0, shrunk, smallest))
+    return np.asarray(np.minimum(smallest, 1.0))
 
 
-def pieces_needed(threshold: float, lost: float = 0.0) -> int:
+def pieces_needed(threshold: float) -> int:
     """Smallest number of pieces of each sample whose p-value can reach the threshold.
 
     Examples
@@ -215,7 +210,7 @@ def pieces_needed(threshold: float, lost: float = 0.0) -> int:
     (4, 7, 8)
     """
     counts = np.arange(1, 1100)
-    possible = smallest_p_values(np.column_stack([counts, counts]), lost) <= threshold
+    possible = smallest_p_values(np.column_stack([counts, counts])) <= threshold
     return int(counts[np.argmax(possible)])
 
 
@@ -227,17 +222,14 @@ def answers(
     most: float,
     at_once: bool = False,
     long_memory: BoolArray | None = None,
-    lost: FloatArray | None = None,
 ) -> Answers:
     """Judge every node; `strictest` is the threshold for a single changed node.
 
     `most` is the threshold if all nodes changed: under a false discovery rate small p-values of
     many nodes support each other. With `at_once` all nodes are permuted independently in every
-    data set, so that the number of splits is the product over nodes. `lost`, shape (n_nodes,), is
-    the share of the variance that the pieces do not show.
+    data set, so that the number of splits is the product over nodes.
     """
-    shares = np.zeros(len(n_pieces)) if lost is None else lost
-    smallest = smallest_p_values(n_pieces, shares)
+    smallest = smallest_p_values(n_pieces)
     if at_once:
         smallest = np.full_like(smallest, np.prod(smallest[tested]))
     if long_memory is None:
@@ -246,8 +238,7 @@ def answers(
     together = 1
     if most > strictest and nodes.any():
         together = max(1, int(np.ceil(round(float(np.median(smallest[nodes])) / strictest, 9))))
-    needed = pieces_needed(strictest, float(np.median(shares)))
-    return Answers(nodes, n_pieces, needed, tested & long_memory, together)
+    return Answers(nodes, n_pieces, pieces_needed(strictest), tested & long_memory, together)
 
 
 def changed_at_least(

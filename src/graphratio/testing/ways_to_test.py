@@ -22,6 +22,7 @@ from graphratio.testing.multiplicity import (
     answers,
     enough_permutations,
     fewest_permutations,
+    smallest_p_values,
 )
 from graphratio.testing.node_null import NodeTests, node_evidence, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
@@ -100,7 +101,6 @@ class TwoSampleQuestion:
             most=n_tests * strictest if shared else strictest,
             at_once=self.null == "global" and not self.joint,
             long_memory=blocks.too_short if self.samples.has_blocks else None,
-            lost=plan.lost,
         )
 
     def bar(self, steps: int, what: str) -> ProgressBar:
@@ -138,6 +138,7 @@ def by_halves(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
         else:
             with test.bar(plan.n_permutations, "permutations") as bar:
                 tests, against = half.all_nodes(test.joint, bar)
+            tests, against = _above_floor(test, plan, tests, against)
     adjusted, overall = _over_nodes(tests.p_value, against, complete, test.correction)
     found = test.answers(plan, resolution)
     return TwoSampleOutcome(tests, ("held-out ratio",), plan, adjusted, overall, found, [])
@@ -161,9 +162,24 @@ def all_at_once(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampl
                 tests, against = permute_all_nodes(
                     features, plan, settings.middle[1:], test.joint, bar
                 )
+        tests, against = _above_floor(test, plan, tests, against)
     adjusted, overall = _over_nodes(tests.p_value, against, plan.pooled.complete, test.correction)
     found = test.answers(plan, resolution)
     return TwoSampleOutcome(tests, JOINT_NAMES, plan, adjusted, overall, found, penalties)
+
+
+def _above_floor(
+    test: TwoSampleQuestion, plan: PermutationPlan, tests: NodeTests, against: FloatArray
+) -> tuple[NodeTests, FloatArray]:
+    """Raise p-values to one over the number of splits, where all nodes move together.
+
+    Labels that are drawn together for lost variance can lie outside all splits of a few blocks.
+    """
+    if not test.joint:
+        return tests, against
+    pieces = plan.units.by_sample(test.graph.n_nodes, joint=True)
+    floor = smallest_p_values(pieces)
+    return replace(tests, p_value=np.maximum(tests.p_value, floor)), np.maximum(against, floor)
 
 
 def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
