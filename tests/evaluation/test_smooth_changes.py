@@ -86,3 +86,57 @@ def test_large_graphs_take_patches_and_no_factors(monkeypatch):
     monkeypatch.setattr(smooth_changes, "LARGEST_EIGENBASIS", 100)
     part = gr.mean_changes(samples, ring(300)).estimate
     assert error(part, truth) < 2 * error(whole, truth)
+
+
+def test_a_few_noisy_nodes_do_not_change_the_sign_of_the_others():
+    truth = np.repeat([2.0, -2.0], 20)
+    rng = np.random.default_rng(0)
+    spread = np.ones(40)
+    spread[[3, 17, 30]] = 100.0
+    reference, target = rng.normal(size=(2, 40, 25)) * spread[:, np.newaxis]
+    found = gr.mean_changes((list(reference), list(target + truth[:, np.newaxis])), ring(40))
+    quiet = spread == 1
+    assert (np.sign(found.estimate[quiet, 0]) == np.sign(truth[quiet])).all()
+    own, smooth = (
+        np.abs(part[quiet, 0] - truth[quiet]).mean() for part in (found.own, found.estimate)
+    )
+    assert smooth < own
+
+
+def test_nodes_of_different_scale_are_compared_in_their_own_units():
+    rng = np.random.default_rng(1)
+    scale = np.exp(rng.normal(0, 1.5, 60))
+    field = 1.5 * np.sin(2 * np.pi * np.arange(60) / 60)
+    errors = []
+    for _ in range(4):
+        reference, target = rng.normal(size=(2, 60, 8))
+        target = target + field[:, np.newaxis]
+        samples = tuple(list(part * scale[:, np.newaxis]) for part in (reference, target))
+        found = gr.mean_changes(samples, ring(60))
+        errors.append([np.abs(x[:, 0] / scale - field).mean() for x in (found.own, found.estimate)])
+    own, smooth = np.mean(errors, axis=0)
+    assert smooth < 0.95 * own
+
+
+def test_tiny_units_are_no_fault():
+    samples = drawn(1e-150 * np.arange(6), spread=1e-150)
+    assert np.isfinite(gr.mean_changes(samples, ring(6)).estimate).all()
+
+
+def test_without_noise_a_missing_sample_takes_the_common_level():
+    reference = [np.zeros(3)] * 4
+    target = [np.ones(3), np.ones(3), np.ones(3), np.empty(0)]
+    found = gr.mean_changes((reference, target), ring(4))
+    np.testing.assert_array_equal(found.estimate[:, 0], 1.0)
+
+
+def test_nodes_with_few_observations_learn_from_those_with_many():
+    truth = 2 * np.sin(2 * np.pi * np.arange(60) / 60)
+    rng = np.random.default_rng(2)
+    sizes = np.where(np.arange(60) % 2, 300, 3)
+    reference = [rng.normal(size=n) for n in sizes]
+    target = [shift + rng.normal(size=n) for n, shift in zip(sizes, truth, strict=True)]
+    found = gr.mean_changes((reference, target), ring(60))
+    few = sizes == 3
+    own, smooth = (np.abs(part[few, 0] - truth[few]).mean() for part in (found.own, found.estimate))
+    assert smooth < 0.4 * own

@@ -25,6 +25,8 @@ from graphratio.evaluation.regions import regions_of
 # Nodes of a region, at least, and the number of regions, at most.
 SMALLEST_REGION = 10
 MOST_REGIONS = 20
+# Neighbours of a region have less in common than this share of their changes if it is not alike.
+LITTLE_IN_COMMON = 0.25
 # Permutations of the nodes.
 SHUFFLES = 999
 
@@ -47,7 +49,7 @@ class Agreement:
         Mean of each region, and its p-value: how often as much agreement arises if nodes trade
         places. NaN and 1 in regions without known nodes.
     effect : list of str, one per region
-        "alike", "not alike" (clearly less agreement than in the other regions, and no clear one),
+        "alike", "not alike" (neighbours are clearly further apart than in the other regions),
         "unclear" or "not assessed". Benjamini-Hochberg corrects for the number of regions.
 
     Examples
@@ -101,7 +103,12 @@ class Agreement:
             shuffled[places] = deviations[rng.permutation(places)]
             reached += means(agreement(shuffled)) >= mean
         p_value = np.where(count > 0, reached / (SHUFFLES + 1), 1.0)
-        effect = _effects(own, region, count, p_value, level)
+        around = neighbours @ deviations
+        apart = np.where(judged, np.square(deviations - around).sum(axis=1), np.nan)
+        size = np.where(judged, (np.square(deviations) + np.square(around)).sum(axis=1), np.nan)
+        # What neighbours have in common, between 0 (nothing) and 1 (they are equal).
+        common = 1 - means(apart) / np.maximum(means(size), 1e-300)
+        effect = _effects(apart, region, count, p_value, common < LITTLE_IN_COMMON, level)
         return cls(own, region, np.where(count > 0, mean, np.nan), p_value, effect)
 
     def effect_at_nodes(self) -> list[Alike]:
@@ -112,18 +119,31 @@ class Agreement:
 
 
 def _effects(
-    own: FloatArray, region: IntArray, count: IntArray, p_value: FloatArray, level: float
+    apart: FloatArray,
+    region: IntArray,
+    count: IntArray,
+    p_value: FloatArray,
+    little: BoolArray,
+    level: float,
 ) -> list[Alike]:
-    """Regions with agreement, and those with clearly less than the others."""
+    """Regions with agreement, and those whose neighbours are clearly further apart than others.
+
+    A region that changed little has little to agree on, but its neighbours are not far apart. So
+    squared distances between neighbours are compared, and `little` in common is needed too.
+    """
     used = np.flatnonzero(count > 1)
     effect: list[Alike] = ["unclear" if number > 1 else "not assessed" for number in count]
     if not len(used):
         return effect
     alike = stats.false_discovery_control(p_value[used]) <= level
-    finite = np.isfinite(own)
+    finite = np.isfinite(apart)
     less = np.array(
-        [_less(own[finite & (region == r)], own[finite & (region != r)]) for r in used.tolist()]
+        [
+            _further(apart[finite & (region == r)], apart[finite & (region != r)])
+            for r in used.tolist()
+        ]
     )
+    less[~little[used]] = 1.0
     fewer = stats.false_discovery_control(less) <= level
     for r, is_alike, is_less in zip(used.tolist(), alike, fewer, strict=True):
         if is_alike:
@@ -133,12 +153,8 @@ def _effects(
     return effect
 
 
-def _less(inside: FloatArray, outside: FloatArray) -> float:
-    """One-sided p-value that the mean inside is below that outside, with unequal variances."""
-    if len(outside) < 2:
+def _further(inside: FloatArray, outside: FloatArray) -> float:
+    """One-sided p-value that distances inside are larger than outside, by their ranks."""
+    if not len(outside):
         return 1.0
-    apart = float(inside.mean() - outside.mean())
-    error = float(np.sqrt(inside.var(ddof=1) / len(inside) + outside.var(ddof=1) / len(outside)))
-    if error == 0:
-        return 0.0 if apart < 0 else 1.0
-    return float(stats.t.cdf(apart / error, len(inside) - 1))
+    return float(stats.mannwhitneyu(inside, outside, alternative="greater").pvalue)
