@@ -137,7 +137,7 @@ def test_options(kind, write, run):
     [
         (["test", *COLUMNS, "--permutations", "5"], ["Use at least", "leave out --permutations"]),
         (
-            ["changes", "--node", "station", "--time", "date", "--window", "4", "--level",
+            ["changes", "--node", "station", "--time", "date", "--window", "5", "--level",
              "0.001"],
             ["error: --surrogates 99 is too small"],
         ),

@@ -48,7 +48,9 @@ def test_a_right_graph_replaces_observations_and_a_wrong_one_does_not(measured):
 
 def test_the_worth_in_words(measured):
     assert "of each node alone: the graph is worth" in measured["right"].in_words
-    assert measured["wrong"].in_words.startswith("An observation with the graph is worth ")
+    assert measured["wrong"].in_words.startswith(
+        "The graph replaces no observations for sure: it is worth 1.0"
+    )
     curve = np.linspace(0.0, -1.0, 4)
     whole = Worth(4.0, 2.5, np.inf, 8, np.array([2.0, 3, 5, 7]), curve - 1, curve, 0.05)
     assert whole.open_above

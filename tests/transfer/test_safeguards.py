@@ -176,9 +176,17 @@ class TestOverlap:
         """Counted by hand, with two target observations in the other fold."""
         reference, target = np.array([[0.0], [1.0]]), np.array([[0.4], [0.5], [20.0], [0.6]])
         fold = np.array([0, 1, 1, 0])
-        # 0.4 and 0.6 have 0, 1 and 0.5; 0.5 has 0.4, 0.6 and one of 0 and 1; 20 has 1, 0.6, 0.4.
+        # Two neighbours, since there are two of each sample: 0.4 has 0.5 and 0, 0.6 has 0.5 and 1,
+        # 0.5 has 0.4 and 0.6, and 20 has 1 and 0.6.
         found = overlap_of(reference, target, fold, np.random.default_rng(0))
-        assert found == pytest.approx(2 * (2 + 2 + 1 + 1) / 12)
+        assert found == pytest.approx(2 * (1 + 1 + 0 + 1) / 8)
+
+    def test_few_observations_that_lie_apart_have_no_overlap(self):
+        rng = np.random.default_rng(0)
+        for size in (2, 3):
+            target = 50 + np.arange(float(size))[:, np.newaxis]
+            reference = np.arange(20.0)[:, np.newaxis]
+            assert overlap_of(reference, target, np.arange(size), rng) == 0.0
 
     def test_copies_within_a_fold_do_not_count(self):
         """Ten nearly equal observations in a block; only other blocks say where the law is."""

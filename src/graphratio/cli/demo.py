@@ -56,7 +56,8 @@ def demo(
     screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=True)
     with screen.working("Reading the flights"):
-        data = load_flights()
+        # All flights of a day share its weather; ten random ones of a season do not.
+        data = load_flights(time=every)
     screen.say(data.description)
     if data.left_out:
         screen.say(f"Left out, without coordinates: {', '.join(map(str, data.left_out))}.")

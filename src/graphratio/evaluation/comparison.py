@@ -132,6 +132,18 @@ class GraphComparison(Answered):
         predicts = len(self.ranking) > 1 and self.predicts(first) == "better"
         return first if effect == "better" or predicts else None
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the best-ranked graph is clearly better than none in any way.
+
+        Otherwise its worth may be that of what all nodes have in common, which any graph has.
+        """
+        if not self.ranking or not self.answerable:
+            return False
+        first = self.ranking[0]
+        better = self._judged_against_none(self.between(first, ALONE)) == "better"
+        return better or self.predicts(first) == "better"
+
     def predicts(self, name: str) -> Judgement:
         """Whether a graph predicts held-out nodes better or worse than no graph does."""
         if name not in self.unseen or ALONE not in self.unseen:

@@ -101,7 +101,7 @@ def _predicts(found: GraphComparison) -> str:
 def _worth(found: GraphComparison) -> str:
     """Say how many observations the best-ranked graph replaces."""
     own = found.worth.get(found.ranking[0])
-    return "" if own is None else own.in_words
+    return "" if own is None or not found.is_clear else own.in_words
 
 
 def _regions(found: GraphComparison) -> str:

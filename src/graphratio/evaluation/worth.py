@@ -103,19 +103,25 @@ class Worth:
     @property
     def span(self) -> str:
         """Estimate and interval, such as "3.1 (2.2 or more)"."""
+        if self.open_above:
+            return f"at least {self.low:.1f}"
         top = "or more" if np.isinf(self.high) else f"to {self.high:.1f}"
-        return f"{'at least ' * self.open_above}{self.estimate:.1f} ({self.low:.1f} {top})"
+        return f"{self.estimate:.1f} ({self.low:.1f} {top})"
 
     @property
     def in_words(self) -> str:
         """The worth in one sentence."""
         if self.low <= 1:
-            return f"An observation with the graph is worth {self.span} of each node alone."
-        fewer = max(self.n / self.estimate, 1.0)
+            return f"The graph replaces no observations for sure: it is worth {self.span}."
         return (
-            f"With the graph {fewer:.0f} observations per node say as much as {self.n:.0f} of each "
-            f"node alone: the graph is worth {self.span}."
+            f"With the graph {self.fewer:.0f} observations per node say as much as {self.n:.0f} of "
+            f"each node alone: the graph is worth {self.span}."
         )
+
+    @property
+    def fewer(self) -> float:
+        """Observations with the graph that say as much as n alone; at most so many, if open."""
+        return max(self.n / (self.low if self.open_above else self.estimate), 1.0)
 
     def __repr__(self) -> str:
         return f"Worth(estimate={self.estimate:.3g}, low={self.low:.3g}, high={self.high:.3g})"
@@ -239,6 +245,9 @@ class _Subsets:
     def _worth_at(self, ahead: FloatArray) -> float:
         """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
         falling = np.minimum.accumulate(ahead)
+        # Equal losses throughout: there is nothing that a graph could replace.
+        if not np.any(ahead):
+            return 1.0
         if falling[0] <= 0:
             return np.inf
         if falling[-1] > 0:

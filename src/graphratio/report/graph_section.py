@@ -73,7 +73,7 @@ def graph_help(
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
         "curve": learning_curve(worth) if worth is not None else "",
-        "worth": worth,
+        "worth": worth if found.is_clear else None,
         "helped": helped,
         "hurt": hurt,
         "nodes": {
@@ -129,16 +129,15 @@ def worth_tile(section: dict[str, Any] | None) -> list[dict[str, str]]:
     worth = None if section is None else section["worth"]
     if worth is None or not np.isfinite(worth.estimate):
         return []
-    least = "at least " * worth.open_above
-    top = "or more" if np.isinf(worth.high) else f"to {worth.high:.1f}"
-    fewer = max(worth.n / worth.estimate, 1.0)
-    note = f"{fewer:.0f} observations with it say as much as {worth.n:.0f} alone"
+    note = f"{worth.fewer:.0f} observations with it say as much as {worth.n:.0f} alone"
     if worth.low <= 1:
         note = "no clear gain from neighbours"
+    value = f"at least {worth.low:.1f}" if worth.open_above else f"{worth.estimate:.1f}"
+    top = "or more" if np.isinf(worth.high) else f"to {worth.high:.1f}"
     return [
         {
-            "value": f"{least}\N{MULTIPLICATION SIGN}{worth.estimate:.1f}",
+            "value": value,
             "label": "worth of the graph",
-            "note": f"{note} ({worth.low:.1f} {top}, 95 % interval)",
+            "note": note if worth.open_above else f"{note} (95 % interval {worth.low:.1f} {top})",
         }
     ]

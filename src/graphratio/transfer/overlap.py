@@ -39,7 +39,7 @@ def overlap_of(
         both = np.concatenate([rng.permutation(reference)[:size], rng.permutation(rest)[:size]])
         # In random order, so that ties favour neither sample.
         order = rng.permutation(2 * size)
-        ranks = range(1, min(NEIGHBOURS, 2 * size) + 1)
+        ranks = range(1, min(NEIGHBOURS, size) + 1)
         nearest = order[cKDTree(both[order]).query(target[fold == k], k=ranks)[1]]
         found, total = found + int((nearest < size).sum()), total + nearest.size
     return min(2 * found / total, 1.0) if total else float("nan")

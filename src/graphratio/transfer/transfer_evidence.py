@@ -17,6 +17,7 @@ from graphratio.data.validation import find_label
 from graphratio.estimators.weights import ImportanceWeights, effective_size
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.transfer.evidence import testable_pieces
+from graphratio.transfer.overlap import LEAST_OVERLAP
 from graphratio.transfer.safeguards import NodePowers, Reason, lacks_overlap
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import sharpened
@@ -58,6 +59,7 @@ class TransferEvidence(Answered):
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
     >>> import graphratio as gr
     >>> from sklearn.linear_model import LinearRegression
@@ -65,7 +67,8 @@ class TransferEvidence(Answered):
     >>> reference = rng.normal(size=(3, 50, 1))
     >>> target = rng.normal(size=(3, 50, 1)) + np.array([0, 0, 8])[:, None, None]
     >>> model = gr.NodewiseTransfer(LinearRegression(), gr.RULSIF(), random_state=0)
-    >>> model = model.fit((reference, target), reference[:, :, 0] ** 2)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     model = model.fit((reference, target), reference[:, :, 0] ** 2)
     >>> model.evidence_.reason[2], model.evidence_.verdict[2]
     ('no overlap', 'equal weights')
     >>> model.evidence_.describe(2)[:75]
@@ -192,10 +195,12 @@ class TransferEvidence(Answered):
         if not lacking.size:
             return
         order = np.argsort(np.nan_to_num(self.overlap[lacking], nan=1.0), kind="stable")
+        where = f"{lacking.size} node{'s' * (lacking.size > 1)}"
+        worst = listing([self.nodes[v] for v in lacking[order]])
         warnings.warn(
-            f"the target lies where the reference has hardly any observations at {lacking.size} "
-            f"nodes, worst first: {listing([self.nodes[v] for v in lacking[order]])}. Their "
-            "models are not reweighted and extrapolate; collect reference observations there.",
+            "the target lies where the reference has hardly any observations at "
+            f"{where}, worst first: {worst}. Their models are not reweighted and extrapolate; "
+            "collect reference observations there.",
             OverlapWarning,
             stacklevel=stacklevel + 1,
         )
@@ -205,7 +210,9 @@ class TransferEvidence(Answered):
         if reason == "no shift":
             if self.answerable_nodes[v]:
                 return f"no evidence of a shift (p = {self.p_values[v]:.2g})"
-            return "these data cannot say whether the node shifted, and most neighbours did not"
+            return (
+                "these data cannot say whether the node shifted, and no neighbours say that it did"
+            )
         effective = (
             f"{self.full_effective_size[v]:.1f} of {self.sizes[v, 0]} observations are effective"
         )
@@ -217,11 +224,13 @@ class TransferEvidence(Answered):
             f"{self.loss_error[v]:.2g}"
         )
         if reason == "no overlap":
-            return (
-                f"the overlap is {self.overlap[v]:.2f} (1 without a shift, 0 for samples that lie "
-                f"apart), and the ratio leaves {100 * self.uncovered_share[v]:.0f} % of the target "
-                f"uncovered; with the full weights {effective}"
-            )
+            why = f"the ratio leaves {100 * self.uncovered_share[v]:.0f} % of the target uncovered"
+            if self.overlap[v] < LEAST_OVERLAP:
+                why = (
+                    f"the overlap is {self.overlap[v]:.2f} (1 without a shift, 0 for samples that "
+                    "lie apart)"
+                )
+            return f"{why}; with the full weights {effective}"
         why = {
             "all nodes": "over all nodes the full weights raise the held-out loss",
             "few effective": f"with the full weights only {effective}",
