@@ -54,7 +54,9 @@ def test_the_worth_in_words(measured):
     curve = np.linspace(0.0, -1.0, 4)
     whole = Worth(4.0, 2.5, np.inf, 8, np.array([2.0, 3, 5, 7]), curve - 1, curve, 0.05)
     assert whole.open_above
-    assert whole.span == "at least 4.0 (2.5 or more)"
+    # Where the estimate is open, the lower end is what can be said.
+    assert whole.span == "at least 2.5"
+    assert whole.fewer == 8 / 2.5
 
 
 def make_subsets(sizes, n):
@@ -64,6 +66,7 @@ def make_subsets(sizes, n):
 @pytest.mark.parametrize(
     ("ahead", "expected"),
     [
+        ([0.0, 0.0, 0.0, 0.0], 1.0),
         ([1.0, 0.0, -1.0], 4.0),
         ([3.0, 1.0, -1.0], 16 / np.sqrt(4 * 16)),
         ([-0.1, -1.0, -2.0], np.inf),
