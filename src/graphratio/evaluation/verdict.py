@@ -112,8 +112,8 @@ def _regions(found: GraphComparison) -> str:
     alike, other = own.effect.count("alike"), own.effect.count("not alike")
     total = sum(effect != "not assessed" for effect in own.effect)
     return (
-        f"Neighbours change alike in {alike} of {total} regions, and clearly less than elsewhere "
-        f"in {other}."
+        f"Neighbours change alike in {alike} of {total} regions; in {other} they are clearly "
+        "further apart than elsewhere."
     )
 
 

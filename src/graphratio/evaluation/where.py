@@ -1,8 +1,9 @@
 """Where the edges of a graph join nodes that change alike, region by region.
 
 Every node is fitted by itself, and its deviation from what all nodes have in common is compared
-with the mean deviation of its neighbours. Both come from different data, so that they agree on
-average only if neighbours change alike. A single node says little; a region says more.
+with the mean deviation of its neighbours. If nodes are observed independently of each other, both
+come from different data, so that they agree on average only if neighbours change alike. A single
+node says little; a region says more.
 
 Symbols
 -------
@@ -30,7 +31,7 @@ LITTLE_IN_COMMON = 0.25
 # Permutations of the nodes.
 SHUFFLES = 999
 
-# Whether neighbours in a region change alike; "not alike" if clearly less than elsewhere.
+# Whether neighbours in a region change alike; "not alike" if they are clearly further apart.
 Alike = Literal["alike", "not alike", "unclear", "not assessed"]
 
 
