@@ -98,7 +98,8 @@ print(
 # %%
 # What the weights cost
 # ---------------------
-# Reweighting throws away information. The effective sample size says how much is left. The table also
-# has the overlap, the held-out losses with and without weights, and the reason of every verdict.
+# Reweighting throws away information. The effective sample size says how much is left. The table
+# also has the overlap, the held-out losses with and without weights, and the reason of every
+# verdict.
 print(transfer.evidence_.describe(site))
 transfer.to_frame().loc[older].head()
