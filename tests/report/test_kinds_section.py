@@ -40,7 +40,7 @@ def test_kinds_in_words_and_numbers(fitted: Any) -> None:
     assert "at a false discovery rate of 5%" in kinds["meaning"]
     assert [line["name"] for line in kinds["kinds"]] == ["kind 1", "kind 2"]
     assert "15 nodes: station" in kinds["kinds"][0]["text"]
-    assert kinds["unchanged"] == "30 nodes of 60 show no change beyond chance."
+    assert kinds["unchanged"] == "30 of 60 nodes show no change beyond chance."
     shown = np.array(kinds["data"]["kind"])
     assert ((shown > 0) == found.test.rejected).all()
     for line, k in zip(kinds["kinds"], (1, 2), strict=True):

@@ -60,7 +60,7 @@ def _settings(model: Any) -> list[tuple[str, str, str]]:
         _spread_of(model.ridge_),
         "larger makes every single ratio smoother and flatter",
     )
-    if hasattr(model, "profiles_"):
+    if getattr(model, "shared_", False):
         rows[f"profiles ({chosen})"] = (
             f"{model.n_profiles_:,}",
             "the ratio of every node is a mixture of these",

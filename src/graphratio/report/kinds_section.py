@@ -65,7 +65,8 @@ def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict
     if not ends:
         cut = f"None of {count(len(links.kept), 'link')} was cut: neighbours change alike."
     n_unchanged = int((kind == 0).sum())
-    unchanged = f"{count(n_unchanged, 'node')} of {len(kind):,} show no change beyond chance."
+    shows = "shows" if n_unchanged == 1 else "show"
+    unchanged = f"{n_unchanged:,} of {count(len(kind), 'node')} {shows} no change beyond chance."
     return {
         "found": headline,
         "meaning": meaning,

@@ -33,10 +33,14 @@ const drawKindMap = () => {
   const cuts = edgeShapes({ x, y, edges: cut }).map((shape) => (
     { ...shape, line: { color: colour("target"), width: 1.6, dash: "dot" } }));
   const kept = edgeShapes(data.map);
+  // Room for all rows of the legend, also on a phone.
+  const legendEntry = 112, width = printing ? paperWidth : byId("kinds-map").clientWidth;
+  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((width - 48) / (legendEntry + 34))));
   Plotly.react("kinds-map", traces, mapLayout(data.map, 24, {
     shapes: [...(data.map.edges.length / 2 <= manyEdges ? kept : []), ...cuts],
-    showlegend: labels.length > 0, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
-    margin: { l: 52, r: 24, t: 40, b: 32, autoexpand: false },
+    showlegend: labels.length > 0,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, entrywidth: legendEntry, font: { size: 11 } },
+    margin: { l: 24, r: 24, t: 16 + 20 * legendRows, b: 24, autoexpand: false },
   }), { ...chartConfig, scrollZoom: false });
 };
 
