@@ -44,17 +44,16 @@ def test_every_graph_can_choose_what_the_fit_without_one_chooses():
 def test_without_coupling_a_graph_changes_nothing(scenario, moments):
     rho = np.array([0.01, 0.1])
     empty = gr.Graph.empty(scenario.graph.nodes)
-    for centred in (False, True):
-        joined = ProfileFit(scenario.graph, centred).solve(moments, np.zeros(2), rho)
-        alone = ProfileFit(empty, centred).solve(moments, np.zeros(2), rho)
-        np.testing.assert_allclose(joined, alone, atol=1e-10)
+    joined = ProfileFit(scenario.graph).solve(moments, np.zeros(2), rho)
+    alone = ProfileFit(empty).solve(moments, np.zeros(2), rho)
+    np.testing.assert_allclose(joined, alone, atol=1e-10)
 
 
 def test_coordinates_solve_the_coupled_problem(scenario, moments):
-    """The gradient in the reduced coordinates vanishes, against a dense system."""
-    from graphratio.evaluation.profile_fit import COMPARED_PROFILES, Reduced
+    """Beside what all nodes have in common, against a dense system."""
+    from graphratio.evaluation.profile_fit import COMMON_RIDGE, Reduced
 
-    reduced = Reduced.of(moments, COMPARED_PROFILES)
+    reduced = Reduced.of(moments)
     lam, rho = np.array([0.05]), np.array([0.02])
     theta = ProfileFit(scenario.graph).solve(moments, lam, rho)[:, 0]
     n_nodes, r = reduced.moments.first.shape
@@ -63,21 +62,28 @@ def test_coordinates_solve_the_coupled_problem(scenario, moments):
     blocks = reduced.moments.second.dense()
     for v in range(n_nodes):
         system[v * r : (v + 1) * r, v * r : (v + 1) * r] += blocks[v]
-    exact = np.linalg.solve(system, reduced.moments.first.ravel()).reshape(n_nodes, r)
+    first = reduced.moments.first
+    ridge = COMMON_RIDGE * np.eye(r)
+    common = np.linalg.solve(blocks.mean(axis=0) + ridge, first.mean(axis=0))
+    exact = common + np.linalg.solve(system, (first - blocks @ common).ravel()).reshape(n_nodes, r)
     np.testing.assert_allclose(theta, exact @ reduced.directions.T, atol=2e-3 * np.abs(theta).max())
 
 
 def test_a_node_without_data_is_predicted_from_its_neighbours_or_from_all(scenario):
-    """Centred, an isolated node gets what all have in common; uncentred, the prior ratio."""
+    """An isolated node gets what all have in common."""
     samples = scenario.samples
     recipe = Recipe.of(gr.GraphRatio(), samples, np.random.default_rng(0))
     folds = (samples.node_index == 0).astype(np.intp)
     train = recipe.split(folds, 2, np.float64).at(1.5)[1].without(1)
     empty = gr.Graph.empty(scenario.graph.nodes)
     pair = (np.zeros(1), np.array([0.05]))
-    assert not ProfileFit(empty).solve(train, *pair)[0].any()
-    assert ProfileFit(empty, centred=True).solve(train, *pair)[0].any()
-    assert ProfileFit(scenario.graph).solve(train, np.array([0.1]), pair[1])[0].any()
+    alone = ProfileFit(empty).solve(train, *pair)
+    joined = ProfileFit(scenario.graph).solve(train, np.array([0.1]), pair[1])
+    assert alone[0].any()
+    near = scenario.graph.adjacency[[0]].indices
+    mean = joined[near].mean(axis=0)
+    # Between what all have in common and what its neighbours have.
+    assert np.linalg.norm(joined[0] - mean) < np.linalg.norm(alone[0] - mean)
 
 
 def test_deviations_are_those_of_kinds_of_change(scenario, moments):

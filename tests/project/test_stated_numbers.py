@@ -20,7 +20,7 @@ from graphratio.changepoints import (
     panel_features,
     seasons,
 )
-from graphratio.data import links, validation
+from graphratio.data import links, node_correlation, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, node_means, ratio_interval, ways, worth
@@ -31,7 +31,6 @@ from graphratio.selection import cross_validation, grids, held_out_data, nested,
 from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
     multiplicity,
-    node_correlation,
     node_null,
     pooled,
     predictions,

@@ -14,6 +14,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
+from graphratio.data.node_correlation import Correlation
 from graphratio.data.samples import NodeSamples
 from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
 from graphratio.evaluation.pieces import Answered, IndependentPieces
@@ -60,7 +61,7 @@ class GraphComparison(Answered):
     unseen : dict of name to Losses
         Of graphs and of "without a graph", on held-out nodes, which are predicted from others.
     level : float
-        Chance of error of a verdict, and of an interval.
+        Chance of error of the verdict, and of the intervals of nodes.
     graphs : tuple of str
         Names of the candidates that have edges.
     learned_graph : Graph or None
@@ -74,9 +75,13 @@ class GraphComparison(Answered):
     at_grid_end : tuple of str
         Graphs for which most folds chose the strongest coupling of all candidates.
     worth : dict of name to Worth
-        How many observations each graph replaces: `estimate`, `low`, `high`.
+        How many observations each graph replaces: `estimate`, `low`, `high`. Tables, pages and
+        the verdict state it only for graphs that are better than none, see `stated_worth`.
     agreement : dict of name to Agreement
         Where neighbours in each graph change alike, by region and node.
+    correlation : Correlation or None
+        Of nodes whose observations move together, if it is high. Then nodes left out as a whole
+        are not used, since their neighbours show the same fluctuations.
     answerable, answerable_nodes, n_pieces, blocks
         As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
@@ -103,6 +108,7 @@ class GraphComparison(Answered):
     at_grid_end: tuple[str, ...] = ()
     worth: Mapping[str, Worth] = field(default_factory=dict)
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    correlation: Correlation | None = None
 
     @property
     def pieces(self) -> IndependentPieces:  # type: ignore[override]
@@ -116,56 +122,65 @@ class GraphComparison(Answered):
         names = self.graphs or ((LEARNED,) if LEARNED in self.losses else ())
         return sorted(names, key=lambda name: by[name].mean)
 
+    @property
+    def level_of_each(self) -> float:
+        """The level of a single comparison.
+
+        `level` is divided by the number of graphs, any of which could be better than none by
+        chance. So the chance that `best`, or a worth, is stated for a graph that is not better
+        than none is at most `level`: there are two ways to be better, and each counts one of the
+        two sides of its test. Everything that is said, and every interval of a difference
+        between fits, uses this level.
+        """
+        return self.level / max(len(self.ranking), 1)
+
     @cached_property
     def best(self) -> str | None:
-        """The graph that is clearly better than none and than every other, or None.
+        """The graph that is clearly better than none and than every other, or None."""
+        if not self.ranking or self.tied or self.against_none(self.ranking[0]) != "better":
+            return None
+        return self.ranking[0]
 
-        A single graph must lower the loss of held-out observations. One of several must predict
-        held-out nodes better than every other and than no graph, and must not hurt.
+    def against_none(self, name: str) -> Judgement:
+        """Whether a graph is clearly better or worse than none.
+
+        It is better if it lowers the loss of held-out observations, or predicts held-out nodes
+        better than all nodes together do, and if neither is clearly worse.
         """
-        if not self.ranking or not self.answerable or self.tied:
-            return None
-        first = self.ranking[0]
-        effect = self._judged_against_none(self.between(first, ALONE))
-        if effect == "worse":
-            return None
-        predicts = len(self.ranking) > 1 and self.predicts(first) == "better"
-        return first if effect == "better" or predicts else None
+        if not self.answerable:
+            return "unclear"
+        found = {self.judged(name, ALONE), self.predicts(name)} - {"unclear"}
+        return cast(Judgement, found.pop()) if len(found) == 1 else "unclear"
 
     @property
-    def is_clear(self) -> bool:
-        """Whether the best-ranked graph is clearly better than none in any way.
+    def stated_worth(self) -> dict[str, Worth]:
+        """The worth of the graphs that are clearly better than none.
 
-        Otherwise its worth may be that of what all nodes have in common, which any graph has.
+        That of the others may come from what all nodes have in common, which any graph has.
         """
-        if not self.ranking or not self.answerable:
-            return False
-        first = self.ranking[0]
-        better = self._judged_against_none(self.between(first, ALONE)) == "better"
-        return better or self.predicts(first) == "better"
+        return {
+            name: own for name, own in self.worth.items() if self.against_none(name) == "better"
+        }
 
     def predicts(self, name: str) -> Judgement:
         """Whether a graph predicts held-out nodes better or worse than no graph does."""
-        if name not in self.unseen or ALONE not in self.unseen:
+        if not {name, ALONE} <= self.unseen.keys():
             return "unclear"
-        return self._judged_against_none(self._apart(self.unseen[name], self.unseen[ALONE]))
+        return self.on_held_out_nodes(name).judged(self.level_of_each)
 
-    def _judged_against_none(self, apart: Difference) -> Judgement:
-        """Any graph could be better than none by chance, so each gets a part of the level."""
-        return apart.judged(self.level / len(self.ranking))
+    def on_held_out_nodes(self, name: str) -> Difference:
+        """Difference to no graph of the losses on held-out nodes."""
+        return self._apart(self.unseen[name], self.unseen[ALONE])
 
     @property
     def tied(self) -> list[str]:
         """Graphs that are not clearly worse than the best-ranked one."""
-        rest = self.ranking[1:]
-        level = self.level / max(len(rest), 1)
-        return [
-            name for name in rest if self.between(self.ranking[0], name).judged(level) == "unclear"
-        ]
+        first, *rest = self.ranking or [""]
+        return [name for name in rest if self.judged(first, name) == "unclear"]
 
     @property
     def effect(self) -> Effect:
-        """Effect of the best-ranked graph, compared with the same fit without a graph."""
+        """Effect of the best-ranked graph on held-out observations, compared with no graph."""
         if not self.ranking or not self.answerable:
             return "not assessed"
         words: dict[Judgement, Effect] = {"better": "helped", "worse": "hurt", "unclear": "unclear"}
@@ -189,12 +204,12 @@ class GraphComparison(Answered):
 
     def judged(self, first: str, second: str) -> Judgement:
         """Whether the first of two fits is clearly better or worse than the second."""
-        return self.between(first, second).judged(self.level)
+        return self.between(first, second).judged(self.level_of_each)
 
     def against_alone(self, name: str) -> tuple[float, float]:
         """Mean loss of a fit minus that without a graph, and half the width of its interval."""
         apart = self.between(name, ALONE)
-        return apart.mean, apart.half_width(self.level)
+        return apart.mean, apart.half_width(self.level_of_each)
 
     @cached_property
     def gains(self) -> tuple[FloatArray, FloatArray]:
@@ -257,7 +272,10 @@ class GraphComparison(Answered):
         return in_words(self)
 
     def summary(self) -> Any:
-        """One row per fit: mean loss, its difference to no graph with half width."""
+        """One row per fit: mean loss, its difference to no graph with half width, worth.
+
+        The worth is NaN unless the graph is clearly better than none.
+        """
         names = sorted(self.losses, key=lambda name: self.losses[name].mean)
         apart, half = zip(*map(self.against_alone, names), strict=True)
         unseen = [self.unseen[name].mean if name in self.unseen else np.nan for name in names]
@@ -269,8 +287,9 @@ class GraphComparison(Answered):
             "loss_unseen_nodes": unseen,
         }
         if self.worth:
+            stated = self.stated_worth
             for part in ("estimate", "low", "high"):
-                values = [getattr(self.worth.get(name), part, np.nan) for name in names]
+                values = [getattr(stated.get(name), part, np.nan) for name in names]
                 rows["worth" if part == "estimate" else f"worth_{part}"] = values
         return frames.make_frame(rows, self.backend)
 
@@ -281,7 +300,9 @@ class GraphComparison(Answered):
         `gain`, `gain_low`, `gain_high`, and `neighbors`: "helped", "hurt", "unclear", or "not
         assessed" at nodes without neighbours or with fewer than two observations in a sample.
         `agreement` of a node with its neighbours, the number of its `region`, and
-        `neighbors_in_region`: "alike", "not alike", "unclear" or "not assessed".
+        `neighbors_in_region`: "alike", "not alike", "unclear" or "not assessed". `worth`,
+        `worth_low` and `worth_high` of the region of the node, drawn towards the worth of the
+        network; NaN where the data cannot tell.
         """
         columns: dict[str, Any] = {"node": list(self.nodes)}
         for name in self.losses:
@@ -293,7 +314,17 @@ class GraphComparison(Answered):
             if (own := self.agreement.get(self.ranking[0])) is not None:
                 columns |= {"agreement": own.at_nodes, "region": own.region}
                 columns["neighbors_in_region"] = own.effect_at_nodes()
+            if self.worth:
+                columns |= zip(
+                    ("worth", "worth_low", "worth_high"), self.worth_at_nodes, strict=True
+                )
         return frames.make_frame(columns, self.backend)
+
+    @property
+    def worth_at_nodes(self) -> FloatArray:
+        """Estimate, low and high of the best-ranked graph at every node, shape (3, n_nodes)."""
+        own = self.stated_worth.get(self.ranking[0]) if self.ranking else None
+        return np.full((3, len(self.nodes)), np.nan) if own is None else own.at_nodes
 
     def plot(self, ax: Any = None) -> Any:
         """Gain of every node, sorted, with intervals; returns the Axes."""

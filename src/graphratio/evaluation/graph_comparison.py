@@ -4,7 +4,9 @@ Two questions need two measures. *Does it help to couple the nodes?* Single obse
 out and predicted from the rest of the node's data and, through the graph, from its neighbours'.
 The rivals are fits of every node by itself and of all nodes as one. *Which graph joins similar
 nodes?* Whole nodes are held out and predicted from their neighbours alone. Only the graph counts
-here, so this separates graphs that are almost equally good next to a node's own data.
+here, so this separates graphs that are almost equally good next to a node's own data. Where nodes
+move together, neighbours show the fluctuations of a node that is left out. So only observations
+are held out then, at all nodes at once.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.alignment import align, check_graph
 from graphratio.data.graph import Graph
+from graphratio.data.node_correlation import held_out_together, high_correlation
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.contract import check_estimator
@@ -128,17 +131,21 @@ def compare_graphs(
         )
     named = _named(graphs, read)
     data = align(read, next(iter(named.values())))
+    coupled = {name: g for name, g in named.items() if g.n_edges}
+    correlation = high_correlation(data, coupled.values())
+    if correlation is not None:
+        data = held_out_together(data)
     if n_repeats is None:
         n_repeats = 2 if template._is_quadratic and data.n_nodes <= MANY_NODES else 1
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
-    coupled = {name: g for name, g in named.items() if g.n_edges}
     learn = bool(learn) or (learn is None and not coupled)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
     recipe, own = _in_units(units, template, data, folds, rng)
     with_graphs = _GraphFits(Ways(recipe), coupled, progress)
     losses, at_end = with_graphs.losses(folds, rivals=True, learn=learn)
     unseen: dict[str, Losses] = {}
-    if coupled and data.n_nodes >= 2 * n_folds:
+    # Neighbours that move with a node give it away even if it is left out.
+    if coupled and correlation is None and data.n_nodes >= 2 * n_folds:
         whole = repeated_folds(data, n_folds, n_repeats, rng, by_node=True)
         unseen, _ = with_graphs.losses(whole)
     return GraphComparison(
@@ -154,7 +161,8 @@ def compare_graphs(
         "own" if own else "given",
         at_end,
         worth_of(recipe, coupled, level, rng) if worth and not with_graphs.ways.refits else {},
-        with_graphs.agreement(level, rng),
+        with_graphs.agreement(level, rng) if correlation is None else {},
+        correlation,
     )
 
 

@@ -51,7 +51,7 @@ class Reduced:
     directions: FloatArray
 
     @classmethod
-    def of(cls, moments: Moments, most: int) -> Reduced:
+    def of(cls, moments: Moments, most: int = COMPARED_PROFILES) -> Reduced:
         """Project on the directions in which the first moments of the nodes differ most."""
         used = moments.complete
         share = max(float(used.mean()), 1 / len(used))
@@ -84,13 +84,11 @@ def _projected(moments: Moments, directions: FloatArray) -> Moments:
 class ProfileFit:
     """Couple coordinates over a graph; without edges every node has its own.
 
-    If `centred`, coordinates shrink towards what all nodes have in common, which is also the
-    prediction for nodes without data and neighbours; otherwise towards the prior ratio.
+    Coordinates shrink towards what all nodes have in common, which is also the prediction for
+    nodes without data and neighbours.
     """
 
     graph: Graph
-    centred: bool = False
-    most: int = COMPARED_PROFILES
 
     @cached_property
     def _coupling(self) -> Coupling:
@@ -98,14 +96,9 @@ class ProfileFit:
 
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
-        reduced = Reduced.of(moments, self.most)
-        own: Moments = reduced.moments
-        common: FloatArray | None = None
-        if self.centred:
-            own, common = _centred(own)
-        coordinates = self._coupling.solve(own, lam, rho)
-        if common is not None:
-            coordinates = coordinates + common
+        reduced = Reduced.of(moments)
+        own, common = _centred(reduced.moments)
+        coordinates = self._coupling.solve(own, lam, rho) + common
         return np.asarray(coordinates @ reduced.directions.T)
 
 
@@ -114,7 +107,7 @@ def own_deviations(moments: Moments, sizes: IntArray) -> FloatArray:
 
     `sizes` has shape (n_nodes, 2).
     """
-    reduced = Reduced.of(moments, COMPARED_PROFILES)
+    reduced = Reduced.of(moments)
     own, _ = _centred(reduced.moments)
     ridge = np.array([_noise(sizes)])
     alone = Coupling(Graph.empty(len(sizes))).solve(own, np.zeros(1), ridge)

@@ -12,6 +12,15 @@ import numpy as np
 from graphratio._utils.typing import IntArray
 from graphratio.data.graph import Graph
 
+# Nodes of a region that is shown, at least, and the number of these regions, at most.
+SMALLEST_REGION = 10
+MOST_REGIONS = 20
+
+
+def shown_regions(graph: Graph) -> IntArray:
+    """Number of the region of every node, for regions that are judged one by one, (n_nodes,)."""
+    return regions_of(graph, max(SMALLEST_REGION, -(-graph.n_nodes // MOST_REGIONS)))
+
 
 def regions_of(graph: Graph, size: int) -> IntArray:
     """Number of the region of every node, shape (n_nodes,); about `size` nodes each.

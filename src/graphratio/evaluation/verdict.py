@@ -11,6 +11,7 @@ from graphratio._utils.html import facts_table, rows_table, titled
 
 if TYPE_CHECKING:
     from graphratio.evaluation.comparison import GraphComparison
+    from graphratio.evaluation.node_means import Difference
 
 # Names of the fits besides those of the user's graphs, and of a graph without a name.
 ALONE, SHARED, LEARNED = "without a graph", "all nodes as one", "learned from the data"
@@ -32,11 +33,11 @@ def in_words(
         return "There is no graph to compare."
     if not found.answerable:
         return found.pieces.cannot_say("whether a graph helps") + "."
-    parts = [_which(found), _whether(found), _predicts(found)]
+    parts = [_which(found), _whether(found)]
     parts += [_beside_all(found, offer), _learned(found)]
     parts += [_worth(found)]
     parts += [_where(found)] if where else []
-    parts += [_regions(found), _at_grid_end(found), _units(found)]
+    parts += [_regions(found), _at_grid_end(found), _units(found), _correlated(found)]
     return " ".join(part for part in parts if part)
 
 
@@ -66,42 +67,46 @@ def _which(found: GraphComparison) -> str:
 
 
 def _whether(found: GraphComparison) -> str:
+    """Say whether the best-ranked graph is better than none, on observations and on nodes."""
     name = found.ranking[0]
     what = {LEARNED: "A graph learned from the data", UNNAMED: "The graph"}.get(
         name, f"The graph {name!r}"
     )
     if found.effect == "unclear":
-        return f"{what} made no clear difference."
+        return _unclear(found, name, what)
     alone = found.between(name, ALONE)
     lower = "lower" if found.effect == "helped" else "higher"
-    p_value = f"p = {alone.p_value:.2g}" if alone.p_value >= 1e-4 else "p < 0.0001"
     text = (
         f"{what} {found.effect}: held-out losses are {abs(alone.mean):.2g} {lower} on average "
-        f"than without a graph ({p_value})."
+        f"than without a graph ({_p_value(alone)})."
     )
     if found.effect == "hurt" and found.without_graph is not None:
         text += f" {found.without_graph!r} is the better choice."
     return text
 
 
-def _predicts(found: GraphComparison) -> str:
+def _unclear(found: GraphComparison, name: str, what: str) -> str:
     """Say whether neighbours predict a node that is left out, where the fit does without them."""
-    name = found.ranking[0]
-    judged = found.predicts(name)
-    if judged == "better" and found.effect == "unclear":
+    if found.predicts(name) == "better":
         return (
-            f"Neighbours in {name!r} do predict the change of a node that is left out, but the "
-            "nodes have enough observations of their own."
+            f"{what} predicts the change of a node that is left out better than none does "
+            f"({_p_value(found.on_held_out_nodes(name))}), but it made no clear difference here: "
+            "the nodes have enough observations of their own."
         )
-    if judged != "better" and name in found.unseen and found.effect == "unclear":
-        return f"Neighbours in {name!r} do not clearly predict the change of a node."
-    return ""
+    text = f"{what} made no clear difference."
+    if name in found.unseen:
+        text += f" Neighbours in {name!r} do not clearly predict the change of a node."
+    return text
+
+
+def _p_value(apart: Difference) -> str:
+    return f"p = {apart.p_value:.2g}" if apart.p_value >= 1e-4 else "p < 0.0001"
 
 
 def _worth(found: GraphComparison) -> str:
     """Say how many observations the best-ranked graph replaces."""
-    own = found.worth.get(found.ranking[0])
-    return "" if own is None or not found.is_clear else own.in_words
+    own = found.stated_worth.get(found.ranking[0])
+    return "" if own is None else own.in_words
 
 
 def _regions(found: GraphComparison) -> str:
@@ -130,6 +135,20 @@ def _units(found: GraphComparison) -> str:
     if found.units == "given":
         return ""
     return "Observations were compared in units of each node's own mean and spread."
+
+
+def _correlated(found: GraphComparison) -> str:
+    own = found.correlation
+    if own is None:
+        return ""
+    rows = "times" if own.by_stamp else "positions in the samples"
+    text = (
+        f"Nodes move together ({own.value:.2f} at the same {rows}), so observations were held out "
+        "at all nodes at once, and nodes left out as a whole were not used."
+    )
+    if not own.by_stamp:
+        text += " If the order of the rows has no meaning, shuffle the rows of each sample."
+    return text
 
 
 def _beside_all(found: GraphComparison, offer: str) -> str:

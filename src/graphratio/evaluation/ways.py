@@ -67,17 +67,17 @@ class Ways:
             return wide_bandwidths(usual)
         return usual
 
-    def joined(self, graph: Graph, *, centred: bool = True) -> Contender[Fit]:
+    def joined(self, graph: Graph) -> Contender[Fit]:
         """The fit with a graph."""
         if not self.by_profiles:
             return self.recipe.judged(graph)
-        return Contender(ProfileFit(graph, centred), self._candidates(graph.mean_degree))
+        return Contender(ProfileFit(graph), self._candidates(graph.mean_degree))
 
-    def alone(self, graphs: Iterable[Graph], *, centred: bool = True) -> Contender[Fit]:
+    def alone(self, graphs: Iterable[Graph]) -> Contender[Fit]:
         """The fit without a graph, with every ridge that a fit with one has."""
         if not self.by_profiles:
             return self.recipe.alone(graphs)
-        return Contender(ProfileFit(self._no_graph, centred), self._candidates(0.0))
+        return Contender(ProfileFit(self._no_graph), self._candidates(0.0))
 
     def average(self) -> Contender[Fit]:
         """What the other nodes say about a node that is left out, without a graph."""
@@ -132,7 +132,7 @@ class LearnedProfileFit(LearnedFit):
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         graph = learned_graph(moments, self.nodes, self.n_neighbors)
-        return ProfileFit(graph, centred=True).solve(moments, lam, rho)
+        return ProfileFit(graph).solve(moments, lam, rho)
 
 
 def at_strongest(

@@ -21,11 +21,8 @@ from scipy import sparse, stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
-from graphratio.evaluation.regions import regions_of
+from graphratio.evaluation.regions import shown_regions
 
-# Nodes of a region, at least, and the number of regions, at most.
-SMALLEST_REGION = 10
-MOST_REGIONS = 20
 # Neighbours of a region have less in common than this share of their changes if it is not alike.
 LITTLE_IN_COMMON = 0.25
 # Permutations of the nodes.
@@ -79,7 +76,7 @@ class Agreement:
         rng: np.random.Generator,
     ) -> Agreement:
         """Compare deviations (n_nodes, r) of neighbours; only known nodes count."""
-        region = regions_of(graph, max(SMALLEST_REGION, -(-graph.n_nodes // MOST_REGIONS)))
+        region = shown_regions(graph)
         weights = sparse.csr_array(graph.adjacency * known[np.newaxis])
         total = np.asarray(weights.sum(axis=1))
         judged = known & (total > 0)

@@ -7,7 +7,10 @@ The other direction, how many observations alone would reach the fit with the gr
 more data than there are.
 
 Both fits give every node its own ratio, without shared profiles, and choose their penalties inside
-the subset.
+the subset. Where nodes have samples of different size, a subset has the same share of each.
+
+A single node says too little. Its worth is that of its region: the region's curve is drawn towards
+that of the network, the more the less regions differ beyond noise (empirical Bayes).
 
 Symbols
 -------
@@ -20,7 +23,7 @@ K           number of folds
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,7 +32,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import loss_terms
 from graphratio.evaluation.recipe import Recipe
-from graphratio.evaluation.regions import regions_of
+from graphratio.evaluation.regions import regions_of, shown_regions
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.objective import moment_losses
 from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
@@ -52,6 +55,8 @@ OVERLAP = 1.5
 # Draws of the bootstrap, and nodes of a region.
 BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
+# Fewer measured nodes of a region say nothing about it.
+FEWEST_OF_REGION = 4
 # Larger networks are represented by patches of as many nodes.
 WORTH_NODES = 400
 
@@ -74,6 +79,10 @@ class Worth:
     joined, alone : ndarray of shape (n_sizes,)
         Mean held-out losses of subsets, with the graph and without it: the learning curves.
     level : float
+    at_nodes : ndarray of shape (3, n_nodes)
+        Estimate, low and high at every node, those of its region; NaN where the curve cannot
+        tell: at nodes without neighbours or data, outside the patches of a large network, or if
+        the interval goes from 1 to infinity.
 
     Examples
     --------
@@ -94,6 +103,7 @@ class Worth:
     joined: FloatArray
     alone: FloatArray
     level: float
+    at_nodes: FloatArray = field(default_factory=lambda: np.empty((3, 0)))
 
     @property
     def open_above(self) -> bool:
@@ -131,27 +141,39 @@ def worth_of(
     recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
 ) -> dict[str, Worth]:
     """Worth of every graph, from patches of each graph if the network is large."""
+    if not graphs:
+        return {}
+    regions = {name: shown_regions(graph) for name, graph in graphs.items()}
     if recipe.samples.n_nodes <= WORTH_NODES:
-        return _worth_of(recipe, graphs, level, rng)
+        return _worth_of(recipe, graphs, regions, level, rng)
     found: dict[str, Worth] = {}
     for name, graph in graphs.items():
         positions = choose_patches(graph, WORTH_NODES, recipe.samples.complete, rng)
         labels = [graph.nodes[i] for i in positions]
         part = replace(recipe, samples=recipe.samples.subset(labels))
-        found |= _worth_of(part, {name: graph.subset(labels)}, level, rng)
+        region = {name: regions[name][positions]}
+        own = _worth_of(part, {name: graph.subset(labels)}, region, level, rng)[name]
+        at_nodes = np.full((3, graph.n_nodes), np.nan)
+        at_nodes[:, positions] = own.at_nodes
+        found[name] = replace(own, at_nodes=at_nodes)
     return found
 
 
 def _worth_of(
-    recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
+    recipe: Recipe,
+    graphs: Mapping[str, Graph],
+    regions: Mapping[str, IntArray],
+    level: float,
+    rng: np.random.Generator,
 ) -> dict[str, Worth]:
     """The same on all nodes, with the same subsets for all graphs."""
-    if not graphs:
-        return {}
     with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
         subsets = _Subsets.of(recipe, rng)
         alone = subsets.losses(recipe.alone())
-        return {name: subsets.worth(graph, alone, level, rng) for name, graph in graphs.items()}
+        return {
+            name: subsets.worth(graph, regions[name], alone, level, rng)
+            for name, graph in graphs.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +209,18 @@ class _Subsets:
         return cls(recipe, split, split.at(width)[1], rank, sizes, usual, typical)
 
     def worth(
-        self, graph: Graph, alone: FloatArray, level: float, rng: np.random.Generator
+        self,
+        graph: Graph,
+        shown: IntArray,
+        alone: FloatArray,
+        level: float,
+        rng: np.random.Generator,
     ) -> Worth:
         """Where the curve of the graph reaches that of each node alone, with a bootstrap.
 
         The bootstrap draws regions of the graph, since neighbours are alike, and adds the luck of
-        the subsets, of which every fold has its own.
+        the subsets, of which every fold has its own. `shown` is the region of every node for
+        which a worth of its own is stated.
         """
         known = self.recipe.samples.complete
         joined = self.losses(self.recipe.or_alone(graph))[:, known]
@@ -203,28 +231,56 @@ class _Subsets:
         tail = min(WINSORISED / len(ahead), 0.1)
         limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
         ahead = np.clip(ahead, *limits)
-        region = np.unique(regions_of(graph, REGION_NODES)[known], return_inverse=True)[1]
-        counts = np.bincount(region)
-        sums = np.zeros((len(counts), len(self.sizes)))
-        np.add.at(sums, region, ahead)
-        evenly = np.full(len(counts), 1 / len(counts))
-        weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
-        draws = (weights @ sums) / (weights @ counts)[:, np.newaxis]
+        draws = _resampled(ahead, regions_of(graph, REGION_NODES)[known], rng)
         # Few folds give the standard error, so that its tails are those of Student's law.
         draws += rng.standard_t(len(joined) - 1, size=draws.shape) * self._luck(joined)
-        values = np.array([self._worth_at(draw) for draw in draws])
-        low, high = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
-        most = self.n / self.sizes[0]
+        estimate, low, high = self._interval(ahead.mean(axis=0), draws, level)
+        at_nodes = np.full((3, len(known)), np.nan)
+        near = (graph.n_neighbors > 0)[known]
+        places = np.flatnonzero(known)[near]
+        at_nodes[:, places] = self._at_nodes(ahead[near], shown[places], draws, level, rng)
         return Worth(
-            float(min(self._worth_at(ahead.mean(axis=0)), most)),
-            float(min(low, most)),
-            float(high),
-            self.n,
-            self.sizes.astype(np.float64),
-            curve,
-            own,
-            level,
+            estimate, low, high, self.n, self.sizes.astype(np.float64), curve, own, level, at_nodes
         )
+
+    def _interval(
+        self, mean: FloatArray, draws: FloatArray, level: float
+    ) -> tuple[float, float, float]:
+        """Estimate, low and high from a mean curve and its draws, (n_draws, n_sizes)."""
+        ends = [level / 2, 1 - level / 2]
+        low, high = np.quantile(self._worth_at(draws), ends, method="inverted_cdf")
+        most = self.n / self.sizes[0]
+        return float(min(self._worth_at(mean), most)), float(min(low, most)), float(high)
+
+    def _at_nodes(
+        self,
+        ahead: FloatArray,
+        region: IntArray,
+        draws: FloatArray,
+        level: float,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Estimate, low and high of the regions of some nodes, shape (3, n_nodes).
+
+        Curves of regions are drawn towards `draws`, those of the network. NaN where it is open.
+        """
+        found = np.full((3, len(ahead)), np.nan)
+        within, between = _variances(ahead, region)
+        for number in np.unique(region):
+            own = ahead[region == number]
+            if len(own) < FEWEST_OF_REGION:
+                continue
+            kept = between / max(between + within / len(own), 1e-300)
+            even = np.full(len(own), 1 / len(own))
+            noise = rng.multinomial(len(own), even, size=len(draws)) @ own / len(own)
+            # The posterior variance of a shrunken mean is `kept` times that of the mean itself.
+            spread = np.sqrt(kept) * (noise - own.mean(axis=0))
+            around = (1 - kept) * draws + kept * own.mean(axis=0) + spread
+            mean = (1 - kept) * ahead.mean(axis=0) + kept * own.mean(axis=0)
+            estimate, low, high = self._interval(mean, around, level)
+            if low > 1 or np.isfinite(high):
+                found[:, region == number] = np.array([[estimate], [low], [high]])
+        return found
 
     def _still_to_gain(self, own: FloatArray) -> float:
         """How far the mean loss of nodes alone falls from the training size to n; not positive.
@@ -242,20 +298,24 @@ class _Subsets:
         extra = (joined - joined[:, :, -1:]).mean(axis=1)
         return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
 
-    def _worth_at(self, ahead: FloatArray) -> float:
-        """The worth where a curve falls to 0; infinite if it begins there, 1 if it never does."""
-        falling = np.minimum.accumulate(ahead)
+    def _worth_at(self, ahead: FloatArray) -> FloatArray:
+        """The worth where curves (..., n_sizes) fall to 0.
+
+        Infinite if a curve begins there, 1 if it never does.
+        """
+        falling = np.minimum.accumulate(ahead, axis=-1)
+        after = np.argmax(falling <= 0, axis=-1)[..., np.newaxis]
+        before, behind = (
+            np.take_along_axis(falling, np.maximum(place, 0), -1)[..., 0]
+            for place in (after - 1, after)
+        )
+        logs = np.log(self.sizes.astype(np.float64))
+        first, second = (logs[np.maximum(place, 0)][..., 0] for place in (after - 1, after))
+        share = before / np.where(before > behind, before - behind, 1.0)
+        worth = np.maximum(self.n / np.exp(first + share * (second - first)), 1.0)
+        worth = np.where(falling[..., -1] > 0, 1.0, np.where(falling[..., 0] <= 0, np.inf, worth))
         # Equal losses throughout: there is nothing that a graph could replace.
-        if not np.any(ahead):
-            return 1.0
-        if falling[0] <= 0:
-            return np.inf
-        if falling[-1] > 0:
-            return 1.0
-        after = int(np.argmax(falling <= 0))
-        share = falling[after - 1] / (falling[after - 1] - falling[after])
-        first, second = np.log(self.sizes[after - 1 : after + 1].astype(np.float64))
-        return float(max(self.n / np.exp(first + share * (second - first)), 1.0))
+        return np.where(ahead.any(axis=-1), worth, 1.0)
 
     def losses(self, contender: Contender[Fit]) -> FloatArray:
         """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
@@ -281,20 +341,53 @@ class _Subsets:
         counts = np.bincount(segment[order], minlength=data.sizes.size)
         position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         if size < self.sizes[-1]:
-            order, position = order[position < size], position[position < size]
+            # The same share of every sample, and of samples of the usual size `size`.
+            most = np.maximum(np.round(counts * size / self.sizes[-1]), SMALLEST_SUBSET)
+            kept = position < most[segment[order]]
+            order, position = order[kept], position[kept]
         n_inner = min(INNER_FOLDS[size >= SMALL_SAMPLE], size)
         # Both samples of a node begin with the same fold, and nodes with different ones.
         inner = (position + segment[order] // 2) % n_inner
         rows = np.argsort(order)
-        kept = np.bincount(segment[order], minlength=data.sizes.size).reshape(data.sizes.shape)
+        sizes = np.bincount(segment[order], minlength=data.sizes.size).reshape(data.sizes.shape)
         psi = data.psi[order[rows]]
-        subset = FoldedMoments(psi, kept, inner[rows], data.alpha, data.prior_ratio)
+        subset = FoldedMoments(psi, sizes, inner[rows], data.alpha, data.prior_ratio)
         lam, rho = contender.candidates.pairs
         if len(lam) == 1:
             return contender.fit.solve(subset.without(), lam, rho)[:, 0]
         scores = _fold_losses(subset, contender, n_inner)
         best = [int(np.nanargmin(scores))]
         return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
+
+
+def _resampled(values: FloatArray, region: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Means over nodes of regions drawn with replacement, (BOOTSTRAP_DRAWS, n_sizes)."""
+    sums, counts = _by_region(values, region)
+    evenly = np.full(len(counts), 1 / len(counts))
+    weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
+    return np.asarray((weights @ sums) / (weights @ counts)[:, np.newaxis])
+
+
+def _variances(values: FloatArray, region: IntArray) -> tuple[float, float]:
+    """Variance of nodes within regions, and of regions beyond it, both summed over the sizes."""
+    sums, counts = _by_region(values, region)
+    spare = len(values) - len(counts)
+    if spare < 1 or len(counts) < 2:
+        return 1.0, 0.0
+    means = sums / counts[:, np.newaxis]
+    squares = np.square(values).sum() - (np.square(means).sum(axis=1) * counts).sum()
+    within = max(float(squares) / spare, 0.0)
+    spread = float(means.var(axis=0, ddof=1).sum())
+    return within, max(spread - within * float(np.mean(1 / counts)), 0.0)
+
+
+def _by_region(values: FloatArray, region: IntArray) -> tuple[FloatArray, IntArray]:
+    """Sums over the nodes of every region, (n_regions, n_sizes), and their numbers of nodes."""
+    place = np.unique(region, return_inverse=True)[1]
+    counts = np.bincount(place)
+    sums = np.zeros((len(counts), values.shape[1]))
+    np.add.at(sums, place, values)
+    return sums, counts
 
 
 def _fold_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:

@@ -12,14 +12,14 @@ from graphratio._utils.parameters import as_generator, check_choice, check_real
 from graphratio._utils.typing import RandomState
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.graph import Graph
-from graphratio.estimators.contract import check_estimator
-from graphratio.testing.multiplicity import check_correction
-from graphratio.testing.node_correlation import (
+from graphratio.data.node_correlation import (
     check_stamps,
     cross_correlation,
     mixed_times,
     with_positions_as_times,
 )
+from graphratio.estimators.contract import check_estimator
+from graphratio.testing.multiplicity import check_correction
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.ways_to_test import (
     TwoSampleQuestion,

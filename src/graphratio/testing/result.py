@@ -16,12 +16,12 @@ from graphratio.data import frames
 from graphratio.data.blocks import Blocks
 from graphratio.data.finding import SampleFinding
 from graphratio.data.graph import Graph
+from graphratio.data.node_correlation import Correlation
 from graphratio.data.samples import NodeSamples
 from graphratio.data.time_checks import rows, single_day
 from graphratio.moments.objective import effect_sizes
 from graphratio.testing import wording
 from graphratio.testing.multiplicity import Answers, changed_at_least, strictest_threshold
-from graphratio.testing.node_correlation import Correlation
 from graphratio.testing.sensitivity import detectable_shifts, independent_sizes
 from graphratio.testing.shared_times import OWN_SHARE_OF_LEVEL
 

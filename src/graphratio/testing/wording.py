@@ -9,7 +9,7 @@ import numpy as np
 from graphratio._utils.errors import Argument, Spelling, listing, spelled
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
-from graphratio.testing.node_correlation import CORRELATION_BOUND, Correlation
+from graphratio.data.node_correlation import CORRELATION_BOUND, Correlation
 
 if TYPE_CHECKING:
     from graphratio.testing.result import TwoSampleResult

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,6 +114,22 @@ def cross_correlation(
     known = [one for one in found if one is not None]
     # How far above what chance can produce, and above the bound.
     return max(known, key=lambda one: (one.is_high, one.value - one.noise), default=None)
+
+
+def high_correlation(samples: NodeSamples, graphs: Iterable[Graph]) -> Correlation | None:
+    """The largest correlation over several graphs, if it is high; None without graphs."""
+    # Pairs are always drawn in the same way, so that they do not depend on a seed.
+    found = [cross_correlation(samples, graph, np.random.default_rng(0)) for graph in graphs]
+    high = [one for one in found if one is not None and one.is_high]
+    return max(high, key=lambda one: one.value, default=None)
+
+
+def held_out_together(samples: NodeSamples) -> NodeSamples:
+    """The same samples with blocks that hold the same times, or positions, of all nodes."""
+    timed = samples if samples.time is not None else with_positions_as_times(samples)
+    if not (timed.has_blocks and timed.blocks.exist):
+        timed = replace(timed, block=1, inherited=None)
+    return timed.jointly_blocked()
 
 
 def _typical_correlation(

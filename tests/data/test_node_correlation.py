@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.testing.node_correlation import cross_correlation
+from graphratio.data.node_correlation import cross_correlation
 
 PATH = gr.Graph.from_edges([(i, i + 1) for i in range(9)])
 
