@@ -24,35 +24,37 @@ def study_text(tables: dict[str, Rows]) -> str:
     parts = []
     if tables["power"]:
         parts.append(_power(tables["power"]))
-    if tables["worth"]:
-        parts.append(_worth(tables["worth"]))
+    sizes = dict.fromkeys(row["n"] for row in tables["worth"])
+    parts += [_worth(n, [row for row in tables["worth"] if row["n"] == n]) for n in sizes]
     return "\n\n".join(parts)
 
 
 def _power(rows: Rows) -> str:
     words = {
-        "right": "the right graph is named best of three",
-        "equal": "one of two equally good graphs is named",
-        "alone": "a random graph is named better than none",
+        "right": "`best` is the right graph of three",
+        "equal": "one of two equally good graphs is called better than the other",
+        "alone": "`best` is a random graph instead of None",
     }
     lines = ["| what happens | n | isolated nodes | share | draws |", "|---|---|---|---|---|"]
     keys = dict.fromkeys((row["case"], row["n"], row["isolated"]) for row in rows)
     for case, n, isolated in sorted(keys, key=lambda key: (list(words).index(key[0]), *key[1:])):
         part = [r for r in rows if (r["case"], r["n"], r["isolated"]) == (case, n, isolated)]
-        named = [row["best"] == "right" if case == "right" else bool(row["best"]) for row in part]
+        said = "named" if case == "equal" else "best"
+        named = [row[said] == "right" if case == "right" else bool(row[said]) for row in part]
         lines.append(f"| {words[case]} | {n} | {isolated} | {np.mean(named):.0%} | {len(part)} |")
     return "\n".join(lines)
 
 
-def _worth(rows: Rows) -> str:
+def _worth(n: str, rows: Rows) -> str:
     low, high, truth = (
         np.array([float(row[name]) for row in rows]) for name in ("low", "high", "truth")
     )
     estimate = np.array([float(row["estimate"]) for row in rows])
     covers = (low <= truth) & (truth <= high)
     return (
-        f"Eight random flights per airport and season, {len(rows)} draws: the flights held back "
+        f"{n} random flights per airport and season, {len(rows)} draws: the flights held back "
         f"give a worth of {truth[0]:.1f}. The estimate is {np.median(estimate):.1f} at the median. "
         f"The 95 % interval covers the value in {covers.mean():.0%} of the draws, and its lower "
-        f"end is above 1.3 in {np.mean(low > 1.3):.0%}."
+        f"end is above 1.3 in {np.mean(low > 1.3):.0%}. {np.isinf(high).mean():.0%} of the "
+        "intervals are open above."
     )

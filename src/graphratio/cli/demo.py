@@ -98,7 +98,8 @@ def demo(
         page["notes"] += curtain.sentences(data.names, "mph", "flights")
     files = write_results(screen, output, model, problem, summary, page)
     _show(screen, model, data, summary, kinds)
-    screen.say(f"\n{comparison.worth[UNNAMED].in_words}")
+    if (worth := comparison.stated_worth.get(UNNAMED)) is not None:
+        screen.say(f"\n{worth.in_words}")
     if curtain is not None:
         screen.say("\nNow the curtain opens: what do the hidden flights say?")
         for text in curtain.sentences(data.names, "mph", "flights"):

@@ -16,6 +16,10 @@ from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
 from graphratio.cli.models import prepared
 from graphratio.cli.options import (
+    COORDINATES_HELP,
+    EDGES_HELP,
+    METRIC_HELP,
+    NEIGHBORS_HELP,
     DataOptions,
     GraphOptions,
     Json,
@@ -38,24 +42,13 @@ class CandidateOptions:
     """The graphs to compare."""
 
     edges: list[Path] | None = option(
-        _GRAPHS,
-        "CSV or Parquet file whose first two columns are the ends of the edges, and the third, if "
-        "there is one, the weight. Repeat it for every graph; the file names the graph.",
+        _GRAPHS, f"{EDGES_HELP} Repeat it for every graph; the file names the graph."
     )
     coordinates: str | None = option(
-        _GRAPHS,
-        "Two columns with the place of the node, e.g. lat,lon: one more graph joins nodes to their "
-        "nearest ones.",
+        _GRAPHS, f"{COORDINATES_HELP}one more graph joins nodes to their nearest ones."
     )
-    neighbors: int = option(
-        _GRAPHS, "With --coordinates: number of nearest nodes.", default=5, min=1
-    )
-    metric: Metric | None = option(
-        _GRAPHS,
-        "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the plane. "
-        "Default: haversine if the columns are called lat or latitude and lon, lng, long or "
-        "longitude.",
-    )
+    neighbors: int = option(_GRAPHS, NEIGHBORS_HELP, default=5, min=1)
+    metric: Metric | None = option(_GRAPHS, METRIC_HELP)
     allow_isolated: bool = option(
         _GRAPHS,
         "Accept nodes of the table that an edges file does not name.",
@@ -180,11 +173,8 @@ def _show(screen: Screen, found: GraphComparison) -> None:
             for apart, half in zip(table["minus_alone"], table["half_width"], strict=True)
         ],
     }
-    if found.worth:
-        shown["worth"] = [
-            str(own.span) if (own := found.worth.get(name)) is not None else ""
-            for name in table["fit"]
-        ]
+    if stated := found.stated_worth:
+        shown["worth"] = [stated[name].span if name in stated else "" for name in table["fit"]]
     screen.table("Fits", shown)
     screen.say(in_words(found, offer="compare_graphs in Python gives it."))
 
@@ -202,6 +192,7 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
         "verdict": found.verdict,
         "units": found.units,
         "at_grid_end": list(found.at_grid_end),
+        "correlation": None if found.correlation is None else found.correlation.value,
         "fits": [
             {
                 "fit": name,
@@ -211,9 +202,11 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
                 "loss_unseen_nodes": plain(found.unseen[name].mean)
                 if name in found.unseen
                 else None,
+                "against_none": found.against_none(name) if name in found.ranking else None,
             }
             for name, losses in found.losses.items()
         ],
+        # Only of graphs that are clearly better than none.
         "worth": {
             name: {
                 "estimate": plain(own.estimate),
@@ -221,7 +214,7 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
                 "high": plain(own.high),
                 "open_above": own.open_above,
             }
-            for name, own in found.worth.items()
+            for name, own in found.stated_worth.items()
         },
         "files": {name: str(path) for name, path in files.items()},
         "notes": notes,

@@ -26,6 +26,18 @@ _TIME = "Time"
 _OUTPUT = "Output"
 
 _SEED = "Seed of everything random: the same gives the same."
+
+# Options of graphs, which several commands have.
+EDGES_HELP = (
+    "CSV or Parquet file whose first two columns are the ends of the edges, and the third, if "
+    "there is one, the weight."
+)
+COORDINATES_HELP = "Two columns with the place of the node, e.g. lat,lon: "
+NEIGHBORS_HELP = "With --coordinates: number of nearest nodes."
+METRIC_HELP = (
+    "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the plane. "
+    "Default: haversine if the columns are called lat or latitude and lon, lng, long or longitude."
+)
 DEFAULT_ALPHA = 0.1
 
 
@@ -176,25 +188,14 @@ class SampleOptions:
 class GraphOptions:
     """How the nodes are connected, and where they are."""
 
-    edges: Path | None = option(
-        _GRAPH,
-        "CSV or Parquet file whose first two columns are the ends of the edges, and the third, "
-        "if there is one, the weight.",
-    )
+    edges: Path | None = option(_GRAPH, EDGES_HELP)
     coordinates: str | None = option(
         _GRAPH,
-        "Two columns with the place of the node, e.g. lat,lon: nodes are joined to their nearest "
-        "ones. Together with --edges or --no-graph, for the map only.",
+        f"{COORDINATES_HELP}nodes are joined to their nearest ones. Together with --edges or "
+        "--no-graph, for the map only.",
     )
-    neighbors: int = option(
-        _GRAPH, "With --coordinates: number of nearest nodes.", default=5, min=1
-    )
-    metric: Metric | None = option(
-        _GRAPH,
-        "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the "
-        "plane. Default: haversine if the columns are called lat or latitude and lon, lng, long "
-        "or longitude.",
-    )
+    neighbors: int = option(_GRAPH, NEIGHBORS_HELP, default=5, min=1)
+    metric: Metric | None = option(_GRAPH, METRIC_HELP)
     no_graph: bool = option(_GRAPH, "Every node by itself.", "--no-graph", default=False)
     allow_isolated: bool = option(
         _GRAPH,

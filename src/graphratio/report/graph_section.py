@@ -50,7 +50,7 @@ def graph_help(
         return None
     if found is None:
         found = compared_with_none(model, samples)
-    worth = found.worth.get(UNNAMED)
+    worth = found.stated_worth.get(UNNAMED)
     words = {
         ALONE: "without the graph",
         SHARED: "one ratio for all nodes",
@@ -73,7 +73,7 @@ def graph_help(
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
         "curve": learning_curve(worth) if worth is not None else "",
-        "worth": worth if found.is_clear else None,
+        "worth": worth,
         "helped": helped,
         "hurt": hurt,
         "nodes": {

@@ -64,11 +64,12 @@ def write_graphs(
     values = np.full(len(labels), np.nan) if agreement is None else agreement.at_nodes
     words = ["not assessed"] * len(labels) if agreement is None else agreement.effect_at_nodes()
     gain, half = found.gains if first is not None else (values, values)
+    at_nodes = found.worth_at_nodes
     shown = graphs.get(first or "", Graph.empty(found.nodes))
     return write_page(
         path,
         "graphs.html.j2",
-        ("theme.js", "graphs.js"),
+        ("theme.js", "node_map.js", "graphs.js"),
         {
             "nodes": labels,
             "map": map_data(shown),
@@ -83,8 +84,9 @@ def write_graphs(
         fits=[_fit(found, name) for name in _by_loss(found)],
         curves=[
             {"name": name, "words": own.in_words, "curve": learning_curve(own)}
-            for name, own in found.worth.items()
+            for name, own in found.stated_worth.items()
         ],
+        without_worth=[name for name in found.worth if name not in found.stated_worth],
         first=first,
         confidence=f"{1 - found.level:.0%}",
         rows=[
@@ -98,6 +100,7 @@ def write_graphs(
                 "neighbours": found.neighbors[v],
                 "agreement": number(float(values[v]), 2) if np.isfinite(values[v]) else _NONE,
                 "region": words[v],
+                "worth": _worth_of_node(*at_nodes[:, v].tolist()),
             }
             for v in np.argsort(-np.nan_to_num(gain, nan=-np.inf), kind="stable").tolist()
         ],
@@ -114,6 +117,8 @@ def _heading(found: GraphComparison) -> str:
         if found.tied:
             return "No clear difference between the graphs"
         return "No graph is clearly better than none"
+    if len(found.graphs) == 1:
+        return f"“{found.best}” is better than no graph"
     return f"“{found.best}” is the best graph"
 
 
@@ -123,7 +128,7 @@ def _by_loss(found: GraphComparison) -> list[str]:
 
 def _fit(found: GraphComparison, name: str) -> dict[str, Any]:
     apart, half = found.against_alone(name)
-    unseen, worth = found.unseen.get(name), found.worth.get(name)
+    unseen, worth = found.unseen.get(name), found.stated_worth.get(name)
     return {
         "name": {ALONE: "without a graph", SHARED: "one ratio for all nodes"}.get(name, name),
         "loss": f"{found.losses[name].mean:.4f}",
@@ -131,3 +136,11 @@ def _fit(found: GraphComparison, name: str) -> dict[str, Any]:
         "unseen": _NONE if unseen is None else f"{unseen.mean:.4f}",
         "worth": _NONE if worth is None else worth.span,
     }
+
+
+def _worth_of_node(estimate: float, low: float, high: float) -> str:
+    if np.isnan(estimate):
+        return _NONE
+    return f"{number(estimate, 2)} ({number(low, 2)} " + (
+        "or more)" if np.isinf(high) else f"to {number(high, 2)})"
+    )

@@ -66,7 +66,7 @@ def write_significance(
     return write_page(
         path,
         "significance.html.j2",
-        ("theme.js", "significance.js"),
+        ("theme.js", "node_map.js", "significance.js"),
         {
             "nodes": labels,
             "map": map_data(test.graph),
