@@ -113,10 +113,18 @@ class Worth:
     @property
     def span(self) -> str:
         """Estimate and interval, such as "3.1 (2.2 or more)"."""
-        if self.open_above:
-            return f"at least {self.low:.1f}"
-        top = "or more" if np.isinf(self.high) else f"to {self.high:.1f}"
-        return f"{self.estimate:.1f} ({self.low:.1f} {top})"
+        return self._span(self.estimate, self.low, self.high)
+
+    @property
+    def span_at_nodes(self) -> list[str]:
+        """The same at every node; empty where the curve cannot tell."""
+        return ["" if np.isnan(part[0]) else self._span(*part) for part in self.at_nodes.T.tolist()]
+
+    def _span(self, estimate: float, low: float, high: float) -> str:
+        if estimate >= self.n / self.sizes[0]:
+            return f"at least {low:.1f}"
+        top = "or more" if np.isinf(high) else f"to {high:.1f}"
+        return f"{estimate:.1f} ({low:.1f} {top})"
 
     @property
     def in_words(self) -> str:

@@ -64,7 +64,8 @@ def write_graphs(
     values = np.full(len(labels), np.nan) if agreement is None else agreement.at_nodes
     words = ["not assessed"] * len(labels) if agreement is None else agreement.effect_at_nodes()
     gain, half = found.gains if first is not None else (values, values)
-    at_nodes = found.worth_at_nodes
+    stated = found.stated_worth.get(first or "")
+    spans = [""] * len(labels) if stated is None else stated.span_at_nodes
     shown = graphs.get(first or "", Graph.empty(found.nodes))
     return write_page(
         path,
@@ -100,7 +101,7 @@ def write_graphs(
                 "neighbours": found.neighbors[v],
                 "agreement": number(float(values[v]), 2) if np.isfinite(values[v]) else _NONE,
                 "region": words[v],
-                "worth": _worth_of_node(*at_nodes[:, v].tolist()),
+                "worth": spans[v] or _NONE,
             }
             for v in np.argsort(-np.nan_to_num(gain, nan=-np.inf), kind="stable").tolist()
         ],
@@ -136,11 +137,3 @@ def _fit(found: GraphComparison, name: str) -> dict[str, Any]:
         "unseen": _NONE if unseen is None else f"{unseen.mean:.4f}",
         "worth": _NONE if worth is None else worth.span,
     }
-
-
-def _worth_of_node(estimate: float, low: float, high: float) -> str:
-    if np.isnan(estimate):
-        return _NONE
-    return f"{number(estimate, 2)} ({number(low, 2)} " + (
-        "or more)" if np.isinf(high) else f"to {number(high, 2)})"
-    )

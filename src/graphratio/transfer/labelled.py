@@ -35,16 +35,27 @@ def read_labels(
                 "Pass a dict or a list with the labels of the reference observations of each node",
             )
         by_node = dict(zip(given.nodes, y, strict=True))
-    return [_checked(by_node[node], node, len(given.reference(node)), numeric) for node in nodes]
+    return [
+        checked_labels(by_node[node], node, len(given.reference(node)), numeric) for node in nodes
+    ]
 
 
-def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
-    labels = np.asarray(values)
+def checked_labels(
+    values: Any, node: Label, n: int, numeric: bool, sample: str = "reference"
+) -> np.ndarray:
+    """Labels of the n observations of a node, shape (n,); numbers if `numeric`, else classes."""
+    try:
+        labels = np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"y of node {node!r} has entries of different lengths",
+            f"Give one label for each {sample} observation, in the same order",
+        ) from error
     if labels.shape != (n,):
         raise InputError(
-            f"y of node {node!r} has shape {labels.shape}, but the node has {n} reference "
+            f"y of node {node!r} has shape {labels.shape}, but the node has {n} {sample} "
             "observations",
-            "Give one label for each reference observation, in the same order",
+            f"Give one label for each {sample} observation, in the same order",
         )
     if numeric:
         try:
@@ -60,11 +71,26 @@ def _checked(values: Any, node: Label, n: int, numeric: bool) -> np.ndarray:
             f"y of node {node!r} has {bad} missing or infinite values",
             "Leave these observations out of samples and y",
         )
+    if not numeric and labels.dtype.kind == "O" and any(label is None for label in labels):
+        raise InputError(
+            f"y of node {node!r} has missing classes (None)",
+            "Leave these observations out of samples and y",
+        )
+    if not numeric and labels.dtype.kind == "f" and (labels != np.round(labels)).any():
+        raise InputError(
+            f"y of node {node!r} has fractions, and the predictor is a classifier",
+            "Pass classes, or a regressor",
+        )
     return labels
 
 
 def weight_parameter(predictor: Any) -> str:
     """Name under which `fit` takes weights; of a pipeline, those of its last step."""
+    if isinstance(predictor, type):
+        raise InputError(
+            f"predictor is the class {predictor.__name__}, not a model",
+            f"Pass an instance, such as {predictor.__name__}()",
+        )
     if name := _weight_parameter(predictor):
         return name
     raise InputError(

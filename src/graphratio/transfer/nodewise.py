@@ -31,6 +31,7 @@ from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.moments.folds import divide
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import (
+    checked_labels,
     pointwise_errors,
     read_labels,
     unset_seeds,
@@ -40,7 +41,7 @@ from graphratio.transfer.overlap import overlap_of
 from graphratio.transfer.safeguards import NodePowers, lacks_overlap
 from graphratio.transfer.transfer_evidence import TransferEvidence
 from graphratio.transfer.trials import WeightTrial
-from graphratio.transfer.weight_powers import CANDIDATES, blended, sharpened
+from graphratio.transfer.weight_powers import blended, read_powers, sharpened
 
 
 class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
@@ -60,11 +61,11 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
        by the nearest labelled reference observation.
     4. Safeguards. A node keeps equal weights without overlap: if the nearest neighbours of its
        target observations are hardly ever reference observations, or more than half of the
-       target is uncovered by the ratio. Elsewhere the power is lowered, if need be to 0, until
-       the importance-weighted held-out loss over nodes is not larger than without weights by
-       more than one standard error. Then a node keeps equal weights if its own held-out loss is
-       larger by more than one standard error, and flatter ones if too few observations would be
-       effective. `evidence_` says it per node.
+       target is uncovered by the ratio. Elsewhere the power is lowered until the
+       importance-weighted held-out loss over nodes is lower than without weights by one standard
+       error; if no power reaches this, no node is reweighted. Then a node keeps equal weights if
+       its own held-out loss is larger by more than one standard error, and flatter ones if too
+       few observations would be effective. `evidence_` says it per node.
 
     Parameters
     ----------
@@ -165,6 +166,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
             self.own_share, "own_share", low=0, high=1, include_low=True, include_high=True
         )
         n_folds = check_integer(self.cv, "cv", low=2)
+        powers = read_powers(self.sharpness)
         self._weight_name = weight_parameter(self.predictor)
         self._unset_seeds = [] if self.random_state is None else unset_seeds(self.predictor)
         rng = as_generator(self.random_state)
@@ -188,7 +190,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
             weights = blended(weights, aligned, chosen, self.estimator_.alpha_, share, rng)
         # Thousands of small fits on observations and labels that were checked above.
         with config_context(assume_finite=True):
-            self._weigh(aligned, labels, weights, chosen, n_folds, rng)
+            self._weigh(aligned, labels, weights, chosen, powers, n_folds, rng)
         self._fit_models(aligned, labels, rng)
         # A given power is used even without overlap, so the weights themselves may be doubtful.
         (self.weights_ if "given" in self.evidence_.reason else self.evidence_).warn(stacklevel=3)
@@ -229,11 +231,34 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "models_")
         if node is not None:
-            return float(self._model(node).score(self.estimator_._points(x), np.asarray(y)))
-        points = self._by_node(x)
-        labels = y if isinstance(y, Mapping) else dict(zip(self.nodes_, y, strict=True))
-        scores = [self.score(own, labels[node], node) for node, own in points.items() if len(own)]
+            points, model = self.estimator_._points(x), self._model(node)
+            numeric = not is_classifier(self.predictor)
+            return float(
+                model.score(points, checked_labels(y, node, len(points), numeric, "target"))
+            )
+        parts = self._by_node(x)
+        if not isinstance(y, Mapping):
+            if not hasattr(y, "__len__") or len(y) != len(self.nodes_):
+                raise InputError(
+                    f"y does not have one entry for each of the {len(self.nodes_)} nodes",
+                    "Pass a dict or a list with the labels of the target observations of each node",
+                )
+            y = dict(zip(self.nodes_, y, strict=True))
+        if lacking := [label for label in parts if label not in y]:
+            raise InputError(
+                f"y has no labels for the nodes {listing(lacking)}",
+                "Give the labels of every node in x",
+            )
+        scores = [self.score(own, y[label], label) for label, own in parts.items() if len(own)]
+        if not scores:
+            raise InputError("x has no observations to score", "Pass target observations")
         return float(np.mean(scores))
+
+    @property
+    def pieces(self) -> IndependentPieces:  # type: ignore[override]
+        """Independent pieces of the samples, by which nodes were tested."""
+        check_is_fitted(self, "models_")
+        return self.evidence_.pieces
 
     def to_frame(self) -> Any:
         """One row per node: sizes, evidence, verdict and reason; see `evidence_`."""
@@ -246,12 +271,11 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         labels: list[np.ndarray],
         weights: ImportanceWeights,
         chosen: BoolArray,
+        candidates: list[float],
         n_folds: int,
         rng: np.random.Generator,
     ) -> None:
         """Choose the power of every node, and set the weights and what speaks for them."""
-        given = CANDIDATES if self.sharpness is None else np.atleast_1d(self.sharpness)
-        candidates = [check_real(s, "sharpness", low=0, include_low=True) for s in given]
         block = IndependentPieces.of(samples).of_row
         division = None if block is None else divide(samples, n_folds, rng)
         own = [weights[node] for node in self.nodes_]
@@ -280,7 +304,6 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         self.evidence_ = TransferEvidence.of(
             samples, self.p_values_, weights, overlap, found, trials
         )
-        self.pieces = self.evidence_.pieces
 
     def _fit_models(
         self, samples: NodeSamples, labels: list[np.ndarray], rng: np.random.Generator

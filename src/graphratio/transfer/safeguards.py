@@ -4,8 +4,8 @@ A node keeps equal weights where its reference does not overlap its target: a fe
 the edge would decide everything, and nothing tells whether they are right. Elsewhere held-out
 losses with weights are compared with those without, both weighted to look like the target.
 
-1. Over all these nodes: the power of the weights is lowered, if need be to 0, until the mean loss
-   is not larger by more than one standard error over nodes.
+1. Over all these nodes: the power of the weights is lowered until the mean loss is lower than
+   without weights by one standard error over nodes. If no power reaches this, weights are not used.
 2. At each node: it keeps equal weights if its loss is larger by more than one standard error. A
    single node says little, so its difference is first shrunk towards the mean over nodes, the
    more the less nodes differ beyond noise (empirical Bayes).
@@ -30,7 +30,7 @@ from graphratio.transfer.weight_powers import best_exponent, sharpened
 Reason = Literal[
     "no shift",  # no evidence that the target differs
     "no overlap",  # the samples lie apart
-    "all nodes",  # the held-out loss over nodes is larger with weights
+    "all nodes",  # the held-out loss over nodes is not clearly lower with weights
     "few effective",  # too few observations would decide
     "held-out loss",  # the held-out loss of the node is larger with weights
     "given",  # the power was set by the caller
@@ -40,7 +40,9 @@ Reason = Literal[
 # Powers between those that are tried for all nodes and none.
 FLATTENED = (1.0, 0.75, 0.5, 0.25)
 
-# Standard errors by which a held-out loss may be larger with weights.
+# Standard errors by which the mean held-out loss over nodes must be lower with weights.
+CLEARLY_LOWER = 1.0
+# Standard errors by which that of a node may be larger.
 TOLERATED = 1.0
 
 
@@ -65,12 +67,13 @@ def steps_down(power: float, candidates: Sequence[float]) -> list[float]:
 
 
 def power_over_nodes(trials: Sequence[WeightTrial], steps: Sequence[float]) -> float:
-    """Strongest power whose mean held-out loss over nodes is not clearly above that of none."""
-    if len(trials) < 2:
+    """Strongest power whose mean held-out loss over nodes is clearly below that of none, or 0."""
+    if not trials:
         return steps[0]
     for power in steps:
-        excess = np.array([one.excess(power)[0] for one in trials])
-        if excess.mean() <= TOLERATED * excess.std(ddof=1) / np.sqrt(len(excess)):
+        excess, error = np.transpose([one.excess(power) for one in trials])
+        spread = excess.std(ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else error[0]
+        if excess.mean() < -CLEARLY_LOWER * spread:
             return power
     return 0.0
 

@@ -232,7 +232,7 @@ class TransferEvidence(Answered):
                 )
             return f"{why}; with the full weights {effective}"
         why = {
-            "all nodes": "over all nodes the full weights raise the held-out loss",
+            "all nodes": "over all nodes the full weights do not clearly lower the held-out loss",
             "few effective": f"with the full weights only {effective}",
             "held-out loss": "the full weights raise the held-out loss of this node",
             "given": "the power was given",

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.arrays import read_only
+from graphratio._utils.errors import InputError
+from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import RULSIF
@@ -32,6 +34,16 @@ CANDIDATES = (USUAL, 2.0, 3.0)
 
 # Standard errors by which another power must beat the usual one.
 CLEAR = 2.0
+
+
+def read_powers(sharpness: Any) -> list[float]:
+    """Candidates of the power; a single one is used as it is."""
+    given = CANDIDATES if sharpness is None else np.atleast_1d(sharpness)
+    if not len(given):
+        raise InputError(
+            "sharpness is an empty sequence", "Pass a number, a sequence of them, or None"
+        )
+    return [check_real(power, "sharpness", low=0, include_low=True) for power in given]
 
 
 def blended(

@@ -1,5 +1,5 @@
 // Pages with one map of nodes and one table below it.
-const drawNodes = (values, { label, words, range, scale, line }) => {
+const drawNodes = (values, { label, title = label, words, range, scale, line }) => {
   const { x, y, edges } = data.map;
   const places = data.nodes.map((_, i) => i);
   const size = places.length > 1500 ? 5 : places.length > 300 ? 8 : places.length > 100 ? 10 : 13;
@@ -11,7 +11,7 @@ const drawNodes = (values, { label, words, range, scale, line }) => {
       size, color: values.map((value) => value ?? 0), cmin: range[0], cmax: range[1], colorscale: scale,
       symbol: values.map((value) => (value === null ? "circle-open" : "circle")),
       line,
-      colorbar: { title: { text: label, side: "top", font: { size: 12 } }, thickness: 12,
+      colorbar: { title: { text: title, side: "top", font: { size: 12 } }, thickness: 12,
         outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
     },
   }], mapLayout(data.map, 92, { shapes: edges.length <= 8000 ? edgeShapes(data.map) : [] }), stillConfig);
