@@ -345,3 +345,41 @@ def test_the_verdict_names_the_end_of_a_grid(found):
     assert "strongest coupling" not in found.verdict
     verdict = replace(found, at_grid_end=("clusters",)).verdict
     assert "With 'clusters' most fits chose the strongest coupling of all candidates" in verdict
+
+
+def test_nothing_is_claimed_of_a_random_graph_where_all_nodes_change_alike():
+    """Each node alone does not know the common change, so that any graph is worth something."""
+    rng = np.random.default_rng(3)
+    reference, target = rng.normal(size=(2, 40, 8))
+    order = rng.permutation(40)
+    edges = [(int(order[i]), int(order[(i + 1) % 40])) for i in range(40)]
+    graph = gr.Graph.from_edges(edges, nodes=range(40))
+    data = (list(reference), list(target + 1.5))
+    found = gr.compare_graphs(data, {"random": graph, "none": None}, random_state=0)
+    assert found.worth["random"].estimate > 1
+    assert (found.best, found.stated_worth) == (None, {})
+    assert "worth" not in found.verdict
+    assert found.summary()["worth"].isna().all()
+    assert found.to_frame()["worth"].isna().all()
+
+
+@pytest.mark.parametrize("common", [0.0, 0.7])
+def test_nodes_that_move_together_do_not_predict_each_other(common):
+    """Rows of the same moments, without times; nothing changed, and neighbours share noise."""
+    rng = np.random.default_rng(6)
+    places = rng.random((60, 2))
+    graph = gr.Graph.from_coordinates(places, k=5)
+    near = np.exp(-np.square(places[:, None] - places[None]).sum(axis=-1) / 0.02)
+    root = np.linalg.cholesky(common * near + (1 - common + 1e-9) * np.eye(60))
+    x = root @ rng.normal(size=(60, 80))
+    samples = gr.NodeSamples.from_arrays(list(x[:, :40]), list(x[:, 40:]))
+    found = gr.compare_graphs(samples, graph, worth=False, random_state=0)
+    assert (found.correlation is not None) == (common > 0)
+    assert ("Nodes move together" in found.verdict) == (common > 0)
+    # Neighbours give away the fluctuations of a node that is left out.
+    assert (found.unseen == {}) == (found.agreement == {}) == (common > 0)
+    assert found.best is None
+    if common:
+        # All nodes have the same positions in one fold, and pieces are shared.
+        assert found.blocks.shared
+        assert found.pieces.error_over_blocks(found.losses["graph"].terms)[0] > 0

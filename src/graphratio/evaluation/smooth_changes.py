@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize, sparse
 from scipy.sparse.linalg import cg, splu
-from scipy.special import polygamma
+from scipy.special import digamma, polygamma
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import align, as_graph, as_samples
@@ -32,8 +32,6 @@ from graphratio.selection.patches import choose_patches
 LARGEST_EIGENBASIS = 1000
 MOST_FACTORED = 5000
 
-# Degrees of freedom that the typical variance of nodes counts for, at most.
-MOST_PRIOR_FREEDOM = 1000.0
 # Nodes have scales of their own from this ratio between large and small standard deviations.
 DIFFERENT = 3.0
 # An estimate is at most so many standard errors away from the node's own change.
@@ -132,21 +130,21 @@ def _variances(within: FloatArray, freedom: FloatArray) -> FloatArray:
     """Variances of nodes from sums of squares, drawn together as far as chance explains them.
 
     Logarithms of variances with d degrees of freedom vary by trigamma(d / 2) through chance. What
-    they vary beyond that says how many degrees of freedom the typical variance is worth.
+    they vary beyond that says how far they are drawn towards the typical one. Scales of nodes can
+    differ by powers of ten, so it is the logarithms that are drawn together.
     """
     spread = np.zeros_like(within)
     for j in range(within.shape[1]):
         used = (freedom[:, 0] > 0) & (within[:, j] > 0)
         if not used.any():
             continue
-        own = within[used, j] / freedom[used, 0]
-        typical = float(np.median(own))
-        excess = float(np.var(np.log(own)) - polygamma(1, np.median(freedom[used]) / 2))
-        # The inverse of trigamma(x), which is close to 1 / x + 1 / (2 x^2).
-        worth = MOST_PRIOR_FREEDOM
-        if excess > 0:
-            worth = min(worth, (1 + np.sqrt(1 + 2 * excess)) / excess)
-        spread[:, j] = (within[:, j] + worth * typical) / (freedom[:, 0] + worth)
+        half = freedom[used, 0] / 2
+        # Without the bias of the logarithm of an estimated variance.
+        own = np.log(within[used, j]) - np.log(2.0) - digamma(half)
+        chance, typical = polygamma(1, half), float(np.median(own))
+        excess = max(float(np.var(own) - np.median(chance)), 0.0)
+        spread[:, j] = np.exp(typical)
+        spread[used, j] = np.exp(typical + excess / (excess + chance) * (own - typical))
     return spread
 
 

@@ -110,16 +110,16 @@ def _worth(found: GraphComparison) -> str:
 
 
 def _regions(found: GraphComparison) -> str:
-    """Say where neighbours change alike and where not."""
+    """Say where neighbours change alike and where not, unless it is the same everywhere."""
     own = found.agreement.get(found.ranking[0])
-    if own is None or "not alike" not in own.effect:
+    assessed = [] if own is None else [effect for effect in own.effect if effect != "not assessed"]
+    alike, other = assessed.count("alike"), assessed.count("not alike")
+    if not other and alike in (0, len(assessed)):
         return ""
-    alike, other = own.effect.count("alike"), own.effect.count("not alike")
-    total = sum(effect != "not assessed" for effect in own.effect)
-    return (
-        f"Neighbours change alike in {alike} of {total} regions; in {other} they are clearly "
-        "further apart than elsewhere."
-    )
+    text = f"Neighbours change alike in {alike} of {len(assessed)} regions"
+    if other:
+        return f"{text}; in {other} they are clearly further apart than elsewhere."
+    return f"{text}; in the others this is not clear."
 
 
 def _at_grid_end(found: GraphComparison) -> str:

@@ -349,9 +349,7 @@ class _Subsets:
         counts = np.bincount(segment[order], minlength=data.sizes.size)
         position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         if size < self.sizes[-1]:
-            # The same share of every sample, and of samples of the usual size `size`.
-            most = np.maximum(np.round(counts * size / self.sizes[-1]), SMALLEST_SUBSET)
-            kept = position < most[segment[order]]
+            kept = position < subset_sizes(counts, size / self.sizes[-1])[segment[order]]
             order, position = order[kept], position[kept]
         n_inner = min(INNER_FOLDS[size >= SMALL_SAMPLE], size)
         # Both samples of a node begin with the same fold, and nodes with different ones.
@@ -366,6 +364,17 @@ class _Subsets:
         scores = _fold_losses(subset, contender, n_inner)
         best = [int(np.nanargmin(scores))]
         return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
+
+
+def subset_sizes(counts: IntArray, share: float) -> IntArray:
+    """Observations of every sample in a subset: the same share of each, but two at least.
+
+    Examples
+    --------
+    >>> subset_sizes(np.array([7, 70, 3, 1]), 3 / 7)
+    array([ 3, 30,  2,  2])
+    """
+    return np.maximum(np.round(counts * share), SMALLEST_SUBSET).astype(np.intp)
 
 
 def _resampled(values: FloatArray, region: IntArray, rng: np.random.Generator) -> FloatArray:
