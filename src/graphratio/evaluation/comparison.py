@@ -150,7 +150,7 @@ class GraphComparison(Answered):
         if not self.answerable:
             return "unclear"
         found = {self.judged(name, ALONE), self.predicts(name)} - {"unclear"}
-        return cast(Judgement, found.pop()) if len(found) == 1 else "unclear"
+        return found.pop() if len(found) == 1 else "unclear"
 
     @property
     def stated_worth(self) -> dict[str, Worth]:
