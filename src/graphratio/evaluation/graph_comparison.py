@@ -104,8 +104,8 @@ def compare_graphs(
     Examples
     --------
     >>> import graphratio as gr
-    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=100, random_state=0)
-    >>> ring = gr.Graph.from_edges([(i, (i + 17) % 40) for i in range(40)], nodes=range(40))
+    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=60, n=60, random_state=0)
+    >>> ring = gr.Graph.from_edges([(i, (i + 17) % 60) for i in range(60)], nodes=range(60))
     >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
     >>> found = gr.compare_graphs(
     ...     scenario.samples, {"clusters": scenario.graph, "ring": ring}, model, random_state=0)

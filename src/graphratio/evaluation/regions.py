@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphratio._utils.typing import IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 
 # Nodes of a region that is shown, at least, and the number of these regions, at most.
@@ -59,3 +59,45 @@ def regions_of(graph: Graph, size: int) -> IntArray:
         if others:
             region[grown] = np.bincount(others).argmax()
     return np.asarray(np.unique(region, return_inverse=True)[1], dtype=np.intp)
+
+
+def resampled_regions(
+    values: FloatArray, region: IntArray, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Means over the nodes of regions drawn with replacement, shape (n_draws, k).
+
+    `values` has shape (n_nodes, k), `region` (n_nodes,).
+    """
+    sums, counts = _by_region(values, region)
+    evenly = np.full(len(counts), 1 / len(counts))
+    weights = rng.multinomial(len(counts), evenly, size=n_draws)
+    return np.asarray((weights @ sums) / (weights @ counts)[:, np.newaxis])
+
+
+def variances_by_region(values: FloatArray, region: IntArray) -> tuple[float, float]:
+    """Variance of nodes within regions, and of regions beyond it, both summed over columns.
+
+    Examples
+    --------
+    >>> values, region = np.array([[1.0], [3.0], [11.0], [13.0]]), np.array([0, 0, 1, 1])
+    >>> variances_by_region(values, region)  # means 2 and 12 vary by 50, of which 1 is noise
+    (2.0, 49.0)
+    """
+    sums, counts = _by_region(values, region)
+    spare = len(values) - len(counts)
+    if spare < 1 or len(counts) < 2:
+        return 1.0, 0.0
+    means = sums / counts[:, np.newaxis]
+    squares = np.square(values).sum() - (np.square(means).sum(axis=1) * counts).sum()
+    within = max(float(squares) / spare, 0.0)
+    spread = float(means.var(axis=0, ddof=1).sum())
+    return within, max(spread - within * float(np.mean(1 / counts)), 0.0)
+
+
+def _by_region(values: FloatArray, region: IntArray) -> tuple[FloatArray, IntArray]:
+    """Sums over the nodes of every region, (n_regions, k), and their numbers of nodes."""
+    place = np.unique(region, return_inverse=True)[1]
+    counts = np.bincount(place)
+    sums = np.zeros((len(counts), values.shape[1]))
+    np.add.at(sums, place, values)
+    return sums, counts

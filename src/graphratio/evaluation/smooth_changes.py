@@ -93,7 +93,7 @@ def mean_changes(samples: Any, graph: Graph | None = None) -> MeanChanges:
     >>> for change in (found.own, found.estimate):
     ...     print(round(float(np.abs(change[:, 0] - truth).mean()), 2))
     0.56
-    0.25
+    0.23
     """
     data = as_samples(samples)
     graph = as_graph(graph, data)

@@ -9,8 +9,8 @@ more data than there are.
 Both fits give every node its own ratio, without shared profiles, and choose their penalties inside
 the subset. Where nodes have samples of different size, a subset has the same share of each.
 
-A single node says too little. Its worth is that of its region: the region's curve is drawn towards
-that of the network, the more the less regions differ beyond noise (empirical Bayes).
+The worth of a node is that of its region: the region's curve is drawn towards that of the network,
+the more the less regions differ beyond noise (empirical Bayes).
 
 Symbols
 -------
@@ -32,7 +32,12 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import loss_terms
 from graphratio.evaluation.recipe import Recipe
-from graphratio.evaluation.regions import regions_of, shown_regions
+from graphratio.evaluation.regions import (
+    regions_of,
+    resampled_regions,
+    shown_regions,
+    variances_by_region,
+)
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.objective import moment_losses
 from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
@@ -149,8 +154,6 @@ def worth_of(
     recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
 ) -> dict[str, Worth]:
     """Worth of every graph, from patches of each graph if the network is large."""
-    if not graphs:
-        return {}
     regions = {name: shown_regions(graph) for name, graph in graphs.items()}
     if recipe.samples.n_nodes <= WORTH_NODES:
         return _worth_of(recipe, graphs, regions, level, rng)
@@ -175,6 +178,8 @@ def _worth_of(
     rng: np.random.Generator,
 ) -> dict[str, Worth]:
     """The same on all nodes, with the same subsets for all graphs."""
+    if not graphs:
+        return {}
     with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
         subsets = _Subsets.of(recipe, rng)
         alone = subsets.losses(recipe.alone())
@@ -227,8 +232,7 @@ class _Subsets:
         """Where the curve of the graph reaches that of each node alone, with a bootstrap.
 
         The bootstrap draws regions of the graph, since neighbours are alike, and adds the luck of
-        the subsets, of which every fold has its own. `shown` is the region of every node for
-        which a worth of its own is stated.
+        the subsets, of which every fold has its own. `shown` regions get a worth of their own.
         """
         known = self.recipe.samples.complete
         joined = self.losses(self.recipe.or_alone(graph))[:, known]
@@ -239,7 +243,9 @@ class _Subsets:
         tail = min(WINSORISED / len(ahead), 0.1)
         limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
         ahead = np.clip(ahead, *limits)
-        draws = _resampled(ahead, regions_of(graph, REGION_NODES)[known], rng)
+        draws = resampled_regions(
+            ahead, regions_of(graph, REGION_NODES)[known], BOOTSTRAP_DRAWS, rng
+        )
         # Few folds give the standard error, so that its tails are those of Student's law.
         draws += rng.standard_t(len(joined) - 1, size=draws.shape) * self._luck(joined)
         estimate, low, high = self._interval(ahead.mean(axis=0), draws, level)
@@ -273,7 +279,7 @@ class _Subsets:
         Curves of regions are drawn towards `draws`, those of the network. NaN where it is open.
         """
         found = np.full((3, len(ahead)), np.nan)
-        within, between = _variances(ahead, region)
+        within, between = variances_by_region(ahead, region)
         for number in np.unique(region):
             own = ahead[region == number]
             if len(own) < FEWEST_OF_REGION:
@@ -291,10 +297,7 @@ class _Subsets:
         return found
 
     def _still_to_gain(self, own: FloatArray) -> float:
-        """How far the mean loss of nodes alone falls from the training size to n; not positive.
-
-        Its slope is that over the last doubling of the sizes.
-        """
+        """How far the loss of nodes alone falls to n, with the slope of the last doubling; <= 0."""
         half = int(np.argmin(np.abs(np.log(2 * self.sizes / self.sizes[-1]))))
         if half == len(self.sizes) - 1:
             return 0.0
@@ -307,10 +310,7 @@ class _Subsets:
         return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
 
     def _worth_at(self, ahead: FloatArray) -> FloatArray:
-        """The worth where curves (..., n_sizes) fall to 0.
-
-        Infinite if a curve begins there, 1 if it never does.
-        """
+        """Where curves (..., n_sizes) fall to 0; infinite if they begin there, 1 if they do not."""
         falling = np.minimum.accumulate(ahead, axis=-1)
         after = np.argmax(falling <= 0, axis=-1)[..., np.newaxis]
         before, behind = (
@@ -375,36 +375,6 @@ def subset_sizes(counts: IntArray, share: float) -> IntArray:
     array([ 3, 30,  2,  2])
     """
     return np.maximum(np.round(counts * share), SMALLEST_SUBSET).astype(np.intp)
-
-
-def _resampled(values: FloatArray, region: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Means over nodes of regions drawn with replacement, (BOOTSTRAP_DRAWS, n_sizes)."""
-    sums, counts = _by_region(values, region)
-    evenly = np.full(len(counts), 1 / len(counts))
-    weights = rng.multinomial(len(counts), evenly, size=BOOTSTRAP_DRAWS)
-    return np.asarray((weights @ sums) / (weights @ counts)[:, np.newaxis])
-
-
-def _variances(values: FloatArray, region: IntArray) -> tuple[float, float]:
-    """Variance of nodes within regions, and of regions beyond it, both summed over the sizes."""
-    sums, counts = _by_region(values, region)
-    spare = len(values) - len(counts)
-    if spare < 1 or len(counts) < 2:
-        return 1.0, 0.0
-    means = sums / counts[:, np.newaxis]
-    squares = np.square(values).sum() - (np.square(means).sum(axis=1) * counts).sum()
-    within = max(float(squares) / spare, 0.0)
-    spread = float(means.var(axis=0, ddof=1).sum())
-    return within, max(spread - within * float(np.mean(1 / counts)), 0.0)
-
-
-def _by_region(values: FloatArray, region: IntArray) -> tuple[FloatArray, IntArray]:
-    """Sums over the nodes of every region, (n_regions, n_sizes), and their numbers of nodes."""
-    place = np.unique(region, return_inverse=True)[1]
-    counts = np.bincount(place)
-    sums = np.zeros((len(counts), values.shape[1]))
-    np.add.at(sums, place, values)
-    return sums, counts
 
 
 def _fold_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
