@@ -383,3 +383,13 @@ def test_nodes_that_move_together_do_not_predict_each_other(common):
         # All nodes have the same positions in one fold, and pieces are shared.
         assert found.blocks.shared
         assert found.pieces.error_over_blocks(found.losses["graph"].terms)[0] > 0
+
+
+@pytest.mark.slow
+def test_all_flights_speak_for_themselves():
+    flights = gr.datasets.load_flights()
+    found = gr.compare_graphs(
+        flights.samples.standardized(), {"near": flights.graph}, worth=False, random_state=0
+    )
+    assert (found.effect, found.hurt()) == ("unclear", [])
+    assert "made no clear difference" in found.verdict

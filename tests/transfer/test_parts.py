@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.linear_model import LinearRegression
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import graphratio as gr
+from graphratio.exceptions import InputError
 from graphratio.transfer.evidence import SMALLEST, _welch, shift_p_values
 from graphratio.transfer.labelled import weight_parameter
 from graphratio.transfer.nodewise import _reweighted
@@ -184,3 +186,49 @@ def test_evidence_on_dependent_data_counts_blocks():
     assert alarms[8] <= 0.125
     few = data.subset(observations=np.tile(np.arange(48) < 24, 8))
     assert np.isnan(shift_p_values(model, few, model.graph_, 3, rng)).all()
+
+
+class TestBadArguments:
+    """Each is refused with its name and a remedy."""
+
+    REFERENCE = np.random.default_rng(0).normal(size=(4, 12, 1))
+
+    def fit(self, predictor=None, y=None, **given):
+        y = self.REFERENCE[:, :, 0] if y is None else y
+        model = gr.NodewiseTransfer(predictor or LinearRegression(), random_state=0, **given)
+        return model.fit((self.REFERENCE, self.REFERENCE + 1), y)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"predictor": LinearRegression}, r"predictor is the class.*LinearRegression\(\)"),
+            ({"sharpness": []}, "sharpness is an empty sequence"),
+            ({"sharpness": [1.0, -1.0]}, "sharpness"),
+            ({"y": [[[1], [2, 3]]] * 4}, "y of node 0 has entries of different lengths"),
+            ({"predictor": LogisticRegression(), "y": [[None] * 12] * 4}, "missing classes"),
+            ({"predictor": LogisticRegression()}, "has fractions, and the predictor is a class"),
+        ],
+    )
+    def test_of_fit(self, given, message):
+        with pytest.raises(InputError, match=message):
+            self.fit(**given)
+
+    def test_of_score(self):
+        model = self.fit(estimator=gr.RULSIF(random_state=0), level=1, sharpness=0.0)
+        target, y = self.REFERENCE + 1, self.REFERENCE[:, :, 0]
+        assert model.score(target, y) <= 1
+        for x, labels, message in (
+            (target, y[:2], "one entry for each of the 4 nodes"),
+            (target, None, "one entry for each of the 4 nodes"),
+            (target, {0: y[0]}, "no labels for the nodes 1, 2, 3"),
+            (target, y[:, :3], "y of node 0 has shape .* 12 target observations"),
+            ([np.empty((0, 1))] * 4, [[]] * 4, "no observations to score"),
+        ):
+            with pytest.raises(InputError, match=message):
+                model.score(x, labels)
+        with pytest.raises(InputError, match="12 target"):
+            model.score(target[0], y[0, :3], node=0)
+
+    def test_unfitted(self):
+        with pytest.raises(NotFittedError):
+            _ = gr.NodewiseTransfer(LinearRegression()).answerable
