@@ -52,7 +52,7 @@ define install
 endef
 
 $(READY): pyproject.toml
-	$(call install,dev)
+	$(call install,dev$(comma)geo)
 	@touch $(RUNS)
 
 # What the demo needs, which is less; installing for the tests covers it.
