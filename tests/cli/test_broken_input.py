@@ -19,6 +19,7 @@ import pytest
 
 import graphratio as gr
 from graphratio.cli import file_content
+from graphratio.cli.output import RESULTS
 from graphratio.cli.table_files import TableFile
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
@@ -425,3 +426,77 @@ def test_a_dangling_link_is_called_by_its_name(tmp_path, run):
     result = run("fit", link, *COLUMNS, "--no-graph", "--output", tmp_path / "out")
     assert_helpful(result, ["is a link to", "gone.csv"])
     assert "Did you mean" not in result.stderr
+
+
+def test_values_that_hardly_differ_are_refused(write, run, tmp_path):
+    path = write(GOOD.replace("1.0", "1e-300").replace("2.0", "2e-300").replace("1.5", "0")
+                 .replace("2.5", "3e-300"))  # fmt: skip
+    options = ["--features", "pm25", "--no-graph", "--output", tmp_path / "out"]
+    assert_helpful(run("fit", path, *COLUMNS, *options), ["'pm25'", "3e-300", "another unit"])
+
+
+class TestOwnInput:
+    """A command does not replace what it reads."""
+
+    def test_of_fits(self, write, run, tmp_path):
+        path = write(GOOD, "nodes.csv")
+        for output in (tmp_path, tmp_path / "x" / ".."):
+            options = ["--no-graph", "--output", output, "--overwrite"]
+            result = run("fit", path, *COLUMNS, *options)
+            assert_helpful(result, ["would replace", "nodes.csv", "another --output"])
+        assert (tmp_path / "nodes.csv").read_text() == GOOD
+
+    def test_of_predictions(self, table, write, run, tmp_path):
+        fitted = ["--features", "pm25", "--no-graph", "--estimator", "pool", "--no-kinds"]
+        run("fit", write(table), *COLUMNS, *fitted, "--output", tmp_path / "out")
+        model = tmp_path / "out" / "model.graphratio"
+        before = model.read_bytes()
+        points = write("pm25\n1\n", "points.csv")
+        for read in (model, points):
+            result = run("predict", model, points, "--output", read, "--overwrite")
+            assert_helpful(result, ["would replace", "another --output"])
+        assert model.read_bytes() == before
+        assert Path(points).read_text() == "pm25\n1\n"
+
+    def test_all_results_are_known(self, table, data, run, tmp_path):
+        written = set()
+        for command, options in {
+            "report": [*COLUMNS, "--no-graph", "--no-kinds", "--estimator", "pool"],
+            "test": [*COLUMNS, "--no-graph", "--permutations", "199"],
+            "graphs": [*COLUMNS, "--coordinates", "lat,lon"],
+        }.items():
+            folder = tmp_path / command
+            result = run(command, data, "--features", "pm25", *options, "--output", folder)
+            assert result.exit_code == 0, result.stderr
+            written |= {entry.name for entry in folder.iterdir()}
+        assert {"report.html", "tests.html", "graphs.html"} <= written <= set(RESULTS)
+
+
+def test_no_cell_is_a_formula(table, write, run, tmp_path):
+    names = {"s0": "=1+1", "s1": "+SUM(A1)", "s2": "-2+3", "s3": "@x", "s4": "-4"}
+    hostile = table.assign(station=table.station.replace(names)).rename(columns={"pm25": "=pm"})
+    options = ["--features", "=pm", "--no-graph", "--estimator", "pool", "--no-kinds"]
+    result = run("fit", write(hostile), *COLUMNS, *options, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    written = pd.read_csv(tmp_path / "out" / "nodes.csv", dtype=str)
+    assert written["node"].tolist()[:5] == ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "-4"]
+    assert not any(name.startswith("=") for name in written.columns)
+    model = tmp_path / "out" / "model.graphratio"
+    printed = run("predict", model, write("=pm\n1\n", "points.csv"), "--at", "=1+1").stdout
+    assert printed.splitlines()[0].startswith("'=pm,")
+    assert "'=1+1" in printed
+
+
+def test_ctrl_c_while_importing():
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'scipy': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from graphratio.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True)
+    assert done.returncode == 130
+    assert b"Traceback" not in done.stderr

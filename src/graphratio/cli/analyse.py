@@ -107,7 +107,7 @@ def _analyse(
     if words is not None:
         page_packages("the report")
     screen = Screen(as_json=output.json, quiet=output.quiet)
-    check_folder(output.output, overwrite=output.overwrite)
+    check_folder(output.output, data.data, graph.edges, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, fit.seed)
     # Before the fit, so that they can be read while it runs.
@@ -129,7 +129,7 @@ def _analyse(
         summary |= {name: table[name].tolist() for name in _TESTED}
     page = None
     if words is not None:
-        title, said = f"{data.data.stem}: what changed", [*problem.notes, *fit_notes]
+        title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
         page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
     files = write_results(screen, output.output, model, problem, summary, page)
     show_summary(screen, model, problem, summary, kinds)

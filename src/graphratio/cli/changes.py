@@ -17,7 +17,7 @@ from graphratio.cli.graph_files import build_graph
 from graphratio.cli.inputs import read_rows, refuse_blanks, roles_of, warnings_as, with_labels
 from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
-from graphratio.cli.output import check_folder, moved
+from graphratio.cli.output import check_folder, moved, write_table
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers
 from graphratio.data.graph import Graph
@@ -44,7 +44,7 @@ def changes(
 
     page_packages("the page")
     screen = Screen(as_json=output.json, quiet=output.quiet)
-    check_folder(output.output, overwrite=output.overwrite)
+    check_folder(output.output, data.data, graph.edges, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
         frame, features, network, notes = _read(data, time, graph)
     chosen = None
@@ -72,8 +72,8 @@ def changes(
     with screen.working("Writing the results"), staged(output.output) as rough:
         files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
         detector.save(files["detector"])
-        detector.to_frame().to_csv(files["events"], index=False)
-        title = f"{data.data.stem}: since when"
+        write_table(detector.to_frame(), files["events"])
+        title = f"{data.stem}: since when"
         files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)

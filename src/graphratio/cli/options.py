@@ -96,6 +96,11 @@ class TableOptions:
             )
 
     @property
+    def stem(self) -> str:
+        """What titles call the table."""
+        return "table" if str(self.data) == "-" else self.data.name.partition(".")[0]
+
+    @property
     def where(self) -> str:
         """Column of the node, which a wide table does not have."""
         return NODE if self.node is None else self.node

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
+# Every file that a command writes to its folder.
+RESULTS = (
+    "model.graphratio", "nodes.csv", "nodes.geojson", "report.html", "tests.csv", "regions.csv",
+    "tests.html", "detector.graphratio", "events.csv", "changes.html", "fits.csv", "graphs.html",
+)  # fmt: skip
+
 # An earlier report must not stand beside new results; other files are left alone.
 _REPLACED = ("report.html",)
 
 
-def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder that exists, before any work is done."""
+def check_folder(folder: Path, *reads: Path | None, overwrite: bool) -> None:
+    """Refuse an output folder that exists, or that would replace what is read, before any work."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"the output {folder} is a file", "Name a folder with --output")
     if folder.exists() and not overwrite:
@@ -33,6 +39,13 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
             f"the output folder {folder} exists already",
             "Pass --overwrite to replace the results in it, or another --output",
         )
+    for path in reads:
+        inside = path is not None and path.resolve().parent == folder.resolve()
+        if path is not None and inside and path.name in RESULTS:
+            raise InputError(
+                f"the results in {folder} would replace {path}, which is read",
+                "Choose another --output",
+            )
 
 
 def write_results(
@@ -50,11 +63,33 @@ def write_results(
     with screen.working("Writing the results"), staged(folder, _REPLACED) as rough:
         files = {"model": rough / "model.graphratio", "nodes": rough / "nodes.csv"}
         model.save(files["model"])
-        make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
+        write_table(make_frame(summary, "pandas"), files["nodes"])
         if page is not None:
             page = {**sides, **page}
             files["report"] = write_report(rough / "report.html", model, problem.samples, **page)
     return moved(files, folder)
+
+
+def write_table(frame: Any, path: Path | None) -> str | None:
+    """Write a frame as CSV, or return it as text; no spreadsheet takes a cell for a formula.
+
+    Text that begins with =, +, - or @ and is no number gets an apostrophe in front.
+    """
+    shown = frame.rename(columns=_harmless)
+    for name in shown.columns[[str(kind) in ("object", "str") for kind in shown.dtypes]]:
+        shown[name] = shown[name].map(_harmless)
+    text: str | None = shown.to_csv(path, index=False)
+    return text
+
+
+def _harmless(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from graphratio.data import sample_input as read
 from graphratio.data.frames import backend_of
 from graphratio.data.times import times_of_nodes
 from graphratio.data.validation import as_labels
-from graphratio.data.xarray_input import long_table, two_parts
+from graphratio.data.xarray_input import stacked_table, two_parts
 
 
 class SampleReaders(ABC):
@@ -201,7 +201,7 @@ class SampleReaders(ABC):
         ...                            slice("2020-02", None))
         NodeSamples(n_nodes=3, n_features=1, n_reference=31, n_target=29)
         """
-        frame, features = long_table(data, node, feature)
+        frame, features = stacked_table(data, node, feature)
         named = time if time is not None and time in frame else None
         marked = two_parts(frame, data, sample, named, reference, target)
         return cls.from_frame(

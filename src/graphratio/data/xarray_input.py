@@ -28,7 +28,7 @@ def is_xarray(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "xarray"
 
 
-def long_table(data: Any, node: str, feature: str | None = None) -> tuple[Any, list[str]]:
+def stacked_table(data: Any, node: str, feature: str | None = None) -> tuple[Any, list[str]]:
     """A pandas frame with one row per node and observation, and the names of the features."""
     xarray = import_optional("xarray", "xarray", "reading labelled arrays")
     if isinstance(data, xarray.DataArray):
