@@ -129,7 +129,7 @@ OPTIONS = {
     "feature named twice": (["--features", "pm25,pm25"], ["named twice"]),
     "node as feature": (["--features", "station"], ["both as a feature and as --node"]),
     "unknown coordinate": (["--coordinates", "lat,long"], ["no column 'long'", "'lon'"]),
-    "one coordinate": (["--coordinates", "lat"], ["names 1 columns", "lat,lon"]),
+    "one coordinate": (["--coordinates", "lat"], ["names 1 column:", "lat,lon"]),
     "longitude first": (["--coordinates", "lon,lat"], ["longitude first", "--coordinates lat,lon"]),
     "too many neighbours": (["--coordinates", "lat,lon"], ["--neighbors 5", "--neighbors 1"]),
     "logarithm of a stranger": (["--log", "no2"], ["--log", "'no2'", "'pm25'"]),
@@ -215,7 +215,7 @@ def test_a_node_in_two_places(write, run):
 def test_a_node_without_place(write, run):
     data = write(GOOD.replace(",51,4", ",,"))
     result = run("fit", data, *COLUMNS, "--coordinates", "lat,lon", "--neighbors", "1")
-    assert_helpful(result, ["1 nodes have no coordinates", "'s'"])
+    assert_helpful(result, ["1 node has no coordinates", "'s'"])
 
 
 def test_logarithm_of_negative_values(write, run):

@@ -59,7 +59,7 @@ class TestWide:
         told, model = fit(write(wide), "--wide", *options, "--features", "flow", "--no-graph")
         assert model.feature_names_in_.tolist() == ["flow"]
         assert model.sizes_.tolist() == [[30, 30]] * 3
-        assert "1 columns hold no numbers" in told.stderr
+        assert "1 column has no numbers" in told.stderr
 
     def test_changes(self, wide, write, run, tmp_path):
         rng = np.random.default_rng(1)

@@ -479,7 +479,7 @@ class TestCoordinates:
             ([[91.0, 0.0], [0.0, 0.0]], {"metric": "haversine"}, r"at: 0. Latitude comes first"),
             (np.zeros((3, 3)), {"metric": "haversine"}, r"two columns"),
             ({"a": (0, 0), "b": (0,)}, {}, r"not a rectangular array"),
-            ({"a": (0, 0)}, {"nodes": ["a", "b"]}, r"1 nodes have no coordinates: 'b'"),
+            ({"a": (0, 0)}, {"nodes": ["a", "b"]}, r"1 node has no coordinates: 'b'"),
             ({"a": (0, 0)}, {"nodes": [["a"]]}, r"not hashable"),
             ([["x", "y"]], {}, r"not numbers"),
             ([[1e101, 0.0], [0.0, 0.0]], {}, r"as large as 1e\+101"),

@@ -191,7 +191,7 @@ def read_rows(
             "Name the measured columns with --features",
         )
     if found:
-        shown = ", ".join(found)
+        shown = first_few(found, limit=12)
         notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
     return raw, labels, found
 
@@ -234,7 +234,7 @@ def _stacked(
             "Give every node a column with its observations",
         )
     if other:
-        notes.append(f"{len(other)} columns hold no numbers and are no nodes: {listing(other)}")
+        notes.append(f"{len(other)} columns have no numbers and are no nodes: {listing(other)}")
     notes.append(f"{len(nodes)} columns are nodes: {listing(nodes, limit=3)}")
     return raw.melt(id_vars=kept, value_vars=nodes, var_name=data.where, value_name=feature)
 
