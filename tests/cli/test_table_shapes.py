@@ -176,3 +176,30 @@ class TestMatrices:
         path = write("from,to,weight\nn,s,1\ns,w,2\nn,w,3\n", "edges.csv")
         _, model = fit(*self.options(long, write), "--edges", path)
         assert model.graph_.degrees.tolist() == [4.0, 3.0, 5.0]
+
+
+class TestGeojson:
+    def test_of_fits_and_tests(self, table, data, run, tmp_path):
+        places = ["--features", "pm25", "--coordinates", "lat,lon", "--geojson"]
+        for command, options, name in (
+            ("fit", ["--estimator", "pool", "--no-kinds"], "nodes"),
+            ("test", ["--permutations", "199"], "tests"),
+        ):
+            folder = tmp_path / command
+            result = run(command, data, *COLUMNS, *places, *options, "--output", folder)
+            assert result.exit_code == 0, result.stderr
+            found = json.loads((folder / f"{name}.geojson").read_text())
+            first = found["features"][0]
+            assert first["geometry"] == {"type": "Point", "coordinates": [4.0, 50.0]}
+            expected = pd.read_csv(folder / f"{name}.csv")
+            assert first["properties"]["node"] == expected["node"][0]
+            assert list(first["properties"]) == expected.columns.tolist()
+            assert len(found["features"]) == len(expected)
+
+    def test_needs_places_on_the_globe(self, data, run, tmp_path):
+        given = [*COLUMNS, "--features", "pm25", "--geojson", "--output", tmp_path / "out"]
+        assert run("fit", data, *given, "--no-graph").exit_code == 2
+        plane = ["--coordinates", "lat,lon", "--metric", "euclidean", "--estimator", "pool"]
+        result = run("fit", data, *given, *plane, "--no-kinds")
+        assert result.exit_code == 1
+        assert "--metric haversine" in result.stderr

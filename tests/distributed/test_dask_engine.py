@@ -174,7 +174,7 @@ def test_mistakes_come_back_as_clear_errors(client, data):
             raise kind(text)
 
         engine = gr.DaskEngine(client, 2, loader=raising, retries=0)
-        with pytest.raises(gr.exceptions.GraphRatioError, match=r"no such table|gone|udc80"):
+        with pytest.raises(gr.exceptions.GraphRatioError, match=r"no such table|gone|\udc80"):
             finished(lambda engine=engine: gr.GRULSIF(engine=engine).fit(None, graph))
     lock = threading.Lock()
     with pytest.raises(InputError, match="cannot be sent to workers"):

@@ -12,7 +12,7 @@ from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
     FitOptions,
-    GraphOptions,
+    MapOptions,
     OutputOptions,
     PageOptions,
     SampleOptions,
@@ -34,7 +34,7 @@ _TESTED = ("p_value", "adjusted_p_value", "rejected")
 def report(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
     page: PageOptions,
@@ -75,7 +75,7 @@ def report(
 def fit(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
 ) -> None:
@@ -95,7 +95,7 @@ def _analyse(
     command: str,
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
     tests: TestOptions | None,
@@ -131,7 +131,9 @@ def _analyse(
     if words is not None:
         title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
         page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
-    files = write_results(screen, output.output, model, problem, summary, page)
+    files = write_results(
+        screen, output.output, model, problem, summary, page, geojson=graph.geojson
+    )
     show_summary(screen, model, problem, summary, kinds)
     if tested is not None:
         show_test(screen, tested)

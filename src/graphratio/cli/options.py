@@ -254,6 +254,23 @@ class GraphOptions:
 
 
 @dataclass(frozen=True)
+class MapOptions(GraphOptions):
+    """The same where results can go on a map."""
+
+    geojson: bool = option(
+        _OUTPUT,
+        "Also write the table of nodes as GeoJSON, one point per node; with --coordinates lat,lon.",
+        "--geojson",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.geojson and self.coordinates is None:
+            raise typer.BadParameter("--geojson needs --coordinates")
+
+
+@dataclass(frozen=True)
 class PrepareOptions:
     """How to transform the features first."""
 

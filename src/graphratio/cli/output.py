@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.files import staged
-from graphratio.cli.console import Screen
+from graphratio.cli.console import Screen, plain
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import settings_of
 from graphratio.data.frames import make_frame
+from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
 
 if TYPE_CHECKING:
@@ -22,12 +25,13 @@ _SHOWN_FEATURES = 3
 
 # Every file that a command writes to its folder.
 RESULTS = (
-    "model.graphratio", "nodes.csv", "nodes.geojson", "report.html", "tests.csv", "regions.csv",
-    "tests.html", "detector.graphratio", "events.csv", "changes.html", "fits.csv", "graphs.html",
+    "model.graphratio", "nodes.csv", "nodes.geojson", "report.html", "tests.csv", "tests.geojson",
+    "regions.csv", "tests.html", "detector.graphratio", "events.csv", "changes.html", "fits.csv",
+    "graphs.html",
 )  # fmt: skip
 
 # An earlier report must not stand beside new results; other files are left alone.
-_REPLACED = ("report.html",)
+_REPLACED = ("report.html", "nodes.geojson")
 
 
 def check_folder(folder: Path, *reads: Path | None, overwrite: bool) -> None:
@@ -55,6 +59,8 @@ def write_results(
     problem: Problem,
     summary: dict[str, Any],
     page: dict[str, Any] | None,
+    *,
+    geojson: bool = False,
 ) -> dict[str, Path]:
     """Write the model, the table of nodes and, given its options, the page; files by content."""
     from graphratio.report import write_report
@@ -64,6 +70,8 @@ def write_results(
         files = {"model": rough / "model.graphratio", "nodes": rough / "nodes.csv"}
         model.save(files["model"])
         write_table(make_frame(summary, "pandas"), files["nodes"])
+        if geojson:
+            files["map"] = write_geojson(summary, problem.graph, rough / "nodes.geojson")
         if page is not None:
             page = {**sides, **page}
             files["report"] = write_report(rough / "report.html", model, problem.samples, **page)
@@ -90,6 +98,26 @@ def _harmless(value: Any) -> Any:
     except ValueError:
         return f"'{value}"
     return value
+
+
+def write_geojson(columns: Mapping[str, Any], graph: Graph, path: Path) -> Path:
+    """Write one point per node, with the columns of a table as its properties."""
+    if graph.coordinates is None or graph.metric != "haversine":
+        raise InputError(
+            "GeoJSON has latitudes and longitudes, and the places of these nodes are not",
+            "Name columns of degrees: --coordinates lat,lon, with --metric haversine",
+        )
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [longitude, latitude]},
+            "properties": {name: column[i] for name, column in columns.items()},
+        }
+        for i, (latitude, longitude) in enumerate(graph.coordinates.tolist())
+    ]
+    content = plain({"type": "FeatureCollection", "features": features})
+    path.write_text(json.dumps(content, allow_nan=False, ensure_ascii=False), encoding="utf-8")
+    return path
 
 
 def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:

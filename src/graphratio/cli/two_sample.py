@@ -20,14 +20,14 @@ from graphratio.cli.models import new_estimator, prepared
 from graphratio.cli.options import (
     DataOptions,
     Estimator,
-    GraphOptions,
     Json,
+    MapOptions,
     Overwrite,
     PrepareOptions,
     Quiet,
     SampleOptions,
 )
-from graphratio.cli.output import check_folder, moved, write_table
+from graphratio.cli.output import check_folder, moved, write_geojson, write_table
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -141,7 +141,7 @@ def find_kinds(
 def node_tests(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     tests: TestOptions,
     prepare: PrepareOptions,
     null: Annotated[
@@ -195,8 +195,11 @@ def node_tests(
     notes = [*problem.notes, *checked(problem), note]
     screen.notes(notes)
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
-    with staged(output) as rough:
+    with staged(output, ("tests.geojson",)) as rough:
         files = _write(rough, result)
+        if graph.geojson:
+            table = result.to_frame().to_dict("list")
+            files["map"] = write_geojson(table, result.graph, rough / "tests.geojson")
         files["page"] = write_significance(
             rough / "tests.html",
             result,
