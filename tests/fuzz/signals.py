@@ -60,9 +60,9 @@ class Target:
         table.write_text("station,period,x\n" + "\n".join(rows) + "\n")
         return [
             "report", str(table), "--node", "station", "--sample", "period",
-            "--reference", "before", "--target", "after", "--no-graph", "--estimator", "rulsif", "--no-kinds", "--quiet",
-            "--title", f"generation {generation} of results", "--overwrite", "--output",
-            str(self.folder),
+            "--reference", "before", "--target", "after", "--no-graph", "--estimator", "rulsif",
+            "--no-kinds", "--quiet", "--title", f"generation {generation} of results",
+            "--overwrite", "--output", str(self.folder),
         ]  # fmt: skip
 
     def generation(self) -> int:
