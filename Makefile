@@ -9,7 +9,7 @@ comma  := ,
 # whatever the environment says: both processes import everything, and tests start more of them.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
+.PHONY: signals graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
 	@echo "make fuzz         20,000 hostile inputs for the command line; resumes: about a quarter of an hour"
+	@echo "make signals      200 signals while results are written: ten minutes"
 	@echo "make dist         build wheel and sdist, try them in fresh environments: ten minutes"
 	@echo "make matrix       most tests with the oldest and the newest dependencies: about a quarter of an hour"
 	@echo "make clean        remove the virtual environment and caches: seconds"
@@ -52,7 +53,7 @@ define install
 endef
 
 $(READY): pyproject.toml
-	$(call install,dev)
+	$(call install,dev$(comma)geo)
 	@touch $(RUNS)
 
 # What the demo needs, which is less; installing for the tests covers it.
@@ -175,6 +176,9 @@ INPUTS ?= 20000
 fuzz: $(READY)
 	@$(SINGLE) $(BIN)/python -m tests.fuzz --inputs $(INPUTS) --workers $(WORKERS) \
 	  --folder $(FUZZ) --output studies/fuzz.json
+
+signals: $(READY)
+	@$(SINGLE) $(BIN)/python -m tests.fuzz.signals --times 200
 
 NOX = $(BIN)/python -m nox --noxfile noxfile.py
 

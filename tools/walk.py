@@ -149,9 +149,9 @@ def walks() -> dict[str, Walk]:
     reference, target = rng.normal(size=(2, 100, 20, 2))
     graph = gr.Graph.from_edges([(i, (i + 1) % 100) for i in range(100)])
     samples = gr.NodeSamples.from_arrays(reference, target)
-    test = gr.two_sample_test  # found before the walk begins
+    test, model = gr.two_sample_test, gr.GRULSIF  # found before the walk begins
     return {
-        "GRULSIF().fit": visited(lambda: gr.GRULSIF(random_state=0).fit(samples, graph)),
+        "GRULSIF().fit": visited(lambda: model(random_state=0).fit(samples, graph)),
         "two_sample_test": visited(
             lambda: test(samples, graph, n_permutations=2000, random_state=0)
         ),

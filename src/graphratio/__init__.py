@@ -8,23 +8,15 @@ importance weights.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphratio import datasets, exceptions, theory
 from graphratio._version import __version__
-from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples
-from graphratio.estimators import (
-    GRULSIF,
-    KLIEP,
-    RULSIF,
-    ULSIF,
-    GraphRatio,
-    Pool,
-    load,
-)
 
 if TYPE_CHECKING:
+    from graphratio import datasets, exceptions, theory
     from graphratio.changepoints import GraphChangePointDetector
+    from graphratio.data.graph import Graph
+    from graphratio.data.samples import NodeSamples
     from graphratio.distributed import DaskEngine
+    from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool, load
     from graphratio.evaluation import (
         compare_graphs,
         divergence_bounds,
@@ -72,29 +64,31 @@ __all__ = [
     "two_sample_test",
 ]
 
-# Where names live that are looked up only when used, since most programs need none of them.
-_ON_USE = {
-    "DaskEngine": "graphratio.distributed",
-    "NodewiseTransfer": "graphratio.transfer",
-    "GraphChangePointDetector": "graphratio.changepoints",
-    "compare_graphs": "graphratio.evaluation",
-    "divergence_bounds": "graphratio.evaluation",
-    "expected_ratio_interval": "graphratio.evaluation",
-    "kinds_of_change": "graphratio.testing",
-    "mean_changes": "graphratio.evaluation",
-    "observations_needed": "graphratio.testing",
-    "plot_graph": "graphratio.plotting",
-    "plot_learned_graph": "graphratio.plotting",
-    "plot_node": "graphratio.plotting",
-    "plot_profiles": "graphratio.plotting",
-    "plot_selection": "graphratio.plotting",
-    "two_sample_test": "graphratio.testing",
-}
+# Names are looked up when they are used: importing NumPy, SciPy and scikit-learn takes a second.
+_HOMES = {
+    "graphratio.changepoints": ["GraphChangePointDetector"],
+    "graphratio.data.graph": ["Graph"],
+    "graphratio.data.samples": ["NodeSamples"],
+    "graphratio.distributed": ["DaskEngine"],
+    "graphratio.estimators": ["GRULSIF", "KLIEP", "RULSIF", "ULSIF", "GraphRatio", "Pool", "load"],
+    "graphratio.evaluation": [
+        "compare_graphs", "divergence_bounds", "expected_ratio_interval", "mean_changes",
+    ],
+    "graphratio.plotting": [
+        "plot_graph", "plot_learned_graph", "plot_node", "plot_profiles", "plot_selection",
+    ],
+    "graphratio.testing": ["kinds_of_change", "observations_needed", "two_sample_test"],
+    "graphratio.transfer": ["NodewiseTransfer"],
+}  # fmt: skip
+_FOLDERS = ("datasets", "exceptions", "theory")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_USE:
-        return getattr(import_module(_ON_USE[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    if name in _FOLDERS:
+        return import_module(f"graphratio.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

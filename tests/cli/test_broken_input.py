@@ -1,12 +1,26 @@
 """Broken files and options: each gives one message that a person can act on, and exit code 1."""
 
+import bz2
 import gzip
 import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tarfile
+import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+
+import graphratio as gr
+from graphratio.cli import file_content
+from graphratio.cli.output import RESULTS
+from graphratio.cli.table_files import TableFile
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
 HEADER = "station,period,date,pm25,lat,lon\n"
@@ -34,7 +48,7 @@ TABLES = {
     "tabs": (GOOD.replace(",", "\t"), ["no column 'station'", "--delimiter tab"]),
     "binary": (bytes(range(256)) * 4, ["binary file", "CSV or Parquet"]),
     "workbook": (workbook(), ["Excel workbook", "Export the table as CSV"]),
-    "gzip": (gzip.compress(GOOD.encode()), ["gzip", "Unpack"]),
+    "twice": (gzip.compress(gzip.compress(GOOD.encode())), ["more than once", "Unpack"]),
     "latin-1": (GOOD.replace("n,", "Zürich,").encode("latin-1"), ["not UTF-8", "0xfc"]),
     "utf-16": (GOOD.encode("utf-16"), ["UTF-16", "UTF-8"]),
     "row too long": (GOOD + "n,before,2020-01-01,1.0,50,4,9,9\n", ["as a table", "line 6"]),
@@ -115,7 +129,7 @@ OPTIONS = {
     "feature named twice": (["--features", "pm25,pm25"], ["named twice"]),
     "node as feature": (["--features", "station"], ["both as a feature and as --node"]),
     "unknown coordinate": (["--coordinates", "lat,long"], ["no column 'long'", "'lon'"]),
-    "one coordinate": (["--coordinates", "lat"], ["names 1 columns", "lat,lon"]),
+    "one coordinate": (["--coordinates", "lat"], ["names 1 column:", "lat,lon"]),
     "longitude first": (["--coordinates", "lon,lat"], ["longitude first", "--coordinates lat,lon"]),
     "too many neighbours": (["--coordinates", "lat,lon"], ["--neighbors 5", "--neighbors 1"]),
     "logarithm of a stranger": (["--log", "no2"], ["--log", "'no2'", "'pm25'"]),
@@ -201,7 +215,7 @@ def test_a_node_in_two_places(write, run):
 def test_a_node_without_place(write, run):
     data = write(GOOD.replace(",51,4", ",,"))
     result = run("fit", data, *COLUMNS, "--coordinates", "lat,lon", "--neighbors", "1")
-    assert_helpful(result, ["1 nodes have no coordinates", "'s'"])
+    assert_helpful(result, ["1 node has no coordinates", "'s'"])
 
 
 def test_logarithm_of_negative_values(write, run):
@@ -318,3 +332,171 @@ def test_points(write, run, fit, data):
     assert_helpful(run("predict", model, lacking), ["no column 'no2'", "feature of the model"])
     blank = write(points.assign(no2=None), "blank.csv")
     assert_helpful(run("predict", model, blank), ["missing values in rows 1 below"])
+
+
+def packed(content, name="air.csv"):
+    """The same table in every format that is unpacked."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(name, content)
+    zstandard = pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
+    return {
+        "gzip": gzip.compress(content),
+        "bzip2": bz2.compress(content),
+        "xz": lzma.compress(content),
+        "zip": archive.getvalue(),
+        "zstd": zstandard,
+    }
+
+
+@pytest.mark.parametrize("ending", ["csv", "zip", "xz", "tar", "zst", "gz"])
+def test_the_content_counts_and_not_the_ending(ending, write):
+    for kind, content in {"plain": GOOD.encode(), **packed(GOOD.encode())}.items():
+        path = write(content, f"air-{kind}.{ending}")
+        read = TableFile(Path(path))
+        assert read.columns == HEADER.strip().split(","), kind
+        assert len(read.read(["station"])) == 4
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "zip", "zstd"])
+def test_damaged_archives(kind, write, run, tmp_path):
+    content = packed(GOOD.encode() * 200)[kind]
+    path = write(content[: len(content) // 2], "air.csv")
+    result = run("fit", path, *COLUMNS, "--no-graph", "--output", tmp_path / "out")
+    assert_helpful(result, ["air.csv"])
+
+
+def test_archives_that_hold_no_table(write, run, tmp_path):
+    several = io.BytesIO()
+    with zipfile.ZipFile(several, "w") as archive:
+        archive.writestr("a.csv", GOOD)
+        archive.writestr("b.csv", GOOD)
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        archive.add(__file__, "a.csv")
+    for content, words in {
+        several.getvalue(): ["zip archive of 2 files", "name one"],
+        tar.getvalue(): ["tar archive"],
+        gzip.compress(tar.getvalue()): ["tar archive"],
+        gzip.compress(b""): ["compressed and empty"],
+    }.items():
+        path = write(content, "air.csv")
+        result = run("fit", path, *COLUMNS, "--no-graph", "--output", tmp_path / "out")
+        assert_helpful(result, words)
+
+
+def test_an_archive_that_unpacks_to_too_much(write, monkeypatch):
+    monkeypatch.setattr(file_content, "LARGEST_UNPACKED", 1000)
+    path = write(gzip.compress(GOOD.encode() * 100), "air.csv.gz")
+    with pytest.raises(gr.exceptions.InputError, match="unpacks to more than"):
+        TableFile(Path(path))
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(GOOD.encode() * 2000,), daemon=True)
+    writer.start()
+    table = TableFile(pipe)
+    # Every repetition of the header is a row.
+    assert len(table.read(["station"])) == 2000 * 5 - 1
+    writer.join(timeout=5)
+    assert not writer.is_alive()
+
+
+def test_standard_input(tmp_path):
+    command = [
+        sys.executable, "-m", "graphratio", "fit", "-", *COLUMNS, "--features", "pm25",
+        "--no-graph", "--no-kinds", "--json", "--output", str(tmp_path / "out"),
+    ]  # fmt: skip
+    rows = "".join(ROWS.replace("1.", f"{k}.").replace("2.", f"{k + 1}.") for k in range(1, 5))
+    done = subprocess.run(
+        command, input=gzip.compress((HEADER + rows).encode()), capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_observations"] == 16
+    again = subprocess.run([*command[:-1], str(tmp_path / "b")], input=b"", capture_output=True)
+    assert again.returncode == 1
+    assert b"standard input is empty" in again.stderr
+
+
+def test_a_dangling_link_is_called_by_its_name(tmp_path, run):
+    link = tmp_path / "air.csv"
+    link.symlink_to(tmp_path / "gone.csv")
+    result = run("fit", link, *COLUMNS, "--no-graph", "--output", tmp_path / "out")
+    assert_helpful(result, ["is a link to", "gone.csv"])
+    assert "Did you mean" not in result.stderr
+
+
+def test_values_that_hardly_differ_are_refused(write, run, tmp_path):
+    path = write(GOOD.replace("1.0", "1e-300").replace("2.0", "2e-300").replace("1.5", "0")
+                 .replace("2.5", "3e-300"))  # fmt: skip
+    options = ["--features", "pm25", "--no-graph", "--output", tmp_path / "out"]
+    assert_helpful(run("fit", path, *COLUMNS, *options), ["'pm25'", "3e-300", "another unit"])
+
+
+class TestOwnInput:
+    """A command does not replace what it reads."""
+
+    def test_of_fits(self, write, run, tmp_path):
+        path = write(GOOD, "nodes.csv")
+        for output in (tmp_path, tmp_path / "x" / ".."):
+            options = ["--no-graph", "--output", output, "--overwrite"]
+            result = run("fit", path, *COLUMNS, *options)
+            assert_helpful(result, ["would replace", "nodes.csv", "another --output"])
+        assert (tmp_path / "nodes.csv").read_text() == GOOD
+
+    def test_of_predictions(self, table, write, run, tmp_path):
+        fitted = ["--features", "pm25", "--no-graph", "--estimator", "pool", "--no-kinds"]
+        run("fit", write(table), *COLUMNS, *fitted, "--output", tmp_path / "out")
+        model = tmp_path / "out" / "model.graphratio"
+        before = model.read_bytes()
+        points = write("pm25\n1\n", "points.csv")
+        for read in (model, points):
+            result = run("predict", model, points, "--output", read, "--overwrite")
+            assert_helpful(result, ["would replace", "another --output"])
+        assert model.read_bytes() == before
+        assert Path(points).read_text() == "pm25\n1\n"
+
+    def test_all_results_are_known(self, table, data, run, tmp_path):
+        written = set()
+        for command, options in {
+            "report": [*COLUMNS, "--no-graph", "--no-kinds", "--estimator", "pool"],
+            "test": [*COLUMNS, "--no-graph", "--permutations", "199"],
+            "graphs": [*COLUMNS, "--coordinates", "lat,lon"],
+        }.items():
+            folder = tmp_path / command
+            result = run(command, data, "--features", "pm25", *options, "--output", folder)
+            assert result.exit_code == 0, result.stderr
+            written |= {entry.name for entry in folder.iterdir()}
+        assert {"report.html", "tests.html", "graphs.html"} <= written <= set(RESULTS)
+
+
+def test_no_cell_is_a_formula(table, write, run, tmp_path):
+    names = {"s0": "=1+1", "s1": "+SUM(A1)", "s2": "-2+3", "s3": "@x", "s4": "-4"}
+    hostile = table.assign(station=table.station.replace(names)).rename(columns={"pm25": "=pm"})
+    options = ["--features", "=pm", "--no-graph", "--estimator", "pool", "--no-kinds"]
+    result = run("fit", write(hostile), *COLUMNS, *options, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    written = pd.read_csv(tmp_path / "out" / "nodes.csv", dtype=str)
+    assert written["node"].tolist()[:5] == ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "-4"]
+    assert not any(name.startswith("=") for name in written.columns)
+    model = tmp_path / "out" / "model.graphratio"
+    printed = run("predict", model, write("=pm\n1\n", "points.csv"), "--at", "=1+1").stdout
+    assert printed.splitlines()[0].startswith("'=pm,")
+    assert "'=1+1" in printed
+
+
+def test_ctrl_c_while_importing():
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'scipy': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from graphratio.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True)
+    assert done.returncode == 130
+    assert b"Traceback" not in done.stderr

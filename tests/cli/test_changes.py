@@ -82,7 +82,7 @@ def test_nodes_without_rows_are_left_out(series, write, changes):
     result, _ = changes(write(few), "--edges", edges, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["n_nodes"] == 7
-    assert "1 nodes of the edges file have no rows in the table and are left out" in result.stderr
+    assert "1 node of the edges file have no rows in the table and are left out" in result.stderr
 
 
 @pytest.mark.parametrize(

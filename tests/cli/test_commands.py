@@ -152,7 +152,7 @@ class TestFit:
         holes.loc[[0, 40], "pm25"] = np.nan
         holes.loc[[3], "station"] = None
         result, folder = fit(write(holes), *FEATURES, "--no-graph", "--missing", "drop")
-        assert "1 rows without a label" in result.stderr
+        assert "1 row without a label" in result.stderr
         assert "2 of 239 observations dropped" in result.stderr
         assert nodes_of(folder)["n_reference"].tolist() == [13, 14, *[15] * 6]
 
@@ -261,9 +261,9 @@ class TestGraphs:
         arguments = ["fit", data, *COLUMNS, *FEATURES, "--edges", edges, "--output", folder]
         result = run(*arguments, "--coordinates", "lat,lon")
         assert result.exit_code == 0, result.stderr
-        assert "1 nodes of the edges file have no rows in the table" in result.stderr
+        assert "1 node of the edges file have no rows in the table" in result.stderr
         assert "2 nodes of the edges file are connected to no node" in result.stderr
-        assert "no map: 1 nodes" in result.stderr
+        assert "no map: 1 node" in result.stderr
         nodes = nodes_of(folder)
         assert nodes["node"].tolist()[-1] == "x"
         assert nodes["divergence"].isna().tolist() == [False] * 8 + [True]

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 import typer.main
+from tests.fuzz.signals import strike
 
 import graphratio as gr
 from graphratio.cli.app import app
@@ -170,3 +171,8 @@ def test_runs_side_by_side_do_not_mix(data, table, write, tmp_path):
     n_nodes = len(pd.read_csv(folder / "nodes.csv"))
     assert n_nodes in (4, 8)
     assert assert_whole(folder, n_nodes) == {"nodes.csv", "model.graphratio"}
+
+
+def test_signals_leave_one_generation_of_files():
+    """Stopped at random and forced moments; the long version is `make signals`."""
+    assert sum(strike(10, seed=1).values()) == 10

@@ -215,7 +215,7 @@ class TestMissing:
     )
     def test_labels_are_an_error_that_names_the_rows(self, station):
         make = pl.DataFrame if isinstance(station, pl.Series) else pd.DataFrame
-        with pytest.raises(InputError, match=r"1 rows have no node label .*'station': rows 1"):
+        with pytest.raises(InputError, match=r"1 row has no node label .*'station': rows 1"):
             read(make({**TABLE, "station": station}))
 
     @BOTH
@@ -247,7 +247,7 @@ class TestRefusals:
             ({"reference": "after"}, r"reference and target are both 'after'"),
             ({"reference": ["before"]}, r"reference sample \['before'\] is not hashable"),
             ({"target": None}, r"target sample is missing"),
-            ({"nodes": ["s", "n"]}, r"1 nodes that are not in nodes: 'w'"),
+            ({"nodes": ["s", "n"]}, r"1 node that are not in nodes: 'w'"),
             ({"missing": "skip"}, r"missing='skip' is not one of"),
         ],
     )

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from graphratio import Graph
-from graphratio.exceptions import InputError
+from graphratio.exceptions import DataWarning, InputError
 
 PAIR = np.array([[0.0, 2.0], [2.0, 0.0]])
 SPARSE = [
@@ -103,6 +103,14 @@ class TestAdjacency:
     def test_symmetrize_takes_the_larger_weight(self):
         graph = Graph.from_adjacency([[0, 3, 0], [1, 0, 0], [0, 2, 0]], symmetrize=True)
         np.testing.assert_array_equal(weights_of(graph), [[0, 3, 0], [3, 0, 2], [0, 2, 0]])
+
+    @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+    def test_a_diagonal_of_ones_is_said_and_left_out(self, kind):
+        similar = kind(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]]))
+        with pytest.warns(DataWarning, match="diagonal of the adjacency is 1 at every node"):
+            graph = Graph.from_adjacency(similar)
+        assert graph.n_edges == 2
+        assert graph.degrees.tolist() == [0.5, 0.7, 0.2]
 
     def test_pandas_index_gives_the_labels(self):
         frame = pd.DataFrame(PAIR, index=["b", "a"], columns=["b", "a"])
@@ -292,11 +300,21 @@ class TestEdges:
         edges = [("a", "b", 1.0), ("b", "a", 3.0)]
         assert Graph.from_edges(edges, symmetrize=True).degrees.tolist() == [3.0, 3.0]
 
+    @pytest.mark.parametrize("weight", [1.0, 1e-30])
+    def test_both_directions_are_one_edge(self, weight):
+        graph = Graph.from_edges([("a", "b", weight), ("b", "a", weight), ("b", "c", 1.0)])
+        assert graph.n_edges == 2
+        assert graph.degrees.tolist() == [weight, 1.0 + weight, 1.0]
+
+    def test_two_weights_of_an_edge_are_said(self):
+        edges = [("a", "b", 1.0), ("b", "a", 3.0), ("b", "c", 1.0)]
+        with pytest.warns(DataWarning, match="1 edge has two different weights.*'b' - 'a'.*larger"):
+            graph = Graph.from_edges(edges)
+        assert graph.degrees.tolist() == [3.0, 4.0, 1.0]
+
     @pytest.mark.parametrize(
         ("edges", "message"),
         [
-            ([("a", "b"), ("b", "a")], r"both directions: 'a' - 'b'.*symmetrize=True"),
-            ([("a", "b", 1e-30), ("b", "a", 1e-30)], r"both directions"),
             ([("a", "b"), ("a", "b")], r"1 edge is given more than once: \('a', 'b'\).*Merge"),
             (np.array([[0, 1], [2, 3], [0, 1], [2, 3]]), r"2 edges are given more than once"),
             ([("a", "a")], r"self-loops: 'a' - 'a'"),
@@ -461,7 +479,7 @@ class TestCoordinates:
             ([[91.0, 0.0], [0.0, 0.0]], {"metric": "haversine"}, r"at: 0. Latitude comes first"),
             (np.zeros((3, 3)), {"metric": "haversine"}, r"two columns"),
             ({"a": (0, 0), "b": (0,)}, {}, r"not a rectangular array"),
-            ({"a": (0, 0)}, {"nodes": ["a", "b"]}, r"1 nodes have no coordinates: 'b'"),
+            ({"a": (0, 0)}, {"nodes": ["a", "b"]}, r"1 node has no coordinates: 'b'"),
             ({"a": (0, 0)}, {"nodes": [["a"]]}, r"not hashable"),
             ([["x", "y"]], {}, r"not numbers"),
             ([[1e101, 0.0], [0.0, 0.0]], {}, r"as large as 1e\+101"),

@@ -163,6 +163,19 @@ def test_mistakes_come_back_as_clear_errors(client, data):
 
     with pytest.raises(InputError, match=r"loader, for partition \d .*Stubborn: no such table"):
         gr.GRULSIF(engine=gr.DaskEngine(client, 2, loader=failing)).fit(None, graph)
+
+    class Secretive(InputError):
+        def __reduce__(self):
+            raise TypeError("not to be pickled")
+
+    for kind, text in ((Secretive, "no such table"), (SystemExit, "gone"), (ValueError, "\udc80")):
+
+        def raising(nodes, kind=kind, text=text):
+            raise kind(text)
+
+        engine = gr.DaskEngine(client, 2, loader=raising, retries=0)
+        with pytest.raises(gr.exceptions.GraphRatioError, match=r"no such table|gone|\udc80"):
+            finished(lambda engine=engine: gr.GRULSIF(engine=engine).fit(None, graph))
     lock = threading.Lock()
     with pytest.raises(InputError, match="cannot be sent to workers"):
         gr.DaskEngine(client, 2, loader=lambda nodes: lock)
@@ -281,6 +294,13 @@ def test_a_call_that_never_ends_is_a_clear_error(client, data, tmp_path):
     try:
         with pytest.raises(EngineError, match=r"no answer within 2 s\).* 1 recoveries"):
             finished(lambda: model.fit(None, graph))
+        # The next fit on the same workers does not wait for it.
+        began = time.monotonic()
+        later = gr.GRULSIF(**FIXED, engine=gr.DaskEngine(client, 4, load_timeout=60))
+        finished(lambda: later.fit(*data))
+        assert not later.solution_.recoveries
+        assert time.monotonic() - began < 60
+        assert not (tmp_path / "enough").exists()
     finally:
         (tmp_path / "enough").touch()
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphratio as gr
+from graphratio.estimators import archive
 from graphratio.estimators.persistence import _check
 from graphratio.exceptions import FileFormatError, InputError
 
@@ -28,9 +29,10 @@ PENALTIES = {"bandwidth": 1.0, "ridge": 0.1}
 def fitted(nodes=("a", "b", "c"), *, standardize=False, kind=gr.GRULSIF, **parameters):
     rng = np.random.default_rng(0)
     samples = gr.NodeSamples.from_arrays(
-        rng.normal(size=(3, 12, 2)), rng.normal(size=(3, 9, 2)) + 0.5, nodes=nodes
+        rng.normal(size=(len(nodes), 12, 2)), rng.normal(size=(len(nodes), 9, 2)) + 0.5, nodes=nodes
     )
-    graph = gr.Graph.from_edges([(nodes[0], nodes[1], 0.3), (nodes[1], nodes[2], 1.7)])
+    edges = [(nodes[0], nodes[1], 0.3), (nodes[1], nodes[2], 1.7)]
+    graph = gr.Graph.from_edges(edges, nodes=nodes)
     if kind is gr.GRULSIF:
         parameters = {"graph_penalty": 0.3, "ridge": 0.03, **parameters}
     model = kind(**{**PENALTIES, "random_state": 0, **parameters})
@@ -140,6 +142,27 @@ class TestRoundTrip:
         assert again.nodes_ == nodes
         assert same(again.graph_.nodes, nodes)
         assert again.predict([[0.0, 0.0]], node=nodes[2]).shape == (1,)
+
+    @pytest.mark.parametrize(
+        "label", [str, int, lambda i: f"{i}\0", lambda i: 2**70 + i, lambda i: f"s{i}" if i else 0]
+    )
+    def test_many_labels(self, label, tmp_path):
+        nodes = tuple(label(i) for i in range(300))
+        model = fitted(nodes, kind=gr.Pool, bandwidth=1.0, ridge=0.1)
+        assert round_trip(model, tmp_path).nodes_ == nodes
+
+    def test_labels_of_many_nodes_leave_the_document_small(self, tmp_path):
+        nodes = [f"station-{i:06d}" for i in range(1000)]
+        fitted(nodes, kind=gr.Pool, bandwidth=1.0, ridge=0.1).save(tmp_path / "model")
+        with zipfile.ZipFile(tmp_path / "model") as archive:
+            assert archive.getinfo("model.json").file_size < 20_000
+
+    def test_labels_that_no_file_can_hold(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(archive, "LARGEST_DOCUMENT", 10_000)
+        model = fitted([(i, i) for i in range(300)], kind=gr.Pool, bandwidth=1.0, ridge=0.1)
+        with pytest.raises(InputError, match="Use text or integers as labels"):
+            model.save(tmp_path / "model")
+        assert not (tmp_path / "model").exists()
 
     def test_coordinates_and_unlabelled_nodes(self, tmp_path):
         points = np.array([[10.0, 179.0], [11.0, -179.0], [12.0, 178.0]])
@@ -415,6 +438,30 @@ class TestDamagedFiles:
             load_bytes(buffer.getvalue(), tmp_path / "inside" / "model")
         assert sorted(e.name for e in tmp_path.rglob("*")) == ["inside", "model", "secret.npy"]
 
+    @pytest.mark.parametrize("where", ["document", "fitted", "parameters", "array", "member"])
+    def test_junk_is_refused_before_it_is_read(self, saved, tmp_path, where):
+        members = members_of(saved)
+        document = json.loads(members["model.json"])
+        junk = "x" * (40 * 2**20)
+        if where in ("array", "member"):
+            zeros = io.BytesIO()
+            np.save(zeros, np.zeros(5 * 2**20))
+            members["arrays/junk.npy"] = zeros.getvalue()
+            if where == "array":
+                document["arrays"]["junk"] = {"shape": [5 * 2**20], "dtype": "<f8"}
+        elif where == "document":
+            document["junk"] = junk
+        else:
+            document[where]["junk"] = junk[: 2 * 2**20]
+        members["model.json"] = json.dumps(document)
+        content = archive_of(members)
+        tracemalloc.start()
+        with pytest.raises(FileFormatError, match=r"too large|unknown|unused"):
+            load_bytes(content, tmp_path / "model")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 20 * 2**20
+
     def test_every_array_is_needed_and_as_declared(self, saved, tmp_path):
         members = members_of(saved)
         swapped = io.BytesIO()
@@ -437,7 +484,7 @@ class TestDamagedFiles:
         document = json.loads(members["model.json"])
         document.update(format_version=99, library_version="9.9")
         members["model.json"] = json.dumps(document)
-        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 4.*graphratio 9.9"):
+        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 5.*graphratio 9.9"):
             load_bytes(archive_of(members), tmp_path / "model")
 
 
@@ -526,7 +573,7 @@ class TestHostileDocuments:
     def test_only_what_a_fit_leaves_is_set(self, members, name, tmp_path):
         document = json.loads(members["model.json"])
         document["fitted"][name] = "evil"
-        with pytest.raises(FileFormatError, match=f"missing or unknown: {name}"):
+        with pytest.raises(FileFormatError, match=f"missing or unknown: '{name}'"):
             load_bytes(archive_of({**members, "model.json": json.dumps(document)}), tmp_path / "f")
 
     @given(st.binary(max_size=200), st.integers(0, 10_000))

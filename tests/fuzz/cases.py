@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tests.fuzz import archives, tables
 
-COMMANDS = ("report", "fit", "test", "changes", "predict", "info")
+COMMANDS = ("report", "fit", "test", "changes", "predict", "info", "graphs")
 # `report` is what most people run; all of its reading is in the others, too.
-_WEIGHTS = (22, 30, 10, 4, 17, 17)
+_WEIGHTS = (22, 30, 10, 4, 17, 15, 2)
 _SIDES = ["--sample", "period", "--reference", "before", "--target", "after"]
 
 
@@ -55,18 +55,24 @@ def _file(rows: tables.Rows, rng: random.Random, stem: str) -> tuple[str, bytes]
         name, content = f"{stem}.parquet", tables.as_parquet(rows, rng)
     else:
         name, content = f"{stem}.csv", tables.as_csv(rows, rng)
+    if rng.random() < 0.1:
+        content = tables.packed(content, rng)
     if rng.random() < 0.08:
         content = tables.damage(content, rng)
     if rng.random() < 0.03:
-        name = rng.choice([f"{stem}.tsv", f"{stem}.txt", stem, f"{stem}.parquet", f"{stem}.csv"])
+        ending = rng.choice([".tsv", ".txt", "", ".parquet", ".csv", ".zip", ".xz", ".tar", ".zst"])
+        name = stem + ending
     return name, content
 
 
 def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[str]]:
+    if rng.random() < 0.1:
+        return _on_wide(command, rng)
     rows = tables.series(rng) if command == "changes" else tables.observations(rng)
     name, content = _file(rows, rng, "data")
     files = {name: content}
     arguments = [f"{{{name}}}", "--node", _name(rows, 0, rng), "--output", "{out}"]
+    arguments += _reading(rng)
     if command == "changes":
         arguments += ["--time", _name(rows, 2, rng), "--window", rng.choice(["4", "4", "4", "5"])]
         arguments += ["--surrogates", "19"]
@@ -79,9 +85,11 @@ def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[
         arguments += ["--features", ",".join(chosen)]
     if rng.random() < 0.4:
         arguments += ["--missing", "drop"]
-    arguments += _graph(files, rows, rng)
+    arguments += _graph(files, rows, rng, both=command == "graphs")
     if command in ("report", "fit"):
         arguments += _fitting(rng)
+    if command in ("report", "fit", "test") and rng.random() < 0.1:
+        arguments.append("--geojson")
     if command == "test" or (command == "report" and rng.random() < 0.1):
         arguments += [] if command == "test" else ["--test"]
         arguments += ["--permutations", rng.choice(["1", "19", "99"]), "--correction", "none"]
@@ -91,7 +99,7 @@ def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[
             arguments += ["--block", rng.choice(["1", "2", "50", "none", "1D", "6h", "x"])]
         if command == "test" and rng.random() < 0.3:
             arguments += ["--null", "global"]
-    if command != "changes" and rng.random() < 0.2:
+    if command not in ("changes", "graphs") and rng.random() < 0.2:
         arguments += ["--max-observations", rng.choice(["2", "3", "1000000"])]
     if rng.random() < 0.1:
         arguments += [
@@ -99,6 +107,34 @@ def _on_table(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[
             rng.choice([",", ";", "tab", "", "\\", '"', "\n", "ab", "\u00e9"]),
         ]
     return files, arguments
+
+
+def _on_wide(command: str, rng: random.Random) -> tuple[dict[str, bytes], list[str]]:
+    name, content = _file(tables.wide(rng, rng.choice([2, 6, 16])), rng, "data")
+    files = {name: content}
+    arguments = [f"{{{name}}}", "--wide", "--output", "{out}", *_reading(rng)]
+    if command == "changes":
+        arguments += ["--time", "date", "--surrogates", "19"]
+    else:
+        arguments += rng.choice([_SIDES, ["--time", "date", *_times(rng)]])
+    if rng.random() < 0.3:
+        arguments += ["--features", rng.choice(["flow", "s0", "node", "value", "a,b", ""])]
+    arguments += _edges(files, rng) if command == "graphs" or rng.random() < 0.5 else ["--no-graph"]
+    return files, arguments
+
+
+def _reading(rng: random.Random) -> list[str]:
+    """How missing values and dates are written."""
+    arguments: list[str] = []
+    if rng.random() < 0.1:
+        arguments += [
+            "--na-values",
+            rng.choice(["-999", "0", "s0", "before", "", ",", "nan,-", "1e3"]),
+        ]
+    if rng.random() < 0.05:
+        formats = ["%Y-%m-%d", "%d.%m.%Y", "%Q", "%", "", "%Y", "x", "%s", "mixed"]
+        arguments += ["--date-format", rng.choice(formats)]
+    return arguments
 
 
 def _name(rows: tables.Rows, column: int, rng: random.Random) -> str:
@@ -122,14 +158,21 @@ def _times(rng: random.Random) -> list[str]:
     return ["--reference-range", ranges[0], "--target-range", ranges[1]]
 
 
-def _graph(files: dict[str, bytes], rows: tables.Rows, rng: random.Random) -> list[str]:
+def _edges(files: dict[str, bytes], rng: random.Random) -> list[str]:
+    rows = tables.matrix(rng) if rng.random() < 0.3 else tables.edges(rng)
+    name, content = _file(rows, rng, "edges")
+    files[name] = content
+    return ["--edges", f"{{{name}}}", *(["--allow-isolated"] if rng.random() < 0.8 else [])]
+
+
+def _graph(
+    files: dict[str, bytes], rows: tables.Rows, rng: random.Random, *, both: bool
+) -> list[str]:
     kind = rng.random()
-    if kind < 0.35:
+    if kind < 0.35 and not both:
         return ["--no-graph"]
     if kind < 0.65:
-        name, content = _file(tables.edges(rng), rng, "edges")
-        files[name] = content
-        return ["--edges", f"{{{name}}}", *(["--allow-isolated"] if rng.random() < 0.8 else [])]
+        return _edges(files, rng)
     places = f"{_name(rows, 5, rng)},{_name(rows, 6, rng)}"
     more = ["--metric", rng.choice(["haversine", "euclidean"])] if rng.random() < 0.3 else []
     return ["--coordinates", places, "--neighbors", rng.choice(["1", "1", "1", "2"]), *more]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import random
 import zipfile
 
 import pandas as pd
+import pyarrow as pa
 
 HEADER = ["station", "period", "date", "pm25", "no2", "lat", "lon"]
 
@@ -73,6 +76,39 @@ def edges(rng: random.Random) -> Rows:
     ends = [(f"s{v}", f"s{v + 1}") for v in range(n_nodes - 1)]
     rows += [[*pair, f"{rng.random():.3g}"][: 2 + weighted] for pair in ends]
     return rows
+
+
+def wide(rng: random.Random, n_times: int) -> Rows:
+    """Header and rows of a table with one column per node."""
+    nodes = [f"s{v}" for v in range(rng.randint(1, 4))]
+    rows = [["period", "date", *nodes]]
+    for t in range(n_times):
+        period, month = ("before", 2) if t < n_times // 2 else ("after", 3)
+        numbers = [f"{rng.gauss(month, 1):.4g}" for _ in nodes]
+        rows.append([period, f"2020-{month:02d}-{t % 28 + 1:02d}", *numbers])
+    return rows
+
+
+def matrix(rng: random.Random) -> Rows:
+    """A square matrix of weights, with or without labels of the rows."""
+    nodes, named = [f"s{v}" for v in range(rng.randint(2, 5))], rng.random() < 0.5
+    rows = [["", *nodes] if named else nodes]
+    for v, node in enumerate(nodes):
+        weights = [
+            rng.choice(["0", "1"]) if v != u else rng.choice("01") for u, _ in enumerate(nodes)
+        ]
+        rows.append([node, *weights] if named else weights)
+    return rows
+
+
+def packed(content: bytes, rng: random.Random) -> bytes:
+    """The same, compressed in one of the ways that are unpacked."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("data.csv", content)
+    zstandard = pa.compress(content, codec="zstd", asbytes=True)
+    ways = [gzip.compress(content, mtime=0), bz2.compress(content), lzma.compress(content)]
+    return rng.choice([*ways, buffer.getvalue(), zstandard])
 
 
 def points(rng: random.Random) -> Rows:

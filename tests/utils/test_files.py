@@ -3,9 +3,12 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
+from graphratio._utils import files
 from graphratio._utils.files import appearing, staged
 from graphratio.exceptions import InputError
 
@@ -126,6 +129,82 @@ class TestStaged:
         with staged(tmp_path, replaces=["nodes.csv"]) as rough:
             (rough / "nodes.csv").write_text("newer")
         assert (tmp_path / "nodes.csv").read_text() == "newer"
+
+    def test_a_folder_of_results_is_exchanged_in_one_step(self, tmp_path, monkeypatch):
+        folder = tmp_path / "results"
+        for generation in ("1", "2", "3"):
+            with staged(folder, replaces=["page"]) as rough:
+                for name in ("a", "b", *(["page"] if generation == "1" else [])):
+                    (rough / name).write_text(generation)
+                monkeypatch.setattr(os, "replace", None)
+            monkeypatch.undo()
+            assert {entry.read_text() for entry in folder.iterdir()} == {generation}
+        assert names(folder) == ["a", "b"]
+        assert names(tmp_path) == ["results"]
+
+    def test_the_mode_of_the_folder_stays(self, tmp_path):
+        folder = tmp_path / "results"
+        folder.mkdir()
+        folder.chmod(0o750)
+        with staged(folder) as rough:
+            (rough / "a").write_text("new")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+
+    @pytest.mark.parametrize("why", ["no exchange", "current", "read-only parent"])
+    def test_files_one_by_one_where_no_exchange_is_possible(self, tmp_path, monkeypatch, why):
+        folder = tmp_path / "results"
+        folder.mkdir()
+        (folder / "a").write_text("old")
+        (folder / "page").write_text("old")
+        before = folder.stat().st_ino
+        if why == "no exchange":
+            monkeypatch.setattr(files, "_exchanged", lambda *_: False)
+        elif why == "current":
+            monkeypatch.chdir(folder)
+        else:
+            monkeypatch.setattr(os, "access", lambda *_: False)
+        with staged(folder, replaces=["page"]) as rough:
+            (rough / "a").write_text("new")
+        assert folder.stat().st_ino == before
+        assert names(folder) == ["a"]
+        assert (folder / "a").read_text() == "new"
+
+    def test_what_killed_processes_leave_is_removed(self, tmp_path):
+        folder, other = tmp_path / "results", tmp_path / "others"
+        code = (
+            "import os, sys; from pathlib import Path\n"
+            "from graphratio._utils.files import appearing, staged\n"
+            "with staged(Path(sys.argv[1])) as rough, appearing(sys.argv[2]) as file:\n"
+            "    (rough / 'a').write_text('half'); os._exit(9)\n"
+        )
+        for place in (folder, other):
+            done = subprocess.run([sys.executable, "-c", code, place, f"{place}.csv"], timeout=60)
+            assert done.returncode == 9
+        assert len(names(tmp_path)) == 4
+        with staged(folder) as rough, appearing(f"{folder}.csv") as file:
+            # What a running process uses stays.
+            with staged(folder) as second:
+                (second / "a").write_text("second")
+            assert rough.exists()
+            (rough / "a").write_text("first")
+            file.write_text("new")
+        left = names(tmp_path)
+        assert [name for name in left if not name.startswith(".")] == ["results", "results.csv"]
+        assert len(left) == 4  # those of the other targets
+        assert (folder / "a").read_text() == "first"
+
+    def test_files_that_appear_in_a_staged_folder(self, tmp_path):
+        with staged(tmp_path / "results") as rough, appearing(rough / "a") as file:
+            file.write_text("new")
+        assert names(tmp_path / "results") == ["a"]
+
+    def test_a_lock_that_is_never_released_does_not_hang(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(files, "_PATIENCE", 0.05)
+        held = files._lock(tmp_path)
+        with staged(tmp_path / "results") as rough:
+            (rough / "a").write_text("new")
+        os.close(held)
+        assert names(tmp_path) == ["results"]
 
     def test_a_folder_in_the_place_of_a_file_is_named(self, tmp_path):
         (tmp_path / "nodes.csv").mkdir()

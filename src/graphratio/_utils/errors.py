@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +61,7 @@ class GraphRatioError(Exception):
     def spelled(self, spelling: Spelling) -> tuple[str, str | None]:
         """Problem and remedy, with arguments as an interface spells them."""
         problem, remedy = self.words
-        told = spelled(problem, spelling).rstrip(".")
+        told = in_number(spelled(problem, spelling).rstrip("."))
         return told, spelled(remedy, spelling).rstrip(".") if remedy else None
 
     def __reduce__(self) -> tuple[type[GraphRatioError], tuple[Any, ...]]:
@@ -110,6 +111,31 @@ class DataWarning(GraphRatioWarning):
 
 class OverlapWarning(DataWarning):
     """Reference and target overlap so little that few observations carry most of the weight."""
+
+
+_NOUNS = (
+    "blocks", "columns", "days", "edges", "events", "features", "graphs", "kinds", "labels",
+    "links", "nodes", "observations", "places", "points", "profiles", "ratios", "regions", "rows",
+    "samples", "sensors", "steps", "times", "values", "weights",
+)  # fmt: skip
+_VERBS = {"are": "is", "have": "has", "were": "was", "borrow": "borrows", "lack": "lacks"}
+_ONE = re.compile(rf"(?<![\d.,])\b1 ({'|'.join(_NOUNS)})\b(?: ({'|'.join(_VERBS)})\b)?")
+
+
+def in_number(text: str) -> str:
+    """Count one thing in the singular.
+
+    Examples
+    --------
+    >>> in_number("1 nodes have no neighbours, 21 nodes have some")
+    '1 node has no neighbours, 21 nodes have some'
+    """
+
+    def singular(found: re.Match[str]) -> str:
+        noun, verb = found.groups()
+        return f"1 {noun[:-1]}" + (f" {_VERBS[verb]}" if verb else "")
+
+    return _ONE.sub(singular, text)
 
 
 def _short(text: str, limit: int = 80) -> str:

@@ -151,7 +151,7 @@ class GraphChangePointDetector(BaseEstimator):
         panel: Any,
         graph: Graph | None = None,
         *,
-        node: str = "node",
+        node: str | None = "node",
         time: str = "time",
         features: Sequence[str] | str | None = None,
         missing: str = "error",
@@ -161,11 +161,16 @@ class GraphChangePointDetector(BaseEstimator):
         Parameters
         ----------
         panel : array of shape (n_times, n_nodes, n_features) or (n_times, n_nodes), or frame
-            A data frame is long: one row per node and time, in any order.
+            A data frame is long: one row per node and time, in any order. An array or data set of
+            xarray has dimensions of times and nodes.
         graph : Graph, optional
             An array has the nodes in its order; a frame is matched by label. Default: no edges.
-        node, time : str
-            Columns of a frame.
+        node : str or None
+            Column of the nodes in a frame, or their dimension. None: the frame is wide, with one
+            column per node.
+        time : str
+            Column of the times, or their dimension; in a wide pandas frame the index, if there is
+            no such column.
         features : str or sequence of str, optional
             Measured columns of a frame; default all other numeric ones.
         missing : {"error", "drop"}

@@ -16,7 +16,14 @@ from graphratio.data import frames
 from graphratio.data.alignment import check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
-from graphratio.data.validation import as_numeric, check_magnitude, nearest_name, plain_label
+from graphratio.data.validation import (
+    as_numeric,
+    check_magnitude,
+    nearest_name,
+    plain_label,
+    written,
+)
+from graphratio.data.xarray_input import is_xarray, stacked_table
 
 _FILL = ("Fill it, or pass ", Argument("missing", "drop"), " to go on without these values")
 
@@ -42,7 +49,7 @@ def read_panel(
     panel: Any,
     graph: Graph | None,
     *,
-    node: str = "node",
+    node: str | None = "node",
     time: str = "time",
     features: Sequence[str] | str | None = None,
     missing: str = "error",
@@ -50,7 +57,13 @@ def read_panel(
     """Check a panel and bring it into the order of the graph; input as in `fit` of the detector."""
     graph = None if graph is None else check_graph(graph)
     check_choice(missing, "missing", ("error", "drop"))
+    if is_xarray(panel):
+        panel, names = stacked_table(panel, "node" if node is None else node)
+        features = names if features is None else features
     if frames.is_frame(panel):
+        if node is None:
+            node, features = "node", "value"
+            panel = frames.stacked_columns(panel, time, node, features)
         return _from_frame(panel, graph, node, time, features, missing)
     values = as_numeric(panel, "panel")
     if values.ndim == 2:
@@ -103,7 +116,7 @@ def _from_frame(
         step, position = np.argwhere(seen > 1)[0]
         raise InputError(
             f"node {graph.nodes[position]!r} has {seen[step, position]} rows at time "
-            f"{ordered[step]!r}",
+            f"{written(ordered[step])}",
             "Keep one row per node and time, for instance their mean",
         )
     values[where] = rows
@@ -152,7 +165,7 @@ def _with_gaps(
     if np.isinf(values).any():
         step, position, _ = np.argwhere(np.isinf(values))[0]
         raise InputError(
-            f"node {graph.nodes[position]!r} has an infinite value at time {times[step]!r}",
+            f"node {graph.nodes[position]!r} has an infinite value at time {written(times[step])}",
             "Replace it by a number",
         )
     check_magnitude(values[~lacking], "the panel")
@@ -161,7 +174,7 @@ def _with_gaps(
     if missing == "error":
         step, position = np.argwhere(lacking)[0]
         raise InputError(
-            f"node {graph.nodes[position]!r} has no value at time {times[step]!r}; "
+            f"node {graph.nodes[position]!r} has no value at time {written(times[step])}; "
             f"{int(lacking.sum())} of {lacking.size} are missing",
             _FILL,
         )
@@ -225,7 +238,7 @@ def check_later(time: Any, times: Sequence[Label] | None) -> Label | None:
     label = plain_label(time, "time")
     if not label > times[-1]:  # type: ignore[operator]
         raise InputError(
-            f"the time {label!r} is not after the last one, {times[-1]!r}",
+            f"the time {written(label)} is not after the last one, {written(times[-1])}",
             "Pass updates in the order of time",
         )
     return label

@@ -31,6 +31,7 @@ DETECTOR = Format(
     3,
     "graphratio change-point detector",
     "Save the detector again with detector.save(path)",
+    parts=("parameters", "estimator", "fitted", "adjustment", "features", "watch", "evidence"),
 )
 
 _FITTED = (

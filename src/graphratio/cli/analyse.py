@@ -12,7 +12,7 @@ from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
     DataOptions,
     FitOptions,
-    GraphOptions,
+    MapOptions,
     OutputOptions,
     PageOptions,
     SampleOptions,
@@ -34,7 +34,7 @@ _TESTED = ("p_value", "adjusted_p_value", "rejected")
 def report(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
     page: PageOptions,
@@ -75,7 +75,7 @@ def report(
 def fit(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
 ) -> None:
@@ -95,7 +95,7 @@ def _analyse(
     command: str,
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     fit: FitOptions,
     output: OutputOptions,
     tests: TestOptions | None,
@@ -107,7 +107,7 @@ def _analyse(
     if words is not None:
         page_packages("the report")
     screen = Screen(as_json=output.json, quiet=output.quiet)
-    check_folder(output.output, overwrite=output.overwrite)
+    check_folder(output.output, data.data, graph.edges, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, fit.seed)
     # Before the fit, so that they can be read while it runs.
@@ -129,9 +129,11 @@ def _analyse(
         summary |= {name: table[name].tolist() for name in _TESTED}
     page = None
     if words is not None:
-        title, said = f"{data.data.stem}: what changed", [*problem.notes, *fit_notes]
+        title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
         page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
-    files = write_results(screen, output.output, model, problem, summary, page)
+    files = write_results(
+        screen, output.output, model, problem, summary, page, geojson=graph.geojson
+    )
     show_summary(screen, model, problem, summary, kinds)
     if tested is not None:
         show_test(screen, tested)

@@ -14,10 +14,10 @@ from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
 from graphratio.cli.console import Screen
 from graphratio.cli.graph_files import build_graph
-from graphratio.cli.inputs import read_rows, refuse_blanks, split_names, warnings_as, with_labels
+from graphratio.cli.inputs import read_rows, refuse_blanks, roles_of, warnings_as, with_labels
 from graphratio.cli.models import new_estimator
 from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
-from graphratio.cli.output import check_folder, moved
+from graphratio.cli.output import check_folder, moved, write_table
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers
 from graphratio.data.graph import Graph
@@ -44,7 +44,7 @@ def changes(
 
     page_packages("the page")
     screen = Screen(as_json=output.json, quiet=output.quiet)
-    check_folder(output.output, overwrite=output.overwrite)
+    check_folder(output.output, data.data, graph.edges, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
         frame, features, network, notes = _read(data, time, graph)
     chosen = None
@@ -63,7 +63,7 @@ def changes(
         detector.fit(
             frame,
             network,
-            node=data.node,
+            node=data.where,
             time=time.time,
             features=features,
             missing=data.missing.value,
@@ -72,8 +72,8 @@ def changes(
     with screen.working("Writing the results"), staged(output.output) as rough:
         files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
         detector.save(files["detector"])
-        detector.to_frame().to_csv(files["events"], index=False)
-        title = f"{data.data.stem}: since when"
+        write_table(detector.to_frame(), files["events"])
+        title = f"{data.stem}: since when"
         files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)
@@ -98,20 +98,21 @@ def _read(
     """
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
-    places = split_names(graph.coordinates, file.columns)
-    features = split_names(data.features, file.columns)
-    roles = [(data.node, "--node"), (time.time, "--time")]
-    roles += [(name, "--coordinates") for name in places]
-    roles += [(name, "--features") for name in features]
+    places, features = roles_of(file, data, graph)
+    roles = [(time.time, "--time")]
+    if not data.wide:
+        roles += [(data.where, "--node")]
+        roles += [(name, "--coordinates") for name in places]
+        roles += [(name, "--features") for name in features]
     for name, role in roles:
         file.check(name, role)
-    special = [data.node, time.time, *places]
-    if data.node == time.time or {data.node, time.time} & set(features):
+    special = [data.where, time.time, *places]
+    if data.where == time.time or {data.where, time.time} & set(features):
         raise InputError(
             "--node, --time and --features name a column twice", "Name different columns"
         )
     raw, labels, features = read_rows(file, data, special, features, notes)
-    axis = TimeAxis(raw[time.time], time.time)
+    axis = TimeAxis(raw[time.time], time.time, time.date_format)
     refuse_blanks(time.time, int((~axis.known).sum()), len(raw), data)
     kept = axis.known & with_labels(labels, axis.known, data, notes)
     chosen = raw[kept]
@@ -121,7 +122,7 @@ def _read(
         times = times.astype(np.int64)
     frame = import_optional("pandas", "cli", "reading tables").DataFrame(
         {
-            data.node: labels[kept].to_numpy(),
+            data.where: labels[kept].to_numpy(),
             time.time: times,
             **{name: as_numbers(chosen[name], name).to_numpy() for name in features},
         }

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphratio._utils.errors import Argument
+from graphratio._utils.errors import Argument, in_number
 
 
 class Screen:
@@ -44,12 +44,12 @@ class Screen:
         """Write notes to standard error."""
         if not self.quiet:
             for note in notes:
-                typer.echo(f"note: {visible(note)}", err=True)
+                typer.echo(f"note: {visible(in_number(note))}", err=True)
 
     def say(self, text: str) -> None:
         """Write a line of text."""
         if not (self.quiet or self.as_json):
-            typer.echo(visible(text))
+            typer.echo(visible(in_number(text)))
 
     def table(self, title: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Write a table: the first column left-aligned, the others right-aligned."""

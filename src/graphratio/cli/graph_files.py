@@ -120,13 +120,60 @@ def _from_file(
     file = TableFile(edges, delimiter)
     if len(file.columns) < 2:
         raise InputError(
-            f"{file.path} has a single column {file.columns[0]!r}",
+            f"{file.name} has a single column {file.columns[0]!r}",
             "Put the two ends of an edge in two columns separated by commas, or pass --delimiter",
         )
+    whole = _from_matrix(file, labels, options, notes)
+    whole = _from_list(file, labels, options, notes) if whole is None else whole
+    return (_within_reach if borrow else _observed)(whole, len(labels), notes)
+
+
+def _from_matrix(
+    file: TableFile, labels: list[str], options: GraphOptions, notes: list[str]
+) -> Graph | None:
+    """The graph of a square matrix of weights with labels in the header; None for a list of edges.
+
+    The first column may repeat the labels.
+    """
+    if len(set(file.columns)) != len(file.columns):
+        return None
+    named = file.columns[1:]
+    first = as_text(file.read(file.columns[:1])[file.columns[0]]).tolist()
+    if sorted(first) == sorted(named):
+        table = file.read(file.columns)
+        table.index = first
+        table = table.loc[named, named]
+    elif len(first) == len(file.columns) > 2 and set(file.columns) <= set(labels):
+        table, named = file.read(file.columns), file.columns
+    else:
+        return None
+    weights = np.column_stack([as_numbers(table[name], name) for name in named])
+    empty = int(np.isnan(weights).sum())
+    if empty:
+        notes.append(f"{empty} empty weights in {file.name} count as no edge")
+    _match(labels, named, options, file)
+    known = set(labels)
+    every = [*labels, *(label for label in named if label not in known)]
+    place = {label: i for i, label in enumerate(every)}
+    order = [place[label] for label in named]
+    matrix = np.zeros((len(every), len(every)))
+    matrix[np.ix_(order, order)] = np.nan_to_num(weights, nan=0.0)
+    if (np.diag(matrix)[order] == 1).all():
+        notes.append(f"the diagonal of {file.name} is 1 at every node and was left out")
+        np.fill_diagonal(matrix, 0.0)
+    if not np.array_equal(matrix, matrix.T):
+        notes.append(f"{file.name} is not symmetric; the larger weight of each pair was taken")
+    return Graph.from_adjacency(matrix, every, symmetrize=True)
+
+
+def _from_list(
+    file: TableFile, labels: list[str], options: GraphOptions, notes: list[str]
+) -> Graph:
+    """The graph of a list of edges."""
     columns = file.columns[:3]
     if set(columns[:2]) <= set(labels):
         raise InputError(
-            f"the first line of {file.path} is an edge, {columns[0]!r} - {columns[1]!r}, and not a "
+            f"the first line of {file.name} is an edge, {columns[0]!r} - {columns[1]!r}, and not a "
             "header",
             "Add a first line with the names of the columns, such as: from,to",
         )
@@ -137,7 +184,7 @@ def _from_file(
     empty = [row + 1 for row, pair in enumerate(zip(*ends, strict=True)) if "" in pair]
     if empty:
         raise InputError(
-            f"{file.path} has {len(empty)} edges without one of their ends, in rows "
+            f"{file.name} has {len(empty)} edges without one of their ends, in rows "
             f"{listing(empty)} below the header",
             "Fill the first two columns",
         )
@@ -153,8 +200,7 @@ def _from_file(
         )
     known = set(labels)
     every = [*labels, *(label for label in in_file if label not in known)]
-    whole = Graph.from_edges(triples, nodes=every, symmetrize=True)
-    return (_within_reach if borrow else _observed)(whole, len(labels), notes)
+    return Graph.from_edges(triples, nodes=every, symmetrize=True)
 
 
 def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
@@ -162,11 +208,11 @@ def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
         weights = as_numbers(column, name)
     except InputError as error:
         raise InputError(
-            f"in {file.path}, {error.problem}", "The third column is the weight: use numbers"
+            f"in {file.name}, {error.problem}", "The third column is the weight: use numbers"
         ) from error
     if weights.isna().any():
         raise InputError(
-            f"{file.path} has {int(weights.isna().sum())} edges without a weight in the third "
+            f"{file.name} has {int(weights.isna().sum())} edges without a weight in the third "
             f"column {name!r}",
             "Fill it, or remove the column",
         )
@@ -187,7 +233,7 @@ def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: T
         pair = next((a, alike[_loosely(a)]) for a in lacking if _loosely(a) in alike)
         remedy = f"Write labels alike: the table has {pair[0]!r}, the edges file {pair[1]!r}"
     raise InputError(
-        f"{len(lacking)} of {len(labels)} nodes of the table are not in {file.path}: "
+        f"{len(lacking)} of {len(labels)} nodes of the table are not in {file.name}: "
         f"{listing(lacking)}",
         remedy,
     )

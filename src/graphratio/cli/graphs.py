@@ -29,7 +29,7 @@ from graphratio.cli.options import (
     Quiet,
     SampleOptions,
 )
-from graphratio.cli.output import check_folder, moved
+from graphratio.cli.output import check_folder, moved, write_table
 from graphratio.data.graph import Graph
 from graphratio.evaluation import GraphComparison, compare_graphs
 from graphratio.evaluation.verdict import in_words
@@ -113,7 +113,7 @@ def graphs(
     if not 0 < level < 1:
         raise typer.BadParameter("--level must be between 0 and 1")
     screen = Screen(as_json=json, quiet=quiet)
-    check_folder(output, overwrite=overwrite)
+    check_folder(output, data.data, *(candidates.edges or []), overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
         problem, named = _read(data, samples, candidates, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
@@ -129,13 +129,13 @@ def graphs(
     }
     with screen.working("Writing the results"), staged(output) as rough:
         files = {"fits": rough / "fits.csv", "nodes": rough / "nodes.csv"}
-        found.summary().to_csv(files["fits"], index=False)
-        found.to_frame().to_csv(files["nodes"], index=False)
+        write_table(found.summary(), files["fits"])
+        write_table(found.to_frame(), files["nodes"])
         files["page"] = write_graphs(
             rough / "graphs.html",
             found,
             drawn,
-            title=f"{data.data.stem}: which graph",
+            title=f"{data.stem}: which graph",
             reference_name=problem.reference_name,
             target_name=problem.target_name,
             notes=notes,

@@ -15,7 +15,14 @@ from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray
 from graphratio.cli.console import as_option
 from graphratio.cli.graph_files import build_graph
-from graphratio.cli.options import DataOptions, GraphOptions, Missing, SampleOptions, TableOptions
+from graphratio.cli.options import (
+    VALUE,
+    DataOptions,
+    GraphOptions,
+    Missing,
+    SampleOptions,
+    TableOptions,
+)
 from graphratio.cli.periods import TimeAxis, by_time
 from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
 from graphratio.data.graph import Graph
@@ -48,17 +55,18 @@ def read_problem(
     """Read the table and the edges, and match them; `borrow` as in `build_graph`."""
     notes: list[str] = []
     file = TableFile(data.data, data.delimiter)
-    places = split_names(graph.coordinates, file.columns)
-    features = split_names(data.features, file.columns)
+    places, features = roles_of(file, data, graph)
     categorical = split_names(data.categorical, file.columns)
+    if data.wide and categorical:
+        raise InputError("--categorical does not go with --wide", "Pass a table with --node")
     side = str(samples.time if samples.sample is None else samples.sample)
     roles = [(name, "--categorical") for name in categorical]
-    roles += [(name, "--features") for name in features]
+    roles += [] if data.wide else [(name, "--features") for name in features]
     _check_columns(file, data, side, samples, places, roles)
     timed = [] if samples.time is None else [samples.time]
     for name in timed:
         file.check(name, "--time")
-    special = list(dict.fromkeys([data.node, side, *places, *timed]))
+    special = list(dict.fromkeys([data.where, side, *places, *timed]))
     special += categorical
     raw, labels, features = read_rows(
         file, data, special, features, notes, optional=bool(categorical)
@@ -72,11 +80,11 @@ def read_problem(
         words = as_text(chosen[name])
         columns[name] = words.where(words != "", None)
     table = import_optional("pandas", "cli", "reading tables").DataFrame(
-        {data.node: labels[kept], side: np.where(in_target[kept], names[1], names[0]), **columns}
+        {data.where: labels[kept], side: np.where(in_target[kept], names[1], names[0]), **columns}
     )
     options = {}
     if samples.time is not None:
-        axis = TimeAxis(chosen[samples.time], samples.time)
+        axis = TimeAxis(chosen[samples.time], samples.time, samples.date_format)
         refuse_blanks(samples.time, int((~axis.known).sum()), len(axis.known), data)
         table = table.assign(**{_TIME: axis.local})
         options["time"] = _TIME
@@ -84,7 +92,7 @@ def read_problem(
     with warnings_as(notes):
         read = NodeSamples.from_frame(
             table,
-            node=data.node,
+            node=data.where,
             sample=side,
             reference=names[0],
             target=names[1],
@@ -140,17 +148,17 @@ def _check_columns(
 ) -> None:
     """Check that every column exists and that no feature has another role."""
     option = "--sample" if samples.sample is not None else "--time"
-    roles = [(data.node, "--node"), (side, option)]
+    roles = [(side, option)] if data.wide else [(data.where, "--node"), (side, option)]
     roles += [(name, "--coordinates") for name in places]
     for name, role in [*roles, *features]:
         file.check(name, role)
-    if side == data.node:
+    if side == data.where:
         raise InputError(f"--node and {option} both name the column {side!r}", "Name two columns")
     for name, role in features:
-        if name in (data.node, side):
+        if name in (data.where, side):
             raise InputError(
                 f"column {name!r} is named both as a feature and as "
-                f"{'--node' if name == data.node else option}",
+                f"{'--node' if name == data.where else option}",
                 f"Name only measured columns with {role}",
             )
 
@@ -165,9 +173,14 @@ def read_rows(
     optional: bool = False,
 ) -> tuple[Any, Any, list[str]]:
     """Rows, their labels, and the features: by default the numbers that vary within a node."""
+    blank = split_names(data.na_values, [])
+    if data.wide:
+        raw = _stacked(file, data, special, features[0], notes)
+        return raw, raw[data.where], features
     once = [name for name in file.columns if file.columns.count(name) == 1 and name]
-    raw = file.read(list(dict.fromkeys([*special, *(features or once)])))
-    labels = as_text(raw[data.node])
+    wanted = list(dict.fromkeys([*special, *(features or once)]))
+    raw = file.read(wanted, blank=blank, keep=[data.where])
+    labels = as_text(raw[data.where])
     if features:
         return raw, labels, features
     others = [name for name in raw.columns if name not in special and is_numeric(raw[name])]
@@ -178,9 +191,52 @@ def read_rows(
             "Name the measured columns with --features",
         )
     if found:
-        shown = ", ".join(found)
+        shown = first_few(found, limit=12)
         notes.append(f"features: {shown} (the columns of numbers that vary within nodes)")
     return raw, labels, found
+
+
+def roles_of(
+    file: TableFile, data: TableOptions, graph: GraphOptions
+) -> tuple[list[str], list[str]]:
+    """Columns of the coordinates and of the features; a wide table has one feature."""
+    if not data.wide:
+        places = split_names(graph.coordinates, file.columns)
+        return places, split_names(data.features, file.columns)
+    if graph.coordinates is not None:
+        raise InputError(
+            "a table with one column per node has no columns for --coordinates",
+            "Pass --edges FILE or --no-graph, or a table with --node",
+        )
+    features = split_names(data.features or VALUE, [])
+    if len(features) > 1 or features[0] in (data.where, *file.columns):
+        raise InputError(
+            f"--features {data.features} does not name the one thing that a wide table holds",
+            "Pass one name that no column has, such as --features speed",
+        )
+    return [], features
+
+
+def _stacked(
+    file: TableFile, data: TableOptions, special: list[str], feature: str, notes: list[str]
+) -> Any:
+    """A wide table with one row per node and observation: the other columns, node and value."""
+    for name in file.columns:
+        file.check(name, "the column of a node")
+    raw = file.read(file.columns, blank=split_names(data.na_values, []))
+    kept = [name for name in special if name != data.where]
+    nodes = [name for name in file.columns if name not in kept]
+    other = [name for name in nodes if not is_numeric(raw[name])]
+    nodes = [name for name in nodes if name not in other]
+    if not nodes:
+        raise InputError(
+            f"{file.name} has no column of numbers besides {listing(kept)}",
+            "Give every node a column with its observations",
+        )
+    if other:
+        notes.append(f"{len(other)} columns have no numbers and are no nodes: {listing(other)}")
+    notes.append(f"{len(nodes)} columns are nodes: {listing(nodes, limit=3)}")
+    return raw.melt(id_vars=kept, value_vars=nodes, var_name=data.where, value_name=feature)
 
 
 def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) -> None:
@@ -235,9 +291,9 @@ def with_labels(labels: Any, kept: BoolArray, data: TableOptions, notes: list[st
     """Mask of the rows that have a label; refuse other rows unless they may be left out."""
     has_label = np.asarray(labels != "")
     unnamed = int((kept & ~has_label).sum())
-    refuse_blanks(data.node, unnamed, int(kept.sum()), data)
+    refuse_blanks(data.where, unnamed, int(kept.sum()), data)
     if unnamed:
-        notes.append(f"{unnamed} rows without a label in column {data.node!r} were left out")
+        notes.append(f"{unnamed} rows without a label in column {data.where!r} were left out")
     return has_label
 
 

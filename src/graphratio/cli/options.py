@@ -25,12 +25,15 @@ _FIT = "The fit"
 _TIME = "Time"
 _OUTPUT = "Output"
 
+# What a wide table leaves open: the name of the column of nodes, and of what was measured.
+NODE, VALUE = "node", "value"
+
 _SEED = "Seed of everything random: the same gives the same."
 
 # Options of graphs, which several commands have.
 EDGES_HELP = (
     "CSV or Parquet file whose first two columns are the ends of the edges, and the third, if "
-    "there is one, the weight."
+    "there is one, the weight; or a square matrix of weights with the labels in its header."
 )
 COORDINATES_HELP = "Two columns with the place of the node, e.g. lat,lon: "
 NEIGHBORS_HELP = "With --coordinates: number of nearest nodes."
@@ -70,20 +73,49 @@ class TableOptions:
         Path,
         typer.Argument(
             metavar="DATA",
-            help="CSV or Parquet file with one row per observation.",
+            help="CSV or Parquet file with one row per observation, also compressed; - is "
+            "standard input.",
             show_default=False,
         ),
     ]
-    node: str = option(_DATA, "Column that says where: the label of the node.", default=MISSING)
+    node: str | None = option(_DATA, "Column that says where: the label of the node.")
+    wide: bool = option(
+        _DATA,
+        "Instead of --node: one column per node, named after it, and one row per time. "
+        "--features then names what the columns hold.",
+        "--wide",
+        default=False,
+    )
     features: str | None = option(
         _DATA,
         "Columns that were measured, separated by commas. Default: all other columns that hold "
         "numbers.",
     )
+    na_values: str | None = option(
+        _DATA,
+        "Entries that stand for a missing value, separated by commas, e.g. -999,none. They count "
+        "in every column but that of the node. Empty cells, NA, NaN and the like always do.",
+    )
     missing: Missing = option(
         _DATA, "Rows with missing values: stop, or leave them out.", default=Missing.error
     )
     delimiter: Delimiter = None
+
+    def __post_init__(self) -> None:
+        if (self.node is None) == (not self.wide):
+            raise typer.BadParameter(
+                "say where the rows belong: --node COLUMN, or --wide for one column per node"
+            )
+
+    @property
+    def stem(self) -> str:
+        """What titles call the table."""
+        return "table" if str(self.data) == "-" else self.data.name.partition(".")[0]
+
+    @property
+    def where(self) -> str:
+        """Column of the node, which a wide table does not have."""
+        return NODE if self.node is None else self.node
 
 
 @dataclass(frozen=True)
@@ -119,6 +151,10 @@ class SampleOptions:
         "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers that says when a row "
         "was observed. Instead of --sample it also divides the rows, with --split or ranges.",
     )
+    date_format: str | None = option(
+        _SAMPLES,
+        "How dates are written in that column, e.g. %d.%m.%Y or '%m/%d/%y %H:%M'. Default: ISO.",
+    )
     split: str | None = option(
         _SAMPLES, "With --time: earlier rows are the reference, rows from here on the target."
     )
@@ -145,6 +181,8 @@ class SampleOptions:
                 "VALUE --target VALUE, or --time COLUMN --split DATE"
             )
         self.blocks()
+        if self.date_format is not None and self.time is None:
+            raise typer.BadParameter("--date-format goes with --time")
         values = (self.reference, self.target)
         ranges = (self.reference_range, self.target_range)
         if self.sample is not None:
@@ -216,6 +254,23 @@ class GraphOptions:
 
 
 @dataclass(frozen=True)
+class MapOptions(GraphOptions):
+    """The same where results can go on a map."""
+
+    geojson: bool = option(
+        _OUTPUT,
+        "Also write the table of nodes as GeoJSON, one point per node; with --coordinates lat,lon.",
+        "--geojson",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.geojson and self.coordinates is None:
+            raise typer.BadParameter("--geojson needs --coordinates")
+
+
+@dataclass(frozen=True)
 class PrepareOptions:
     """How to transform the features first."""
 
@@ -270,6 +325,10 @@ class TimeOptions:
         "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers; at most one row "
         "per node and time.",
         default=MISSING,
+    )
+    date_format: str | None = option(
+        _TIME,
+        "How dates are written in that column, e.g. %d.%m.%Y or '%m/%d/%y %H:%M'. Default: ISO.",
     )
     window: int | None = option(
         _TIME,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.files import staged
-from graphratio.cli.console import Screen
+from graphratio.cli.console import Screen, plain
 from graphratio.cli.inputs import Problem
 from graphratio.cli.models import settings_of
 from graphratio.data.frames import make_frame
+from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
 
 if TYPE_CHECKING:
@@ -20,12 +23,19 @@ if TYPE_CHECKING:
 SHOWN_NODES = 10
 _SHOWN_FEATURES = 3
 
+# Every file that a command writes to its folder.
+RESULTS = (
+    "model.graphratio", "nodes.csv", "nodes.geojson", "report.html", "tests.csv", "tests.geojson",
+    "regions.csv", "tests.html", "detector.graphratio", "events.csv", "changes.html", "fits.csv",
+    "graphs.html",
+)  # fmt: skip
+
 # An earlier report must not stand beside new results; other files are left alone.
-_REPLACED = ("report.html",)
+_REPLACED = ("report.html", "nodes.geojson")
 
 
-def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder that exists, before any work is done."""
+def check_folder(folder: Path, *reads: Path | None, overwrite: bool) -> None:
+    """Refuse an output folder that exists, or that would replace what is read, before any work."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"the output {folder} is a file", "Name a folder with --output")
     if folder.exists() and not overwrite:
@@ -33,6 +43,13 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
             f"the output folder {folder} exists already",
             "Pass --overwrite to replace the results in it, or another --output",
         )
+    for path in reads:
+        inside = path is not None and path.resolve().parent == folder.resolve()
+        if path is not None and inside and path.name in RESULTS:
+            raise InputError(
+                f"the results in {folder} would replace {path}, which is read",
+                "Choose another --output",
+            )
 
 
 def write_results(
@@ -42,6 +59,8 @@ def write_results(
     problem: Problem,
     summary: dict[str, Any],
     page: dict[str, Any] | None,
+    *,
+    geojson: bool = False,
 ) -> dict[str, Path]:
     """Write the model, the table of nodes and, given its options, the page; files by content."""
     from graphratio.report import write_report
@@ -50,11 +69,55 @@ def write_results(
     with screen.working("Writing the results"), staged(folder, _REPLACED) as rough:
         files = {"model": rough / "model.graphratio", "nodes": rough / "nodes.csv"}
         model.save(files["model"])
-        make_frame(summary, "pandas").to_csv(files["nodes"], index=False)
+        write_table(make_frame(summary, "pandas"), files["nodes"])
+        if geojson:
+            files["map"] = write_geojson(summary, problem.graph, rough / "nodes.geojson")
         if page is not None:
             page = {**sides, **page}
             files["report"] = write_report(rough / "report.html", model, problem.samples, **page)
     return moved(files, folder)
+
+
+def write_table(frame: Any, path: Path | None) -> str | None:
+    """Write a frame as CSV, or return it as text; no spreadsheet takes a cell for a formula.
+
+    Text that begins with =, +, - or @ and is no number gets an apostrophe in front.
+    """
+    shown = frame.rename(columns=_harmless)
+    for name in shown.columns[[str(kind) in ("object", "str") for kind in shown.dtypes]]:
+        shown[name] = shown[name].map(_harmless)
+    text: str | None = shown.to_csv(path, index=False)
+    return text
+
+
+def _harmless(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+def write_geojson(columns: Mapping[str, Any], graph: Graph, path: Path) -> Path:
+    """Write one point per node, with the columns of a table as its properties."""
+    if graph.coordinates is None or graph.metric != "haversine":
+        raise InputError(
+            "GeoJSON has latitudes and longitudes, and the places of these nodes are not",
+            "Name columns of degrees: --coordinates lat,lon, with --metric haversine",
+        )
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [longitude, latitude]},
+            "properties": {name: column[i] for name, column in columns.items()},
+        }
+        for i, (latitude, longitude) in enumerate(graph.coordinates.tolist())
+    ]
+    content = plain({"type": "FeatureCollection", "features": features})
+    path.write_text(json.dumps(content, allow_nan=False, ensure_ascii=False), encoding="utf-8")
+    return path
 
 
 def moved(files: dict[str, Path], folder: Path) -> dict[str, Path]:

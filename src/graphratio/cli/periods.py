@@ -15,7 +15,10 @@ from graphratio.cli.table_files import as_text, is_numeric
 _ISO = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?)?")
 # Sign, hours and minutes by which a zone is ahead of UTC.
 _AHEAD = r"[T ][\d:.]+([+-])(\d\d):?(\d\d)?$"
-_HOW = "Write times like 2020-03-01 or 2020-03-01T14:30, or use numbers in column and options"
+_HOW = (
+    "Write times like 2020-03-01 or 2020-03-01T14:30, say how they are written with --date-format, "
+    "or use numbers in column and options"
+)
 
 
 class TimeAxis:
@@ -24,10 +27,10 @@ class TimeAxis:
     `values` are in UTC where times have a zone, `local` by the clock of their own zone.
     """
 
-    def __init__(self, column: Any, name: str) -> None:
+    def __init__(self, column: Any, name: str, date_format: str | None = None) -> None:
         pandas = import_optional("pandas", "cli", "reading tables")
         self.name = name
-        self.numeric = is_numeric(column)
+        self.numeric = date_format is None and is_numeric(column)
         self.known = np.asarray(as_text(column) != "")
         if self.numeric:
             self.values = pandas.to_numeric(column, errors="coerce").to_numpy(dtype=float)
@@ -38,12 +41,22 @@ class TimeAxis:
             self.local = self.values
             return
         text = as_text(column).where(self.known, None)
-        times = pandas.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
+        try:
+            times = pandas.to_datetime(
+                text, format=date_format or "ISO8601", utc=True, errors="coerce"
+            )
+        except ValueError as error:
+            raise InputError(
+                f"--date-format {date_format} is no format of dates ({error})",
+                "Use codes such as %Y year, %m month, %d day, %H hour, %M minute",
+            ) from error
         wrong = np.asarray(times.isna()) & self.known
         if wrong.any():
             found = listing(text[wrong].unique().tolist(), limit=3)
+            what = "dates" if date_format is None else f"dates like {date_format}"
             raise InputError(
-                f"column {name!r} has {int(wrong.sum())} values that are not dates: {found}", _HOW
+                f"column {name!r} has {int(wrong.sum())} values that are not {what}: {found}",
+                _HOW if date_format is None else "Correct them, or pass another --date-format",
             )
         # Microseconds, because nanoseconds only cover the years 1677 to 2262.
         self.values = times.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
@@ -89,7 +102,7 @@ class TimeAxis:
 
 def by_time(column: Any, options: SampleOptions) -> tuple[np.ndarray, np.ndarray, str, str]:
     """Masks of the rows in the reference and in the target, and the names of both."""
-    axis = TimeAxis(column, str(options.time))
+    axis = TimeAxis(column, str(options.time), options.date_format)
     if options.split is not None:
         begin, _ = axis.limits(options.split)
         return (

@@ -17,7 +17,7 @@ from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
-from graphratio.cli.output import SHOWN_NODES
+from graphratio.cli.output import SHOWN_NODES, write_table
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import load
@@ -83,14 +83,20 @@ def predict(
         raise InputError(
             f"the file {options.output} exists already", "Pass --overwrite to replace it"
         )
+    for path in (model, points):
+        if options.output is not None and options.output.resolve() == path.resolve():
+            raise InputError(
+                f"--output {options.output} would replace {path}, which is read",
+                "Choose another --output",
+            )
     fitted = load(model)
     table = _ratios(fitted, points, options)
     if options.output is not None:
         with appearing(options.output) as rough:
-            table.to_csv(rough, index=False)
+            write_table(table, rough)
         screen.say(f"{len(table)} ratios: {options.output}")
     elif not options.json and not options.quiet:
-        typer.echo(table.to_csv(index=False), nl=False)
+        typer.echo(write_table(table, None), nl=False)
     content: dict[str, Any] = {"command": "predict", "n_ratios": len(table)}
     if options.output is None:
         screen.result({**content, "ratios": table.to_dict("list")})

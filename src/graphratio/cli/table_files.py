@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from graphratio._utils.errors import InputError, MissingDependencyError, listing
 from graphratio._utils.optional import import_optional
+from graphratio.cli.file_content import PARQUET, content_of, name_of
 from graphratio.data.validation import nearest_name, written
-
-# First bytes of other kinds of files, and what to do with them.
-_FOREIGN = {
-    b"PK\x03\x04": ("an Excel workbook or a zip archive", "Export the table as CSV"),
-    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Export the table as CSV"),
-    b"\x1f\x8b": ("compressed with gzip", "Unpack it first"),
-    b"%PDF": ("a PDF document", "Export the table as CSV"),
-    b"SQLite format 3": ("an SQLite data base", "Export the table as CSV"),
-    b"\xff\xfe": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
-    b"\xfe\xff": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
-}
 
 
 class TableFile:
     """A CSV or Parquet file whose columns are read by name.
 
     Values of a CSV file are kept as the text that was written, without surrounding spaces. Its
-    columns are separated by `delimiter`: by default a comma, or a tab for .tsv.
+    columns are separated by `delimiter`: by default a comma, or a tab for .tsv. The file is read
+    once, so that it may be a pipe; `-` is standard input.
     """
 
     def __init__(self, path: Path, delimiter: str | None = None) -> None:
-        self.path = path
-        beginning = _beginning_of(path)
-        self.parquet = beginning.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
-        if not self.parquet:
-            _refuse_foreign(path, beginning)
+        self.name = name_of(path)
+        self._content = content_of(path)
+        endings = [ending.lower() for ending in path.suffixes]
+        self.parquet = self._content.startswith(PARQUET) or endings[-1:] == [".parquet"]
         if delimiter in ("tab", "\\t"):
             delimiter = "\t"
         if delimiter is not None and len(delimiter) != 1:
@@ -46,7 +36,7 @@ class TableFile:
                 f"the delimiter {delimiter!r} is not one character",
                 "Pass, for instance, --delimiter ';' or --delimiter tab",
             )
-        self.delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
+        self.delimiter = delimiter or ("\t" if ".tsv" in endings[-2:] else ",")
         self.columns = self._parquet_columns() if self.parquet else self._csv_columns()
 
     def check(self, column: str, role: str) -> None:
@@ -57,18 +47,25 @@ class TableFile:
             if delimiter:
                 remedy = f"Its columns seem to be separated by {delimiter!r}: pass --delimiter"
                 remedy += f" '{delimiter}'" if delimiter != "\t" else " tab"
-            raise InputError(f"{self.path} has no column {column!r} (given as {role})", remedy)
+            raise InputError(f"{self.name} has no column {column!r} (given as {role})", remedy)
         if self.columns.count(column) > 1:
             raise InputError(
-                f"{self.path} has {self.columns.count(column)} columns called {column!r}",
+                f"{self.name} has {self.columns.count(column)} columns called {column!r}",
                 "Rename them",
             )
 
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return a pandas frame with these existing columns and at least one row."""
+    def read(
+        self, columns: Sequence[str], *, blank: Sequence[str] = (), keep: Sequence[str] = ()
+    ) -> Any:
+        """Return a pandas frame with these existing columns and at least one row.
+
+        Entries in `blank` count as missing, except in the columns `keep`.
+        """
         frame = self._read_parquet(columns) if self.parquet else self._read_csv(columns)
         if not len(frame):
-            raise InputError(f"{self.path} has a header but no rows", "Check how it was exported")
+            raise InputError(f"{self.name} has a header but no rows", "Check how it was exported")
+        for name in [name for name in columns if blank and name not in keep]:
+            frame[name] = frame[name].mask(_is_one_of(frame[name], blank), None)
         return frame
 
     def _likely_delimiter(self) -> str | None:
@@ -82,12 +79,12 @@ class TableFile:
 
     def _csv_columns(self) -> list[str]:
         try:
-            with self.path.open(encoding="utf-8-sig", newline="") as stream:
-                header = next(csv.reader(stream, delimiter=self.delimiter), None)
+            text = io.TextIOWrapper(io.BytesIO(self._content), encoding="utf-8-sig", newline="")
+            header = next(csv.reader(text, delimiter=self.delimiter), None)
         except (UnicodeDecodeError, csv.Error) as error:
             raise self._refusal(error) from error
         if not header or not any(name.strip() for name in header):
-            raise InputError(f"the first line of {self.path} is empty", "Put column names there")
+            raise InputError(f"the first line of {self.name} is empty", "Put column names there")
         return [name.strip() for name in header]
 
     def _read_csv(self, columns: Sequence[str]) -> Any:
@@ -99,7 +96,7 @@ class TableFile:
                 # Rows longer than the header would lose fields with no more than a warning.
                 warnings.simplefilter("error", pandas.errors.ParserWarning)
                 frame = pandas.read_csv(
-                    self.path,
+                    io.BytesIO(self._content),
                     sep=self.delimiter,
                     encoding="utf-8-sig",
                     header=0,
@@ -117,14 +114,14 @@ class TableFile:
     def _parquet_columns(self) -> list[str]:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
         try:
-            return [str(name) for name in parquet.read_schema(self.path).names]
+            return [str(name) for name in parquet.read_schema(io.BytesIO(self._content)).names]
         except Exception as error:
             raise self._refusal(error) from error
 
     def _read_parquet(self, columns: Sequence[str]) -> Any:
         parquet = import_optional("pyarrow.parquet", "parquet", "reading Parquet files")
         try:
-            table = parquet.read_table(self.path, columns=list(columns))
+            table = parquet.read_table(io.BytesIO(self._content), columns=list(columns))
             # Otherwise pandas would turn a column that was an index into an index again.
             frame = table.to_pandas(ignore_metadata=True)
         except MissingDependencyError:
@@ -138,7 +135,7 @@ class TableFile:
             years = times.astype("datetime64[Y]").astype(int) + 1970
             if ((years < 1) | (years > 9999)).any():
                 raise InputError(
-                    f"column {name!r} of {self.path} has times before the year 1 or after 9999",
+                    f"column {name!r} of {self.name} has times before the year 1 or after 9999",
                     "Correct or remove them",
                 )
         return frame
@@ -149,45 +146,18 @@ class TableFile:
         if isinstance(error, UnicodeDecodeError):
             byte = error.object[error.start : error.start + 1].hex()
             return InputError(
-                f"{self.path} is not UTF-8 text (byte 0x{byte})",
+                f"{self.name} is not UTF-8 text (byte 0x{byte})",
                 "Save it as CSV in UTF-8; Excel calls it 'CSV UTF-8'",
             )
         if self.parquet:
             return InputError(
-                f"{self.path} is not a Parquet file, or it is damaged ({reason[:120]})",
+                f"{self.name} is not a Parquet file, or it is damaged ({reason[:120]})",
                 "Write it again, or pass CSV",
             )
         return InputError(
-            f"{self.path} cannot be read as a table: {reason}",
+            f"{self.name} cannot be read as a table: {reason}",
             "Give every row as many fields as the header, and close every quote",
         )
-
-
-def _beginning_of(path: Path) -> bytes:
-    """First bytes of a file; the error for a missing file suggests the nearest name."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", "Name a CSV or Parquet file in it")
-    try:
-        with path.open("rb") as stream:
-            beginning = stream.read(4096)
-    except FileNotFoundError as error:
-        folder = path.parent
-        if not folder.is_dir():
-            raise InputError(f"the folder {folder} does not exist", "Check the path") from error
-        near = get_close_matches(path.name, [other.name for other in folder.iterdir()], n=1)
-        remedy = f"Did you mean {str(folder / near[0])!r}?" if near else "Check the path"
-        raise InputError(f"the file {path} does not exist", remedy) from error
-    if not beginning.strip():
-        raise InputError(f"{path} is empty", "Check how it was exported")
-    return beginning
-
-
-def _refuse_foreign(path: Path, beginning: bytes) -> None:
-    for mark, (what, remedy) in _FOREIGN.items():
-        if beginning.startswith(mark):
-            raise InputError(f"{path} is {what}", remedy)
-    if b"\x00" in beginning:
-        raise InputError(f"{path} is a binary file, not text", "Pass a CSV or Parquet file")
 
 
 def as_text(column: Any) -> Any:
@@ -221,6 +191,16 @@ def as_numbers(column: Any, name: str) -> Any:
             remedy,
         )
     return numbers
+
+
+def _is_one_of(column: Any, words: Sequence[str]) -> Any:
+    """Whether entries are one of these words, or the same number as one of them."""
+    found = as_text(column).isin(words)
+    numbers = _parsed(column)
+    for word in words:
+        with suppress(ValueError):
+            found |= numbers == float(word)
+    return found
 
 
 def is_numeric(column: Any) -> bool:

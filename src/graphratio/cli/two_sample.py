@@ -20,14 +20,14 @@ from graphratio.cli.models import new_estimator, prepared
 from graphratio.cli.options import (
     DataOptions,
     Estimator,
-    GraphOptions,
     Json,
+    MapOptions,
     Overwrite,
     PrepareOptions,
     Quiet,
     SampleOptions,
 )
-from graphratio.cli.output import check_folder, moved
+from graphratio.cli.output import check_folder, moved, write_geojson, write_table
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -141,7 +141,7 @@ def find_kinds(
 def node_tests(
     data: DataOptions,
     samples: SampleOptions,
-    graph: GraphOptions,
+    graph: MapOptions,
     tests: TestOptions,
     prepare: PrepareOptions,
     null: Annotated[
@@ -188,19 +188,22 @@ def node_tests(
     from graphratio.report import write_significance
 
     screen = Screen(as_json=json, quiet=quiet)
-    check_folder(output, overwrite=overwrite)
+    check_folder(output, data.data, graph.edges, overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
     notes = [*problem.notes, *checked(problem), note]
     screen.notes(notes)
     result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
-    with staged(output) as rough:
+    with staged(output, ("tests.geojson",)) as rough:
         files = _write(rough, result)
+        if graph.geojson:
+            table = result.to_frame().to_dict("list")
+            files["map"] = write_geojson(table, result.graph, rough / "tests.geojson")
         files["page"] = write_significance(
             rough / "tests.html",
             result,
-            title=f"{data.data.stem}: which nodes changed",
+            title=f"{data.stem}: which nodes changed",
             reference_name=problem.reference_name,
             target_name=problem.target_name,
             notes=notes,
@@ -284,6 +287,6 @@ def _write(folder: Path, result: TwoSampleResult) -> dict[str, Path]:
     ]
     names = ["region", "node", "size", "changed_at_least"]
     pandas = import_optional("pandas", "cli", "writing tables")
-    pandas.DataFrame(rows, columns=names).to_csv(files["regions"], index=False)
-    result.to_frame().to_csv(files["tests"], index=False)
+    write_table(pandas.DataFrame(rows, columns=names), files["regions"])
+    write_table(result.to_frame(), files["tests"])
     return files

@@ -67,6 +67,23 @@ def numeric_frame(frame: Any) -> tuple[FloatArray, tuple[str, ...]]:
     return values, tuple(str(name) for name in names)
 
 
+def stacked_columns(frame: Any, time: str, node: str, value: str) -> Any:
+    """A table with one column per node as a long one with the columns time, node and value."""
+    if hasattr(frame, "index") and time not in frame.columns:
+        # The index of a pandas frame holds the times.
+        frame = frame.rename_axis(time).reset_index()
+    wrapped = _wrap(frame)
+    _column(wrapped, time, "time")
+    nodes = [name for name in wrapped.columns if name != time]
+    if not nodes:
+        raise InputError("the frame has no columns besides that of the times", "Add one per node")
+    for name in nodes:
+        _number_column(wrapped, name, "a node")
+    if hasattr(frame, "melt"):
+        return frame.melt(time, nodes, var_name=node, value_name=value)
+    return wrapped.unpivot(nodes, index=time, variable_name=node, value_name=value).to_native()
+
+
 def points_by_name(
     frame: Any, names: Iterable[str], levels: Mapping[str, tuple[str, ...] | None] | None = None
 ) -> FloatArray:

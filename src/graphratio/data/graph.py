@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,20 +12,21 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from graphratio._utils.arrays import NotAnArray, read_only
-from graphratio._utils.errors import InputError, listing
-from graphratio._utils.parameters import check_choice, check_integer
+from graphratio._utils.errors import listing
+from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.data import frames
 from graphratio.data import graph_input as read
+from graphratio.data.graph_readers import GraphReaders
 from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph(NotAnArray):
+class Graph(GraphReaders, NotAnArray):
     """An undirected graph with non-negative weights and labelled nodes.
 
-    Build one with `from_adjacency`, `from_edges`, `from_networkx`, `from_coordinates` or
-    `empty`; all of them check the input once and keep it in the same form.
+    Build one with `from_adjacency`, `from_edges`, `from_coordinates`, `from_networkx`,
+    `from_geodataframe`, `from_libpysal` or `empty`; all of them check the input once and keep it
+    in the same form.
 
     Attributes
     ----------
@@ -57,173 +58,54 @@ class Graph(NotAnArray):
     metric: str | None = None
 
     @classmethod
-    def from_adjacency(
-        cls, adjacency: Any, nodes: Iterable[Label] | None = None, *, symmetrize: bool = False
-    ) -> Graph:
-        """Build a graph from a matrix of weights.
-
-        Parameters
-        ----------
-        adjacency : array or sparse matrix of shape (n_nodes, n_nodes), or a square data frame
-            Non-negative weights, zero where there is no edge. The index of a pandas frame gives
-            the labels, unless it just counts the rows.
-        nodes : iterable of labels, optional
-            Default 0 .. n_nodes - 1.
-        symmetrize : bool, default False
-            Accept a directed graph; the larger of the two weights of a pair is taken.
-
-        Examples
-        --------
-        >>> import graphratio as gr
-        >>> gr.Graph.from_adjacency([[0, 1], [1, 0]])
-        Graph(n_nodes=2, n_edges=1)
-        """
-        matrix, own_labels = read.square_matrix(adjacency)
-        given = nodes if nodes is not None else own_labels
-        labels = as_labels(given) if given is not None else tuple(range(matrix.shape[0]))
-        if len(labels) != matrix.shape[0]:
-            raise InputError(
-                f"{len(labels)} node labels for an adjacency of shape {matrix.shape}",
-                "Give one label for each row",
-            )
-        matrix = read.undirected(matrix, labels, symmetrize=symmetrize)
-        return cls(labels, _frozen(matrix), labelled=given is not None)
-
-    @classmethod
-    def from_edges(
+    def _of(
         cls,
-        edges: Any,
-        source: str | None = None,
-        target: str | None = None,
-        weight: str | None = None,
-        nodes: Iterable[Label] | None = None,
+        nodes: tuple[Label, ...],
+        matrix: sparse.csr_array,
         *,
-        symmetrize: bool = False,
+        labelled: bool = True,
+        coordinates: FloatArray | None = None,
+        metric: str | None = None,
     ) -> Graph:
-        """Build a graph from a list or a table of edges.
+        return cls(nodes, _frozen(matrix), labelled, coordinates, metric)
 
-        Parameters
-        ----------
-        edges : data frame, or sequence of (end, end) or (end, end, weight)
-            Each undirected edge once.
-        source, target : str, optional
-            Columns of the two ends in a frame; default the first two.
-        weight : str, optional
-            Column of the weights in a frame; default the column "weight" if there is one,
-            otherwise all weights are 1.
-        nodes : iterable of labels, optional
-            All nodes, in order; default the ends in order of appearance. Needed for nodes
-            without edges.
-        symmetrize : bool, default False
-            Accept edges given in both directions; the larger weight is taken.
+    def to_networkx(self) -> Any:
+        """Return a networkx.Graph with the weights as attribute "weight".
+
+        Coordinates become the attribute "pos" of a node, longitude before latitude, as drawing
+        functions expect.
 
         Examples
         --------
         >>> import graphratio as gr
-        >>> gr.Graph.from_edges([("a", "b", 2.0), ("b", "c", 0.5)]).degrees
-        array([2. , 2.5, 0.5])
+        >>> gr.Graph.from_edges([("a", "b", 2.0)]).to_networkx().edges(data="weight")
+        EdgeDataView([('a', 'b', 2.0)])
         """
-        found = read.edge_list(edges, source, target, weight)
-        given = as_labels(nodes) if nodes is not None else None
-        labels, matrix = read.joined_ends(*found, given, symmetrize=symmetrize)
-        return cls(labels, _frozen(matrix))
+        networkx = import_optional("networkx", "graph", "a networkx graph")
+        made = networkx.Graph()
+        made.add_nodes_from(self.nodes)
+        upper = sparse.triu(self.adjacency).tocoo()
+        ends = zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True)
+        made.add_weighted_edges_from((self.nodes[u], self.nodes[v], w) for u, v, w in ends)
+        if self.coordinates is not None:
+            points = self.coordinates[:, ::-1] if self.metric == "haversine" else self.coordinates
+            places = dict(zip(self.nodes, map(tuple, points.tolist()), strict=True))
+            networkx.set_node_attributes(made, places, "pos")
+        return made
 
-    @classmethod
-    def from_networkx(
-        cls, graph: Any, weight: str | None = "weight", *, symmetrize: bool = False
-    ) -> Graph:
-        """Build a graph from a networkx graph, in the order of its nodes.
-
-        Parameters
-        ----------
-        graph : networkx.Graph
-        weight : str or None, default "weight"
-            Edge attribute with the weight; edges without it weigh 1.
-        symmetrize : bool, default False
-            Accept a DiGraph; the larger of the two weights of a pair is taken.
+    def to_libpysal(self) -> Any:
+        """Return a libpysal.graph.Graph with the same labels and weights.
 
         Examples
         --------
         >>> import graphratio as gr
-        >>> import networkx as nx
-        >>> gr.Graph.from_networkx(nx.path_graph(3))
-        Graph(n_nodes=3, n_edges=2)
+        >>> gr.Graph.from_edges([("a", "b", 2.0)], nodes="b a".split()).to_libpysal()["b"]
+        neighbor
+        a    2.0
+        Name: weight, dtype: float64
         """
-        found = read.networkx_edges(graph, weight, symmetrize=symmetrize)
-        given = as_labels(graph.nodes)
-        labels, matrix = read.joined_ends(*found, given, symmetrize=symmetrize)
-        return cls(labels, _frozen(matrix))
-
-    @classmethod
-    def from_coordinates(
-        cls,
-        coordinates: Any,
-        nodes: Iterable[Label] | None = None,
-        k: int = 5,
-        metric: str = "euclidean",
-    ) -> Graph:
-        """Join every node to its k nearest ones (an edge if either end chose the other).
-
-        Parameters
-        ----------
-        coordinates : array of shape (n_nodes, n_dimensions), frame, or dict of label to point
-            The index of a pandas frame gives the labels, unless it just counts the rows.
-        nodes : iterable of labels, optional
-            Default 0 .. n_nodes - 1, or the keys of the dict.
-        k : int, default 5
-        metric : {"euclidean", "haversine"}
-            "haversine" is the great-circle distance; coordinates are then (latitude,
-            longitude) in degrees.
-
-        Examples
-        --------
-        >>> import graphratio as gr
-        >>> cities = {"Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4)}
-        >>> gr.Graph.from_coordinates(cities, k=1, metric="haversine")
-        Graph(n_nodes=3, n_edges=2)
-        """
-        if isinstance(coordinates, Mapping):
-            nodes = as_labels(coordinates if nodes is None else nodes)
-            coordinates = read.coordinates_of(coordinates, nodes)
-        elif nodes is None:
-            nodes = frames.row_labels(coordinates)
-        metric = check_choice(metric, "metric", ("euclidean", "haversine"))
-        labels = as_labels(nodes) if nodes is not None else None
-        points = read.coordinate_array(coordinates, labels, metric)
-        neighbours = check_integer(k, "k", low=1)
-        if neighbours >= len(points):
-            raise InputError(
-                f"k={k} neighbours cannot be found among {len(points)} nodes",
-                f"Choose k of at most {len(points) - 1}"
-                if len(points) > 1
-                else "Use Graph.empty for a single node",
-            )
-        matrix = read.nearest_neighbours(points, neighbours, metric)
-        return cls(
-            labels if labels is not None else tuple(range(len(points))),
-            _frozen(matrix),
-            labelled=labels is not None,
-            coordinates=read_only(points),
-            metric=metric,
-        )
-
-    @classmethod
-    def empty(cls, nodes: Iterable[Label] | int) -> Graph:
-        """Build a graph without edges from labels, or from a number of nodes.
-
-        Examples
-        --------
-        >>> import graphratio as gr
-        >>> gr.Graph.empty(["a", "b"])
-        Graph(n_nodes=2, n_edges=0, n_components=2, isolated: 'a', 'b')
-        """
-        if isinstance(nodes, int | np.integer):
-            labels: tuple[Label, ...] = tuple(range(check_integer(nodes, "nodes", low=1)))
-            labelled = False
-        else:
-            labels, labelled = as_labels(nodes), True
-        n = read.at_least_one_node(len(labels))
-        return cls(labels, _frozen(sparse.csr_array((n, n))), labelled=labelled)
+        library = import_optional("libpysal.graph", "geo", "a graph of libpysal")
+        return library.Graph.from_sparse(self.adjacency, ids=list(self.nodes))
 
     @property
     def n_nodes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from graphratio._utils.errors import InputError, first_few, listing
+from graphratio._utils.errors import DataWarning, InputError, first_few, listing
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data import frames
@@ -77,8 +78,9 @@ def undirected(
 ) -> sparse.csr_array:
     """Check the weights and return the symmetric matrix in canonical form.
 
-    With `one_sided` each edge is expected once; both directions then need `symmetrize`.
+    With `one_sided` each edge is expected once; of two directions the larger weight is taken.
     """
+    matrix = _without_unit_diagonal(matrix)
     entries = matrix.tocoo()
     _refuse(entries, ~np.isfinite(entries.data), labels, "NaN or infinite", "Give finite weights")
     _refuse(entries, entries.data < 0, labels, "negative", "Weights measure similarity: use >= 0")
@@ -93,12 +95,8 @@ def undirected(
     if check_flag(symmetrize, "symmetrize"):
         matrix = sparse.csr_array(matrix.maximum(transpose))
     elif one_sided:
-        # Patterns are multiplied, because products of tiny weights would vanish.
-        twice = matrix.astype(bool).multiply(transpose.astype(bool)).tocoo()
-        both = twice.row < twice.col
-        remedy = "Give each edge once, or pass symmetrize=True"
-        _refuse(twice, both, labels, "given in both directions", remedy)
-        matrix = sparse.csr_array(matrix + transpose)
+        _warn_of_two_weights(matrix, transpose, labels)
+        matrix = sparse.csr_array(matrix.maximum(transpose))
     else:
         difference = (matrix - transpose).tocoo()
         largest = matrix.data.max() if matrix.nnz else 0.0
@@ -110,6 +108,38 @@ def undirected(
     matrix.sum_duplicates()
     matrix.sort_indices()
     return matrix
+
+
+def _without_unit_diagonal(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Leave out a diagonal of ones, which similarities have and edges do not need."""
+    if matrix.shape[0] > 1 and (matrix.diagonal() == 1).all():
+        warnings.warn(
+            "the diagonal of the adjacency is 1 at every node and was left out: a node is no "
+            "neighbour of its own",
+            DataWarning,
+            stacklevel=4,
+        )
+        return sparse.csr_array(matrix - sparse.eye_array(matrix.shape[0]))
+    return matrix
+
+
+def _warn_of_two_weights(
+    matrix: sparse.csr_array, transpose: sparse.csr_array, labels: Sequence[Label]
+) -> None:
+    """Say which edges have different weights in their two directions."""
+    # Patterns are multiplied, because products of tiny weights would vanish.
+    both = matrix.astype(bool).multiply(transpose.astype(bool))
+    apart = sparse.csr_array((matrix - transpose).multiply(both)).tocoo()
+    where = np.flatnonzero(apart.data > 0)
+    if where.size:
+        pairs = [f"{labels[apart.row[i]]!r} - {labels[apart.col[i]]!r}" for i in where]
+        count = "1 edge has" if where.size == 1 else f"{where.size} edges have"
+        warnings.warn(
+            f"{count} two different weights, one in each direction: {first_few(pairs)}. The larger "
+            "was taken",
+            DataWarning,
+            stacklevel=5,
+        )
 
 
 def _refuse(

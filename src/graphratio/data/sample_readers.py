@@ -12,6 +12,7 @@ from graphratio.data import sample_input as read
 from graphratio.data.frames import backend_of
 from graphratio.data.times import times_of_nodes
 from graphratio.data.validation import as_labels
+from graphratio.data.xarray_input import stacked_table, two_parts
 
 
 class SampleReaders(ABC):
@@ -149,4 +150,68 @@ class SampleReaders(ABC):
             names = encoding.feature_names
         return cls._from_pieces(
             checked, names, block, labelled=True, backend=backend_of(frame), encoding=encoding
+        )
+
+    @classmethod
+    def from_xarray(
+        cls,
+        data: Any,
+        node: str,
+        reference: Any,
+        target: Any,
+        *,
+        sample: str | None = None,
+        time: str | None = "time",
+        feature: str | None = None,
+        missing: str = "error",
+        block: Any = "auto",
+    ) -> Self:
+        """Build samples from labelled arrays of xarray.
+
+        Parameters
+        ----------
+        data : xarray.DataArray or xarray.Dataset
+            With a dimension of nodes and others of observations. The variables of a Dataset are
+            the features.
+        node : str
+            Dimension of the nodes; its coordinate has their labels.
+        reference, target : slice or object
+            What belongs to each sample: with `sample` a value of that coordinate, otherwise a
+            slice or label of `time`, such as slice("2019-01", "2019-03").
+        sample : str, optional
+            Coordinate that says to which sample an observation belongs.
+        time : str or None, default "time"
+            Coordinate of the times, used if it exists, as in `from_arrays`.
+        feature : str, optional
+            Dimension of the features of a DataArray.
+        missing : {"error", "drop"}
+            What to do with observations that contain NaN.
+        block : "auto", None, int or str, default "auto"
+            Observations that stay together, as in `from_arrays`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import graphratio as gr
+        >>> import xarray as xr
+        >>> days = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").astype("M8[ns]")
+        >>> flow = xr.DataArray(np.random.default_rng(0).normal(size=(60, 3)),
+        ...                     {"time": days, "station": ["n", "s", "w"]}, name="flow")
+        >>> gr.NodeSamples.from_xarray(flow, "station", slice(None, "2020-01"),
+        ...                            slice("2020-02", None))
+        NodeSamples(n_nodes=3, n_features=1, n_reference=31, n_target=29)
+        """
+        frame, features = stacked_table(data, node, feature)
+        named = time if time is not None and time in frame else None
+        marked = two_parts(frame, data, sample, named, reference, target)
+        return cls.from_frame(
+            marked.frame,
+            node,
+            marked.column,
+            *marked.values,
+            features,
+            nodes=list(dict.fromkeys(frame[node])),
+            missing=missing,
+            time=named,
+            block=block,
         )

@@ -8,12 +8,16 @@ Dask drops the worker, pings get no answer for the time-out, or the answer takes
 from __future__ import annotations
 
 import asyncio
+import pickle
+import secrets
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from graphratio._utils.errors import GraphRatioError
 from graphratio._utils.threads import single_thread
@@ -45,25 +49,37 @@ Send = Callable[[], Awaitable[Answer]]
 
 
 class PartitionHost:
-    """The actor: a partition, and its errors as values; exceptions come from the connection."""
+    """The actor: a partition, and its errors as values; exceptions come from the connection.
 
-    def __init__(self) -> None:
+    The hosts of one fit share a thread on a worker. Dask has one thread for all actors, in which a
+    loader that hangs would hold up every later fit.
+    """
+
+    def __init__(self, fit: str) -> None:
         self.partition: Partition | None = None
+        self.thread = _THREADS.setdefault(fit, ThreadPoolExecutor(1, "graphratio"))
 
-    def build(self, plan: PartitionPlan, source: Source) -> Answer:
+    async def build(self, plan: PartitionPlan, source: Source) -> Answer:
         """Make the partition and load its data."""
-        kind, made = _guarded(Partition, plan, source)
+        kind, made = await self._work(Partition, plan, source)
         if kind != "done":
             return kind, made
         self.partition = made
         return "done", None
 
-    def call(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Answer:
+    async def call(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Answer:
         """Run a method of the partition."""
         if self.partition is None:
             # Dask restarted the actor by itself, without the state of the lost one.
             return "empty", None
-        return _guarded(self.partition.run, method, inbox, arguments)
+        return await self._work(self.partition.run, method, inbox, arguments)
+
+    async def _work(self, *work: Any) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self.thread, _guarded, *work)
+
+
+# Threads of the fits on this worker, which end when nothing uses them any more.
+_THREADS: WeakValueDictionary[str, ThreadPoolExecutor] = WeakValueDictionary()
 
 
 def _guarded(work: Callable[..., Any], *arguments: Any) -> Answer:
@@ -71,9 +87,17 @@ def _guarded(work: Callable[..., Any], *arguments: Any) -> Answer:
         with single_thread():
             return "done", work(*arguments)
     except GraphRatioError as error:
-        return "refused", error
-    except Exception:
-        return "failed", traceback.format_exc()
+        with suppress(Exception):
+            return "refused", pickle.loads(pickle.dumps(error))
+        return "refused", GraphRatioError(error.problem, error.remedy)
+    except BaseException:
+        # Whatever a loader raises must reach the driver, also an exit.
+        return "failed", _report()
+
+
+def _report() -> str:
+    """The error at hand as text that can be sent."""
+    return traceback.format_exc().encode("utf-8", "backslashreplace").decode()
 
 
 class DaskPartitions(Engine):
@@ -102,6 +126,8 @@ class DaskPartitions(Engine):
         # The actor of every partition, and the future that Dask made it with.
         self.hosts: dict[int, tuple[Any, Any]] = {}
         self.address: dict[int, str] = {}
+        # Name of the thread that this fit has on a worker.
+        self.fit = secrets.token_hex(8)
         # Workers that failed.
         self.shunned: set[str] = set()
 
@@ -162,7 +188,7 @@ class DaskPartitions(Engine):
         # Workers unpickle in the thread that answers pings, so what that would import, which
         # takes seconds on a busy machine, is imported by a task before.
         await self.client.submit(exec, f"import {__name__}", **where)
-        future = self.client.submit(PartitionHost, actor=True, **where)
+        future = self.client.submit(PartitionHost, self.fit, actor=True, **where)
         # An actor takes the current client for its own.
         with self.client.as_current():
             return "done", (await future, future)

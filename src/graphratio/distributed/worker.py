@@ -198,7 +198,7 @@ def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:
         loaded = source(list(plan.labels))
     except GraphRatioError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{where}, raised {type(error).__name__}: {error}",
             "Try it by itself: loader(list of labels)",

@@ -1,8 +1,9 @@
 """Values as one file: a zip of NumPy arrays and one JSON document, no pickle.
 
 The JSON holds everything but arrays. These are stored beside it in NumPy's own format, and the
-JSON refers to them by name. Reading checks that the file is one of ours, that every array has
-its declared size before it is loaded, and that nothing is missing or damaged.
+JSON refers to them by name, and so do long lists of labels. Reading checks that the file is one of
+ours before anything in it is loaded: its JSON is small, has no unknown names, and refers to every
+array, each of which has its declared size.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -22,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import FileFormatError, InputError
+from graphratio._utils.errors import FileFormatError, InputError, listing
 from graphratio._utils.files import appearing
 from graphratio._version import __version__
 from graphratio.data.encoding import Encoding
@@ -36,8 +37,10 @@ from graphratio.solvers.solution import Solution
 
 Read = TypeVar("Read")
 
-# The JSON document holds labels and scores, never data, so larger ones are not ours.
-LARGEST_DOCUMENT = 256 * 2**20
+# The JSON document holds short lists and single values, so larger ones are not ours.
+LARGEST_DOCUMENT = 4 * 2**20
+# Longer tuples of text or integers, such as labels of nodes, are stored as arrays.
+LONGEST_LIST = 200
 
 # A deflate stream expands by at most this factor.
 DEFLATE_RATIO = 1032
@@ -47,12 +50,14 @@ _ALLOWED_DTYPES = "fiubU"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file, the version that can be read, the name of its content, and advice."""
+    """A kind of file, the version that can be read, its content, advice, and names in it."""
 
     name: str
     version: int
     what: str
     remedy: str
+    parts: tuple[str, ...]
+    head: tuple[str, ...] = ()
 
     def damaged(self, source: Path, reason: str) -> FileFormatError:
         """Error about a file that cannot be read."""
@@ -78,17 +83,32 @@ class Format:
             key: {"shape": list(array.shape), "dtype": array.dtype.str}
             for key, array in arrays.items()
         }
-        _write_archive(target, document, arrays)
+        text = json.dumps(document, allow_nan=True)
+        if len(text.encode()) > LARGEST_DOCUMENT:
+            raise InputError(
+                f"labels and settings take {len(text) >> 20} MB as text, and files hold "
+                f"{LARGEST_DOCUMENT >> 20} MB",
+                "Use text or integers as labels of nodes",
+            )
+        _write_archive(target, text, arrays)
 
-    def read(self, path: Any, build: Callable[[Path, dict[str, Any]], Read]) -> Read:
-        """Read a file; `build` gets the path and the document, and its errors mean damage."""
+    def read(
+        self,
+        path: Any,
+        build: Callable[[Path, dict[str, Any]], Read],
+        check: Callable[[dict[str, Any]], None] = lambda document: None,
+    ) -> Read:
+        """Read a file; `build` gets the path and the document, and its errors mean damage.
+
+        `check` sees the document before any array is read, and raises an error about wrong names.
+        """
         source = _as_path(path)
         if not source.is_file():
             what = "is a directory" if source.is_dir() else "does not exist"
             raise InputError(f"{str(source)!r} {what}", "Check the path")
         try:
             with source.open("rb") as stream:
-                return build(source, self._document(stream, source))
+                return build(source, self._document(stream, source, check))
         except FileFormatError:
             raise
         except OSError as error:
@@ -103,7 +123,9 @@ class Format:
             # and NumPy raise on bad bytes are not documented.
             raise self.damaged(source, f"{type(error).__name__}: {error}") from error
 
-    def _document(self, stream: BinaryIO, source: Path) -> dict[str, Any]:
+    def _document(
+        self, stream: BinaryIO, source: Path, check: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any]:
         available = source.stat().st_size
         with zipfile.ZipFile(stream) as archive:
             for member in archive.infolist():
@@ -114,14 +136,29 @@ class Format:
                 if member.file_size > DEFLATE_RATIO * available:
                     raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
             document = self._read_document(archive, source)
-            arrays = {
-                key: _read_array(archive, key, declared)
-                for key, declared in document.pop("arrays").items()
-            }
-        parts = {name: value for name, value in document.items() if isinstance(value, dict)}
-        for part, values in parts.items():
+            declared = document.pop("arrays")
+            self._check_names(document, declared, archive.namelist())
+            check(document)
+            arrays = {key: _read_array(archive, key, one) for key, one in declared.items()}
+        for part in self.parts:
+            values = document[part]
             document[part] = {name: _decode(value, arrays) for name, value in values.items()}
         return document
+
+    def _check_names(
+        self, document: dict[str, Any], declared: dict[str, Any], members: list[str]
+    ) -> None:
+        """Refuse unknown entries, and arrays that nothing refers to, before they are read."""
+        known = {"format", "format_version", "library_version", *self.head, *self.parts}
+        if odd := set(document) ^ known:
+            raise ValueError(f"entries are missing or unknown: {listing(sorted(odd))}")
+        used = {key for part in self.parts for key in _array_keys(document[part])}
+        if odd := used ^ set(declared):
+            raise ValueError(f"arrays are missing or unused: {listing(sorted(odd))}")
+        files = ["model.json", *(f"arrays/{key}.npy" for key in declared)]
+        if sorted(members) != sorted(files):
+            odd = set(members) ^ set(files)
+            raise ValueError(f"files inside are missing, twice or unknown: {listing(sorted(odd))}")
 
     def _read_document(self, archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
         if "model.json" not in archive.namelist():
@@ -147,14 +184,14 @@ def lasting(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 
 
-def _write_archive(target: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _write_archive(target: Path, document: str, arrays: dict[str, np.ndarray]) -> None:
     with (
         appearing(target) as rough,
         rough.open("wb") as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         try:
-            archive.writestr("model.json", json.dumps(document, allow_nan=True))
+            archive.writestr("model.json", document)
             for key, array in arrays.items():
                 buffer = io.BytesIO()
                 np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
@@ -219,6 +256,10 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
         return {"!": "array", "key": name}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
+        column = _as_column(value) if isinstance(value, tuple) else None
+        if column is not None:
+            arrays[name] = column
+            return {"!": "column", "key": name}
         return {"!": kind, "items": [nested(v, i) for i, v in enumerate(value)]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"!": "dict", "items": {key: nested(v, key) for key, v in value.items()}}
@@ -234,12 +275,42 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     )
 
 
+def _as_column(values: tuple[Any, ...]) -> np.ndarray | None:
+    """A long tuple of text or of integers as an array that gives back the same values, or None."""
+    kinds = {type(value) for value in values}
+    if len(values) <= LONGEST_LIST or kinds not in ({str}, {int}):
+        return None
+    try:
+        column = np.array(values)
+    except OverflowError:
+        return None
+    # NumPy drops zero bytes at the end of a text, and widens all to the longest.
+    wide = column.nbytes > 64 * 2**20 and column.nbytes > 64 * sum(map(len, map(str, values)))
+    same = column.dtype.kind in "iU" and tuple(column.tolist()) == values
+    return column if same and not wide else None
+
+
+def _array_keys(value: Any) -> Iterator[str]:
+    """Keys of all arrays that a part of a document refers to."""
+    if isinstance(value, dict):
+        if value.get("!") in ("array", "column"):
+            yield value["key"]
+        else:
+            for part in value.values():
+                yield from _array_keys(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _array_keys(part)
+
+
 def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(value, dict):
         return value
     kind = value["!"]
     if kind == "array":
         return arrays[value["key"]]
+    if kind == "column":
+        return tuple(arrays[value["key"]].tolist())
     if kind == "dict":
         return {key: _decode(item, arrays) for key, item in value["items"].items()}
     if kind in ("list", "tuple", "objects"):
@@ -272,6 +343,8 @@ def _graph_parts(graph: Graph) -> dict[str, Any]:
 
 def _graph_from(parts: dict[str, Any]) -> Graph:
     """Build the graph as from user input, so that it passes the same checks."""
+    if set(parts) != set(_graph_parts(Graph.empty(1))):
+        raise ValueError("the graph has unknown parts")
     nodes, coordinates, metric = parts["nodes"], parts["coordinates"], parts["metric"]
     entries = tuple(parts[key] for key in ("data", "indices", "indptr"))
     adjacency = sparse.csr_array(entries, shape=(len(nodes), len(nodes)))

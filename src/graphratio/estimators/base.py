@@ -20,6 +20,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
 from graphratio.data.encoding import Encoding
+from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
 from graphratio.data.sample_input import default_names
 from graphratio.data.samples import NodeSamples
@@ -56,7 +57,7 @@ def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
     return guarded
 
 
-class NodeRatioEstimator(BaseEstimator):
+class NodeRatioEstimator(Mappable, BaseEstimator):
     """An estimate of the ratio = target / reference at every node of a graph."""
 
     nodes_: tuple[Label, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.parameters import check_real
 from graphratio.data.encoding import Encoding
 from graphratio.data.graph import Graph
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from graphratio.estimators.base import NodeRatioEstimator
 
 MODEL = Format(
-    "graphratio-model", 4, "graphratio model", "Save the model again with model.save(path)"
+    "graphratio-model",
+    5,
+    "graphratio model",
+    "Save the model again with model.save(path)",
+    parts=("parameters", "fitted"),
+    head=("estimator",),
 )
 
 
@@ -75,20 +80,25 @@ def load(path: str | Path) -> NodeRatioEstimator:
     >>> bool((gr.load(path).coef_ == model.coef_).all())
     True
     """
-    return MODEL.read(path, _build)
+    return MODEL.read(path, _build, _check_names)
 
 
-def _build(source: Path, document: dict[str, Any]) -> NodeRatioEstimator:
+def _check_names(document: dict[str, Any]) -> None:
+    """Refuse an unknown estimator, and parameters or attributes that it does not have."""
     kinds = estimators_by_name()
     if document["estimator"] not in kinds:
-        raise MODEL.damaged(source, f"unknown estimator {document['estimator']!r}")
+        raise ValueError(f"unknown estimator {document['estimator']!r}")
     kind = kinds[document["estimator"]]
+    known = {"parameters": kind().get_params(deep=False), "fitted": kind._fitted_names}
+    for part, names in known.items():
+        if odd := set(document[part]) ^ set(names):
+            raise ValueError(f"{part} are missing or unknown: {listing(sorted(odd))}")
+
+
+def _build(_: Path, document: dict[str, Any]) -> NodeRatioEstimator:
     parameters, fitted = document["parameters"], document["fitted"]
-    if set(fitted) != set(kind._fitted_names):
-        odd = sorted(set(fitted) ^ set(kind._fitted_names))
-        raise MODEL.damaged(source, f"fitted attributes are missing or unknown: {', '.join(odd)}")
     _check(parameters, fitted)
-    model = kind(**parameters)
+    model = estimators_by_name()[document["estimator"]](**parameters)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model

@@ -27,6 +27,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data import frames
 from graphratio.data.alignment import align, as_graph
+from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
@@ -52,7 +53,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DivergenceBounds(Answered):
+class DivergenceBounds(Answered, Mappable):
     """Bounds and intervals for the divergence of every node.
 
     Attributes

@@ -13,6 +13,7 @@ from scipy import stats
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
+from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
 from graphratio.data.node_correlation import Correlation
 from graphratio.data.samples import NodeSamples
@@ -49,7 +50,7 @@ class Losses:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphComparison(Answered):
+class GraphComparison(Answered, Mappable):
     """Held-out losses of several graphs and of fits without one.
 
     Attributes

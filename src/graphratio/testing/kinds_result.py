@@ -11,6 +11,8 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data import frames
+from graphratio.data.geography import Mappable
+from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.testing.grouping import CHANGED
@@ -21,7 +23,7 @@ _NAMED = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KindsOfChange:
+class KindsOfChange(Mappable):
     """Result of `kinds_of_change`, with nodes in the order of the graph.
 
     Attributes
@@ -99,6 +101,11 @@ class KindsOfChange:
         ratios = self.model.predict(x)
         columns = [ratios[:, self.kinds == name].mean(axis=1) for name in self.names]
         return np.stack(columns, axis=1) if columns else np.empty((len(ratios), 0))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the test."""
+        return self.test.graph
 
     def to_frame(self) -> Any:
         """One row per node: node, kind, p_value, adjusted_p_value.

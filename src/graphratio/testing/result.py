@@ -15,6 +15,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.blocks import Blocks
 from graphratio.data.finding import SampleFinding
+from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
 from graphratio.data.node_correlation import Correlation
 from graphratio.data.samples import NodeSamples
@@ -66,7 +67,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleResult:
+class TwoSampleResult(Mappable):
     """Result of `two_sample_test`, with nodes in the order of the graph.
 
     Attributes
