@@ -176,7 +176,7 @@ class TestContainers:
                 TGT,
                 r"most samples have 2 features, but not those of 1 \(reference: 3\)",
             ),
-            (np.ones((2, 3, 2)), np.ones((2, 3, 1)), r"most samples have 1 features"),
+            (np.ones((2, 3, 2)), np.ones((2, 3, 1)), r"most samples have 1 feature"),
             ([[[1.0, 2.0], [3.0]]], [[[1.0, 2.0]]], r"reference .* 0 is not a rectangular array"),
             (["ab"], ["cd"], r"reference sample of node 0 has values of type"),
             ({"u": ["x"]}, {"u": [1.0]}, r"reference sample of node 'u' has values of type"),

@@ -105,7 +105,7 @@ class TestPoints:
         ("x", "message"),
         [
             ([1.0, 2.0], r"1-D with 2 values.*reshape\(1, -1\)"),
-            ([1.0, 2.0, 3.0], r"1 features, but the model was fitted with 2"),
+            ([1.0, 2.0, 3.0], r"1 feature, but the model was fitted with 2"),
             (np.ones((3, 4)), r"4 features, but the model was fitted with 2"),
             (np.ones((1, 2, 2)), r"x is 3-D"),
             (3.0, r"single value 3.0"),

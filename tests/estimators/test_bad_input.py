@@ -12,7 +12,7 @@ from graphratio.exceptions import ConvergenceWarning, DataWarning, InputError
 
 PROFILE = settings(derandomize=True, deadline=None, max_examples=40)
 KINDS = ["spread", "identical", "few values", "constant feature", "all zero", "one outlier"]
-SCALES = [1e-200, 1e-90, 1e-8, 1.0, 1e8, 1e90]
+SCALES = [1e-140, 1e-90, 1e-8, 1.0, 1e8, 1e90]
 DTYPES = [np.float64, np.float32, np.int64]
 
 

@@ -197,7 +197,7 @@ class TestContract:
         with pytest.raises(InputError, match=r"tuple \(reference, target\)"):
             make().fit(np.zeros((3, 2)), make_graph())
         model = make().fit(make_samples(), make_graph())
-        with pytest.raises(InputError, match=r"1 features, but the model"):
+        with pytest.raises(InputError, match=r"1 feature, but the model"):
             model.divergence(([[0.0]] * 4, [[0.0]] * 4))
 
     def test_inputs_are_not_modified(self, make):

@@ -81,7 +81,7 @@ def test_overlap_warning_names_the_worst_nodes():
     target = rng.normal(size=(3, 50, 1)) + np.array([0.0, 8.0, 0.2])[:, None, None]
     graph = gr.Graph.empty(["same", "far", "near"])
     model = gr.RULSIF(random_state=0).fit((reference, target), graph)
-    with pytest.warns(OverlapWarning, match="at 1 nodes, worst first: 'far'. Use relative=True"):
+    with pytest.warns(OverlapWarning, match="at 1 node, worst first: 'far'. Use relative=True"):
         weights = model.importance_weights((reference, target))
     assert_array_equal(weights.is_doubtful, [False, True, False])
     near = reference + np.array([0.0, 0.5, 0.2])[:, None, None]

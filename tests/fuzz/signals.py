@@ -87,8 +87,15 @@ class Target:
     def run(self, generation: int, *before: str) -> subprocess.Popen[bytes]:
         start = [sys.executable, *(["-c", STRUCK, *before] if before else ["-m", "graphratio"])]
         return subprocess.Popen(
-            [*start, *self.command(generation)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+            [*start, *self.command(generation)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
+
+    def in_peace(self, generation: int) -> None:
+        with self.run(generation) as run:
+            _, errors = run.communicate(timeout=120)
+        assert run.returncode == 0, errors.decode()
+        assert self.generation() == generation
+        assert self.hidden() == [], self.hidden()
 
 
 def strike(times: int, seed: int) -> dict[str, int]:
@@ -98,7 +105,7 @@ def strike(times: int, seed: int) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as base:
         target = Target(Path(base))
         began = time.perf_counter()
-        assert target.run(0).wait(120) == 0
+        target.in_peace(0)
         whole = time.perf_counter() - began
         last = 0
         for number in range(1, times + 1):
@@ -112,7 +119,8 @@ def strike(times: int, seed: int) -> dict[str, int]:
                 kind, run = chosen.name, target.run(number)
                 time.sleep(rng.uniform(0.3, 1.1) * whole)
                 run.send_signal(chosen)
-            _, errors = run.communicate(timeout=120)
+            with run:
+                _, errors = run.communicate(timeout=120)
             assert b"Traceback" not in errors, errors.decode()
             found = target.generation()
             assert found in (last, number), (found, last, number)
@@ -120,9 +128,7 @@ def strike(times: int, seed: int) -> dict[str, int]:
             ended[f"{kind}, {outcome}"] = ended.get(f"{kind}, {outcome}", 0) + 1
             last = found
             if number % 5 == 0:
-                assert target.run(number).wait(120) == 0
-                assert target.generation() == number
-                assert target.hidden() == [], target.hidden()
+                target.in_peace(number)
                 last = number
     return ended
 

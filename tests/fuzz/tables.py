@@ -107,7 +107,11 @@ def packed(content: bytes, rng: random.Random) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("data.csv", content)
     zstandard = pa.compress(content, codec="zstd", asbytes=True)
-    ways = [gzip.compress(content, mtime=0), bz2.compress(content), lzma.compress(content)]
+    ways = [
+        gzip.compress(content, mtime=0),
+        bz2.compress(content),
+        lzma.compress(content, preset=0),
+    ]
     return rng.choice([*ways, buffer.getvalue(), zstandard])
 
 

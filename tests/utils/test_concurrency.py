@@ -2,8 +2,8 @@
 
 import multiprocessing
 import os
-import threading
-import time
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -52,32 +52,40 @@ def test_same_bits_wherever_a_fit_runs(run, alone):
     assert threadpool_info() == before
 
 
+FORKS = """
+import multiprocessing, os, threading, time, warnings
+from threadpoolctl import threadpool_info
+from tests.utils.test_concurrency import fitted
+
 # Python 3.12 warns of forks beside threads, which is what is tried here.
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+warnings.simplefilter("ignore", DeprecationWarning)
+alone, before, stop, found = [fitted(0), fitted(1)], threadpool_info(), threading.Event(), []
+
+def busy():
+    while not stop.is_set():
+        found.append(fitted(0))
+
+other = threading.Thread(target=busy)
+other.start()
+codes = []
+for _ in range(4):
+    time.sleep(0.02)
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: os._exit(0 if fitted(1) == alone[1] else 1)
+    )
+    child.start()
+    child.join(60)
+    codes.append(child.exitcode)
+    if child.exitcode is None:
+        child.kill()
+stop.set()
+other.join(60)
+assert codes == [0] * 4, codes
+assert set(found) == {alone[0]} and threadpool_info() == before
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
-def test_a_child_forked_during_a_fit_can_fit(alone):
-    before = threadpool_info()
-    stop = threading.Event()
-    found = []
-
-    def busy():
-        while not stop.is_set():
-            found.append(fitted(0))
-
-    other = threading.Thread(target=busy)
-    other.start()
-    try:
-        for _ in range(3):
-            time.sleep(0.02)
-            child = multiprocessing.get_context("fork").Process(
-                target=lambda: os._exit(0 if fitted(1) == alone[1] else 1)
-            )
-            child.start()
-            child.join(60)
-            assert child.exitcode == 0
-    finally:
-        stop.set()
-        other.join(60)
-    assert not other.is_alive()
-    assert set(found) == {alone[0]}
-    assert threadpool_info() == before
+def test_a_child_forked_during_a_fit_can_fit():
+    """In a process of its own: other libraries of the tests may not survive a fork."""
+    subprocess.run([sys.executable, "-c", FORKS], check=True, timeout=300)

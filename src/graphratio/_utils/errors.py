@@ -100,6 +100,9 @@ class EngineError(GraphRatioError, RuntimeError):
 class GraphRatioWarning(UserWarning):
     """Base class of the library's warnings."""
 
+    def __init__(self, message: str = "", *rest: object) -> None:
+        super().__init__(in_number(message), *rest)
+
 
 class ConvergenceWarning(GraphRatioWarning, _SklearnConvergenceWarning):
     """A solver stopped before it reached the tolerance."""

@@ -15,6 +15,8 @@ from graphratio.data.samples import NodeSamples
 
 # Kernels hardly see a feature that varies this many times less than another one.
 UNEVEN_SCALES = 30
+# Squares of smaller numbers lose digits or vanish.
+SMALLEST_SPREAD = 1e-150
 
 
 def as_graph(graph: Any, samples: NodeSamples) -> Graph:
@@ -84,6 +86,20 @@ def as_samples(samples: Any) -> NodeSamples:
     )
 
 
+def check_spread(samples: NodeSamples) -> None:
+    """Refuse data that vary so little that all squared distances vanish."""
+    if not len(samples.values):
+        return
+    spread = np.ptp(samples.values, axis=0)
+    widest = int(np.argmax(spread))
+    if 0 < spread[widest] < SMALLEST_SPREAD:
+        raise InputError(
+            f"feature {samples.feature_names[widest]!r} varies by no more than "
+            f"{spread[widest]:.3g}, and the others by less",
+            "Pass samples.standardized(), or use another unit",
+        )
+
+
 def uneven_scales(samples: NodeSamples) -> tuple[str, list[str]] | None:
     """The widest feature and those that it hides; None if all are of similar spread.
 
@@ -103,7 +119,11 @@ def uneven_scales(samples: NodeSamples) -> tuple[str, list[str]] | None:
 
 
 def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
-    """Warn if the spreads of features differ so much that kernels see only the widest ones."""
+    """Warn if the spreads of features differ so much that kernels see only the widest ones.
+
+    Data whose distances vanish are an error.
+    """
+    check_spread(samples)
     uneven = uneven_scales(samples)
     if uneven is None:
         return

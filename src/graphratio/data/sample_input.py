@@ -18,7 +18,6 @@ from graphratio.data.validation import (
     as_labels,
     as_observations,
     check_magnitude,
-    check_spread,
     distinct_codes,
     nearest_name,
     plain_label,
@@ -263,7 +262,6 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
                 "Fill the missing values, or choose features that have fewer",
             )
     check_magnitude(pieces.values, "the data")
-    check_spread(pieces.values, names)
     return pieces
 
 

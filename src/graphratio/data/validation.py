@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -155,19 +155,6 @@ def check_magnitude(values: FloatArray, what: str) -> None:
         raise InputError(
             f"{what} contains values as large as {largest:.3g}",
             f"Rescale them; magnitudes up to {LARGEST_VALUE:g} can be handled",
-        )
-
-
-def check_spread(values: FloatArray, names: Sequence[str]) -> None:
-    """Refuse features that vary so little that their squared distances would vanish."""
-    if not values.size:
-        return
-    spread = np.ptp(values, axis=0)
-    tiny = np.flatnonzero((spread > 0) & (spread < 1 / LARGEST_VALUE))
-    if tiny.size:
-        raise InputError(
-            f"feature {names[tiny[0]]!r} varies by no more than {spread[tiny[0]]:.3g}",
-            f"Use another unit; differences from {1 / LARGEST_VALUE:g} on can be handled",
         )
 
 
