@@ -1,6 +1,7 @@
 """The demo on real flights: what it finds, and that it writes everything."""
 
 import json
+import re
 from copy import copy
 
 import pytest
@@ -75,6 +76,16 @@ def test_demo_says_where_and_what_to_look_at(demo):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Ground speed rose at" in page
     assert "worth of the graph" in page
+    # The curtain has its own section, right behind the first screen.
+    found = re.findall(r'<section id="([a-z]+)-section"', page)
+    assert found == ["what", "where", "own", "how", "sure", "table", "graph", "fit"]
+    curtain = page.split('id="own-section"')[1].split("</section>")[0]
+    said = re.search(r"themselves say (.*?), that is, .*The\s+hidden flights say ([\d.]+), (\w+)",
+                     curtain, re.S)  # fmt: skip
+    low = float(re.search(r"at least ([\d.]+)|\(([\d.]+)", said[1])[0].strip("at less("))
+    assert said[3] == "inside"
+    assert float(said[2]) >= low - 0.05
+    assert "Judged wrongly alone, and rightly with the graph: " in curtain
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):
