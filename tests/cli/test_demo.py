@@ -82,7 +82,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
     curtain = page.split('id="own-section"')[1].split("</section>")[0]
     said = re.search(r"themselves say (.*?), that is, .*The\s+hidden flights say ([\d.]+), (\w+)",
                      curtain, re.S)  # fmt: skip
-    low = float(re.search(r"at least ([\d.]+)|\(([\d.]+)", said[1])[0].strip("at less("))
+    low = float(re.search(r"(?:at least |\()([\d.]+)", said[1])[1])
     assert said[3] == "inside"
     assert float(said[2]) >= low - 0.05
     assert "Judged wrongly alone, and rightly with the graph: " in curtain

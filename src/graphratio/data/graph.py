@@ -13,6 +13,7 @@ from scipy.sparse import csgraph
 
 from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
+from graphratio._utils.html import graph_html
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -335,6 +336,10 @@ class Graph(NotAnArray):
         if self.isolated:
             parts.append(f"isolated: {listing(self.isolated)}")
         return f"Graph({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return graph_html(self)
 
 
 def _frozen(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -63,6 +64,11 @@ class Region:
     def size(self) -> int:
         """Number of nodes."""
         return len(self.nodes)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        found = f"region of {self.size:,} nodes, at least {self.changed_at_least:,} changed"
+        return fields_html(self, found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
