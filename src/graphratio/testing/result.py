@@ -296,7 +296,7 @@ class TwoSampleResult:
         )
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the graph with its nodes coloured by their p-values, rejected ones outlined.
+        """Draw the graph with its nodes coloured by effect size, rejected ones outlined.
 
         Parameters
         ----------
