@@ -63,11 +63,12 @@ def write_significance(
     """
     labels = [str(node) for node in test.nodes]
     verdicts = NodeVerdicts.of_test(test, test.nodes)
+    described = describe_test(test, test.nodes, labels, spelling)
     untested = np.setdiff1d(np.arange(len(labels)), test.order)
     return write_page(
         path,
         "significance.html.j2",
-        ("theme.js", "significance.js"),
+        ("theme.js", "node_map.js", "significance.js"),
         {
             "nodes": labels,
             "map": map_data(test.graph),
@@ -76,10 +77,10 @@ def write_significance(
         },
         title=title,
         lead=f"{count(len(labels), 'node')}, “{target_name}” compared with “{reference_name}”.",
-        chance=describe_test(test, test.nodes, labels, spelling),
+        chance=described,
         exploratory=test.null == "global",
         corrected=test.correction is not None,
-        notes=[sentence(note) for note in notes],
+        notes=[text for text in map(sentence, notes) if text not in described["notes"]],
         rows=[
             {
                 "node": labels[v],

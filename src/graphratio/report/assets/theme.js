@@ -147,18 +147,3 @@ const redrawWith = (draw) => {
   addEventListener("beforeprint", () => { printing = true; draw(); });
   addEventListener("afterprint", () => { printing = false; draw(); });
 };
-
-// A page with one drawing and a table whose rows are all there: filter them as one types.
-const onePage = (draw) => {
-  byId("search").addEventListener("input", (event) => {
-    const query = event.target.value.trim().toLowerCase();
-    document.querySelectorAll("#nodes tbody tr").forEach((row) => {
-      row.hidden = query !== "" && !row.firstElementChild.textContent.toLowerCase().includes(query);
-    });
-  });
-  redrawWith(draw);
-  document.addEventListener("charts-ready", () => {
-    draw();
-    document.documentElement.dataset.ready = Math.round(performance.now());
-  });
-};
