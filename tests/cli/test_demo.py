@@ -3,7 +3,9 @@
 import json
 import re
 from copy import copy
+from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 from typer.testing import CliRunner
@@ -59,6 +61,25 @@ def test_demo_finds_what_winter_does(demo):
     hidden = data.samples.subset(observations=~chosen)
     alone = gr.GraphRatio(random_state=0).fit(few.standardized())
     assert model.divergence(hidden).mean() > alone.divergence(hidden).mean()
+
+
+def test_signed_changes_follow_those_of_all_flights():
+    """Seeds that nothing was chosen on; docs/report.md states the means."""
+    data = gr.datasets.load_flights()
+    truth = gr.mean_changes(data.samples).own[:, 0]
+    ranks = []
+    for seed in range(7700, 7720):
+        chosen = at_random(data.samples, program.FEW_FLIGHTS, seed)
+        found = gr.mean_changes(data.samples.subset(observations=chosen), data.graph)
+        changes = (found.estimate[:, 0], found.own[:, 0])
+        ranks.append([stats.spearmanr(change, truth).statistic for change in changes])
+    joined, alone = np.array(ranks).T
+    assert joined.mean() >= 0.86
+    assert (joined > alone).sum() >= 18
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    assert f"was {joined.mean():.2f} with the graph and {alone.mean():.2f} alone" in words
+    assert f"in all {int((joined > alone).sum())}." in words
 
 
 def test_demo_says_where_and_what_to_look_at(demo):

@@ -110,6 +110,20 @@ def test_other_pages_work_at_every_width(
     assert visit.complaints == []
 
 
+def test_a_large_report_is_soon_ready(browser: Any, large_report: Path) -> None:
+    """Two seconds of work for the browser, however busy the machine is with other things."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    meter = context.new_cdp_session(page)
+    meter.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(large_report.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    metrics = meter.send("Performance.getMetrics")["metrics"]
+    used = next(item["value"] for item in metrics if item["name"] == "TaskDuration")
+    context.close()
+    assert 0.1 < used < 2.0
+
+
 def _is_whole(visit: Visit) -> None:
     """No complaints, no requests, nothing beyond the right edge, a policy, readable text."""
     page = visit.page

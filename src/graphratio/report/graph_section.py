@@ -1,4 +1,4 @@
-"""Did the graph help: the section on held-out losses, and who contributed to each estimate."""
+"""Was the graph worth it: the section on held-out losses, and who contributed to each estimate."""
 
 from __future__ import annotations
 
