@@ -133,6 +133,7 @@ def test_prints_within_the_paper(visit: Visit) -> None:
     )
     assert len(edges) > 3
     assert max(edges) <= 687
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 687
     assert visit.page.locator("#search").is_hidden()
     visit.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     visit.page.emulate_media(media="screen")

@@ -12,6 +12,7 @@ import pytest
 
 import graphratio as gr
 from graphratio.report import write_report
+from graphratio.report.significance_section import describe_test
 
 from .conftest import network
 
@@ -105,6 +106,21 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     assert first.locator("td").nth(1).text_content() == "changed"
     first.click()
     assert "more than chance explains" in page.text_content("#panel-body")
-    assert "Dark rings: changed by more than chance." in page.text_content("#map-caption")
+    assert "Rings: changed by more than chance." in page.text_content("#map-caption")
     assert complaints == []
     context.close()
+
+
+def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() -> None:
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(12, 40)) + 3.0
+    test = gr.two_sample_test(
+        (list(rng.normal(size=(12, 40))), list(target)), n_permutations=399, random_state=0
+    )
+    meaning = describe_test(test, test.nodes, [str(node) for node in test.nodes])["meaning"]
+    assert test.global_p_value == pytest.approx(12 / 400)
+    assert "is at most 0.03, the smallest that so many exchanges can show." in meaning
+    quiet = gr.two_sample_test(
+        (list(rng.normal(size=(12, 40))), list(target - 3.0)), n_permutations=399, random_state=0
+    )
+    assert "is at most" not in describe_test(quiet, quiet.nodes, ["v"] * 12)["meaning"]

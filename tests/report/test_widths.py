@@ -89,6 +89,9 @@ def test_the_report_works_at_every_width(
     page.screenshot(path=ARTEFACTS / f"panel-{screen[0]}-{screen[2]}.png")
     # So does a line of the table.
     page.keyboard.press("Escape")
+    page.wait_for_timeout(300)
+    assert page.locator("#map .colorbar").count() == 1
+    _map_parts_are_apart(page)
     row = page.locator("#nodes tbody tr").nth(4)
     row.locator("button").click()
     assert visit.heading() == model.nodes_[int(row.get_attribute("data-node"))]

@@ -62,6 +62,8 @@ def _meaning(test: TwoSampleResult) -> str:
     if test.null == "global":
         how = f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
+    if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
+        p_value = f"at most {p_value}, the smallest that so many exchanges can show"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
@@ -78,6 +80,11 @@ def _meaning(test: TwoSampleResult) -> str:
         "nothing was corrected for the number of nodes.",
     }[test.correction]
     return f"{how} {promise} {overall} Not being significant does not prove that nothing changed."
+
+
+def _smallest_p_value(test: TwoSampleResult) -> float:
+    """The smallest p-value of the whole network, by Bonferroni, that permutations can show."""
+    return 1.001 * int(test.tested.sum()) / (test.n_permutations + 1)
 
 
 def _region_text(names: list[str], region: Any, confidence: float) -> str:

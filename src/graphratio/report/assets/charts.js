@@ -54,7 +54,7 @@ const drawMap = (selected, showEdges) => {
     { x: pick(x, unknown), y: pick(y, unknown), customdata: unknown, mode: "markers",
       hoverinfo: "text", hovertext: unknown.map(hover),
       marker: { symbol: "circle-open", size, color: colour("quiet"), line: { width: 1.5 } } },
-    { x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
+    { ...barTrace("map"), x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
       hoverinfo: "text", hovertext: known.map(hover),
       marker: {
         size, color: known.map(colours.of), cmin: colours.cmin, cmax: colours.cmax, colorscale: colours.colorscale,
@@ -84,7 +84,7 @@ const mapCaption = () => {
     said.push("Estimates below 0 are coloured as 0.");
   }
   if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
-  if (tested) said.push(`Dark rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed by more than chance"}.`);
+  if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed by more than chance"}.`);
   said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
   return said.join(" ");
 };

@@ -4,7 +4,7 @@ const drawNodes = (values, { label, title = label, words, range, scale, line }) 
   const places = data.nodes.map((_, i) => i);
   const size = places.length > 1500 ? 5 : places.length > 300 ? 8 : places.length > 100 ? 10 : 13;
   Plotly.react("map", [{
-    x, y, mode: "markers", hoverinfo: "text",
+    ...barTrace("map"), x, y, mode: "markers", hoverinfo: "text",
     hovertext: places.map((i) => `${shortText(data.nodes[i], 40)}<br>${label} ${number(values[i], 2)}`
       + `<br>${asText(words[i])}`),
     marker: {

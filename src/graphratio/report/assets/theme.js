@@ -106,10 +106,15 @@ const backdrop = ({ insets, outlines }) => {
 const narrowMap = 560;
 const widthOf = (id) => (printing ? paperWidth : byId(id).clientWidth);
 const isNarrow = (id) => widthOf(id) < narrowMap;
+// A trace with another bar is another trace: plotly would leave parts of the old bar behind.
+const barTrace = (id) => ({ uid: isNarrow(id) ? "bar-below" : "bar-beside" });
 const mapBar = (id, title) => ({
   title: { text: title, side: isNarrow(id) ? "right" : "top", font: { size: 12 } }, thickness: 12, outlinewidth: 0,
   tickfont: { size: 11 },
-  ...(isNarrow(id) ? { orientation: "h", y: -0.02, yanchor: "top", len: 0.86, x: 0.45 } : { len: 0.9 }),
+  // Below the numbers of an axis, if there is one.
+  ...(isNarrow(id)
+    ? { orientation: "h", y: data.map.kind === "plane" ? -0.09 : -0.02, yanchor: "top", len: 0.86, x: 0.45 }
+    : { len: 0.9 }),
 });
 
 // `right` is the room beside the map in pixels, or "bar" for a `mapBar`. `more.shapes` lie between what
@@ -118,7 +123,7 @@ const mapLayout = (map, right, { id = "map", top = 34, ...more }) => {
   const { kind, aspect, frame } = map;
   const narrow = isNarrow(id), plane = kind === "plane", bar = right === "bar";
   const margin = { l: plane ? 52 : 12, r: !bar ? right : narrow ? 12 : 104, t: top,
-    b: (plane ? 32 : 12) + (bar && narrow ? 48 : 0) };
+    b: (plane ? 36 : 12) + (bar && narrow ? 52 : 0) };
   // As high as the map is at this width, within limits: no empty bands.
   const shape = ((frame[3] - frame[2]) * aspect) / (frame[1] - frame[0] || 1);
   const high = shape * (widthOf(id) - margin.l - margin.r) + margin.t + margin.b;
