@@ -1,11 +1,14 @@
 """What held-back observations say about a fit to a few of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import graphratio as gr
 from graphratio.cli.curtain import Curtain
 from graphratio.cli.inputs import at_random
+from graphratio.evaluation.worth import Worth
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +50,23 @@ def test_misjudged_nodes_are_right_with_the_graph_only(opened):
         assert abs(joined - all_of_them) <= far < abs(own - all_of_them)
 
 
-def test_sentences_and_json_agree(opened):
+@pytest.mark.parametrize(("high", "held"), [(np.inf, "inside"), (1.05, "outside")])
+@pytest.mark.parametrize("clear", [True, False])
+def test_section_lines_and_json_agree(opened, high, held, clear):
     curtain, _, _ = opened
-    text = " ".join(curtain.sentences({}, "mm", "readings"))
+    sizes = np.array([2.0, 8.0])
+    worth = Worth(1.04, 1.0, high, 8.0, sizes, sizes, sizes, 0.05)
+    said = SimpleNamespace(worth={"graph": worth}, stated_worth={"graph": worth} if clear else {})
+    section = curtain.section({}, "mm", "readings", said)
+    text = " ".join(curtain.sentences(section))
     content = curtain.as_json()
-    assert f"the graph was worth {content['worth']:.1f}" in text
-    assert f"{content['held_out_divergence']['alone']:.2f} without" in text
-    first = curtain.misjudged[0]
-    assert f"{first[0]} alone would have been misjudged: {first[3]:+.0f} mm" in text
+    # Both what the few say and what the hidden ones say.
+    assert f"the 8 readings themselves say {worth.span}" in text
+    assert f"The hidden readings say {content['worth']:.1f}, {held} that interval." in text
+    assert ("not enough to be sure" in text) is not clear
+    gains = [f"{content['held_out_divergence'][way]:.2f}" for way in ("with_graph", "alone")]
+    assert list(section.table[1][2:]) == gains
+    node, truth, joined, own = curtain.misjudged[0]
+    line = f"at {node}: all readings {truth:+.0f} mm, with the graph {joined:+.0f} mm"
+    assert f"{line}, each alone {own:+.0f} mm" in text
+    assert text.endswith("more.") or str(curtain.misjudged[-1][0]) in section.after[-1]

@@ -1,8 +1,11 @@
 """The demo on real flights: what it finds, and that it writes everything."""
 
 import json
+import re
 from copy import copy
+from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 from typer.testing import CliRunner
@@ -60,6 +63,25 @@ def test_demo_finds_what_winter_does(demo):
     assert model.divergence(hidden).mean() > alone.divergence(hidden).mean()
 
 
+def test_signed_changes_follow_those_of_all_flights():
+    """Seeds that nothing was chosen on; docs/report.md states the means."""
+    data = gr.datasets.load_flights()
+    truth = gr.mean_changes(data.samples).own[:, 0]
+    ranks = []
+    for seed in range(7700, 7720):
+        chosen = at_random(data.samples, program.FEW_FLIGHTS, seed)
+        found = gr.mean_changes(data.samples.subset(observations=chosen), data.graph)
+        changes = (found.estimate[:, 0], found.own[:, 0])
+        ranks.append([stats.spearmanr(change, truth).statistic for change in changes])
+    joined, alone = np.array(ranks).T
+    assert joined.mean() >= 0.86
+    assert (joined > alone).sum() >= 18
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    assert f"was {joined.mean():.2f} with the graph and {alone.mean():.2f} alone" in words
+    assert f"in all {int((joined > alone).sum())}." in words
+
+
 def test_demo_says_where_and_what_to_look_at(demo):
     result, folder = demo
     assert {path.name for path in folder.iterdir()} == {
@@ -75,6 +97,16 @@ def test_demo_says_where_and_what_to_look_at(demo):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Ground speed rose at" in page
     assert "worth of the graph" in page
+    # The curtain has its own section, right behind the first screen.
+    found = re.findall(r'<section id="([a-z]+)-section"', page)
+    assert found == ["what", "where", "own", "how", "sure", "table", "graph", "fit"]
+    curtain = page.split('id="own-section"')[1].split("</section>")[0]
+    said = re.search(r"themselves say (.*?), that is, .*The\s+hidden flights say ([\d.]+), (\w+)",
+                     curtain, re.S)  # fmt: skip
+    low = float(re.search(r"(?:at least |\()([\d.]+)", said[1])[1])
+    assert said[3] == "inside"
+    assert float(said[2]) >= low - 0.05
+    assert "Judged wrongly alone, and rightly with the graph: " in curtain
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):

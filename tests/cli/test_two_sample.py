@@ -163,3 +163,25 @@ def test_what_deserves_a_look_is_told(table, write, edges, run, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "What deserves a look in the data" in page
     assert "lies far outside the rest" in page
+
+
+def test_what_successive_rows_show_is_said_once(run, write, tmp_path):
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(4, 2, 60)), axis=2)
+    rows = [
+        (f"s{v}", period, walk[v, k, i])
+        for v in range(4)
+        for k, period in enumerate(("before", "after"))
+        for i in range(60)
+    ]
+    data = write(pd.DataFrame(rows, columns=["station", "period", "x"]))
+    arguments = [*COLUMNS, "--features", "x", "--no-graph", "--permutations", "199"]
+    result = run("test", data, *arguments, "--output", tmp_path / "once")
+    assert result.exit_code == 0, result.output
+    assert (result.stdout + result.stderr).count("successive rows are alike") == 1
+    page = (tmp_path / "once" / "tests.html").read_text(encoding="utf-8").lower()
+    assert page.count("successive rows are alike") == 1
+    again = run("test", data, *arguments, "--output", tmp_path / "json", "--json")
+    notes = " ".join(json.loads(again.stdout)["notes"])
+    assert notes.count("successive rows are alike") == 1
+    # In the words of the command line.
+    assert "--time" in notes

@@ -357,10 +357,11 @@ class TestProfiles:
         scenario, model = kinds
         ax = gr.plot_learned_graph(model)
         cut = model.cut_links()
-        assert ax.get_title(loc="left") == f"{len(cut)} of {scenario.graph.n_edges} links were cut"
+        count = f"{len(cut)} of {scenario.graph.n_edges} links were cut"
+        assert ax.get_title(loc="left") == f"Which neighbours change alike: {count}"
         dotted = next(c for c in ax.collections if c.get_label() == "cut")
         assert len(dotted.get_segments()) == len(cut)
-        assert legend_of(ax) == ["cut"]
+        assert legend_of(ax) == ["kept, thicker with more weight", "cut"]
 
     def test_kinds_of_change_on_the_map_and_along_a_feature(self, kinds):
         scenario, model = kinds
@@ -369,9 +370,29 @@ class TestProfiles:
         sizes = [f"{kind} ({number})" for kind, number in found.counts.items()]
         assert legend_of(where) == sizes
         assert legend_of(along) == list(found.names)
-        assert legend_of(gr.plot_learned_graph(model, kinds=found)) == ["cut", *sizes]
+        drawn = legend_of(gr.plot_learned_graph(model, kinds=found))
+        assert drawn == ["kept, thicker with more weight", "cut", *sizes]
         x, ratio = along.lines[1].get_data()
         np.testing.assert_allclose(ratio, found.ratio(x)[:, 0])
+
+    def test_ratios_of_kinds_end_with_their_data(self, kinds):
+        scenario, model = kinds
+        found = gr.kinds_of_change(scenario.samples, None, model, random_state=0)
+        _, along = found.plot()
+        values = scenario.samples.values[:, 0]
+        for name in found.names:
+            own = values[(found.kinds == name)[scenario.samples.node_index]]
+            low, high = np.quantile(own, [0.005, 0.995])
+            solid = next(line for line in along.lines if line.get_label() == name)
+            assert low <= solid.get_xdata().min()
+            assert solid.get_xdata().max() <= high
+            colour = solid.get_color()
+            dotted = [
+                line for line in along.lines
+                if line.get_color() == colour and line.get_linestyle() == ":"
+            ]  # fmt: skip
+            for line in dotted:
+                assert np.ptp(line.get_xdata()) <= 1.12 * (high - low)
         other = gr.Pool(bandwidth=1.0, ridge=0.1).fit(([0.0, 1.0], [1.0, 2.0]))
         other.graph_learned_ = other.graph_
         with pytest.raises(InputError, match="different nodes"):
@@ -386,7 +407,10 @@ class TestProfiles:
         assert legend_of(where) == ["unchanged (5)"]
 
     def test_graph_that_was_not_learned_is_said_to_be_as_given(self, model):
-        assert gr.plot_learned_graph(model).get_title(loc="left") == "The links as given"
+        assert (
+            gr.plot_learned_graph(model).get_title(loc="left")
+            == "The links as given: none was learned"
+        )
 
     def test_selection_of_a_search_holds_what_was_chosen(self, kinds):
         _, model = kinds

@@ -59,7 +59,8 @@ MODULES = {
     "testing": "KindsOfChange Region TwoSampleResult kinds_of_change observations_needed "
     "two_sample_test",
     "transfer": "NodewiseTransfer TransferEvidence",
-    "report": "node_summary time_text write_changes write_graphs write_report write_significance",
+    "report": "PageSection node_summary time_text write_changes write_graphs write_report "
+    "write_significance",
     "theory": "COLUMN_BLOCK Capacity ConvergenceBound CycleBound LARGEST_DENSE cbcgd_cycle_bound "
     "convergence_bound estimate_capacity graph_factor",
 }

@@ -105,6 +105,21 @@ def report_file(
 
 
 @pytest.fixture(scope="session")
+def large_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """500 nodes with three features and 100 observations per sample."""
+    rng = np.random.default_rng(0)
+    graph = gr.Graph.from_coordinates(rng.uniform(size=(500, 2)), k=5)
+    reference, target = rng.normal(size=(2, 500, 100, 3))
+    target += np.arange(500)[:, None, None] / 150
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target))
+    model = gr.GRULSIF(
+        bandwidth=2.0, graph_penalty=0.05, ridge=5e-3, max_atoms=30, dictionary="uniform"
+    )
+    model.set_params(random_state=0).fit(samples, graph)
+    return write_report(tmp_path_factory.mktemp("large") / "report.html", model, samples)
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     path = find_browser()
     if path is None:

@@ -9,7 +9,12 @@ import pytest
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.report import write_report
-from graphratio.report.graph_section import contributions, graph_help
+from graphratio.report.graph_section import (
+    can_compare,
+    compared_with_none,
+    contributions,
+    graph_help,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +29,11 @@ def model(scenario):
 
 
 def test_section_and_panel_data(tmp_path, scenario, model):
-    page = write_report(tmp_path / "report.html", model, scenario.samples).read_text()
-    assert "Did the graph help?" in page
+    found = compared_with_none(model, scenario.samples)
+    page = write_report(
+        tmp_path / "report.html", model, scenario.samples, comparison=found
+    ).read_text()
+    assert "Was the graph worth it?" in page
     assert "with the graph" in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
     own = np.array(data["borrowed"]["own"])
@@ -41,7 +49,8 @@ def test_section_and_panel_data(tmp_path, scenario, model):
 
 def test_offer_without_edges(scenario):
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, ridge=0.4).fit(scenario.samples)
-    section = graph_help(model, scenario.samples, [str(v) for v in model.nodes_])
+    found = compared_with_none(model, scenario.samples)
+    section = graph_help(model, [str(v) for v in model.nodes_], found)
     assert section["heading"] == "Would a graph help?"
     assert "Neighbours clearly" not in section["verdict"]
     assert [name for name, _, _ in section["rows"] if "learned" in name]
@@ -50,7 +59,8 @@ def test_offer_without_edges(scenario):
 
 def test_nothing_to_compare(scenario):
     model = gr.RULSIF(bandwidth=1.0, ridge=0.1).fit(scenario.samples)
-    assert graph_help(model, scenario.samples, []) is None
+    assert graph_help(model, [], None) is None
+    assert not can_compare(model, scenario.samples)
     assert contributions(model) is None
 
 

@@ -9,14 +9,9 @@ import graphratio as gr
 from graphratio.exceptions import InputError
 from graphratio.report import write_report
 from graphratio.report.divergence_scale import DivergenceScale
-from graphratio.report.headline import (
-    NodeVerdicts,
-    direction_of,
-    page_headline,
-    page_tiles,
-    page_words,
-)
+from graphratio.report.headline import direction_of, page_headline, page_words
 from graphratio.report.node_table import Subject
+from graphratio.report.verdicts import NodeVerdicts
 
 WORDS = {"noun": ("station", "stations"), "units": {"x0": "mm"}}
 
@@ -36,10 +31,16 @@ def subject_of(shifts, scales=None, n=80, n_features=1):
     return Subject.of(model, samples)
 
 
+def verdicts_of(subject, test=None):
+    if test is not None:
+        return NodeVerdicts.of_test(test, subject.model.nodes_)
+    divergence = subject.model.divergence_
+    return NodeVerdicts.of_size(divergence, DivergenceScale.of(divergence, 0.1, "Pearson"))
+
+
 def said(subject, test=None, **options):
     words = page_words(("winter", "summer"), **{**WORDS, **options}, samples=subject.samples)
-    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
-    return page_headline(subject, NodeVerdicts.of(subject.model, scale, test), words)
+    return page_headline(subject, verdicts_of(subject, test), words)
 
 
 def judged_by(subject, **options):
@@ -98,8 +99,7 @@ def test_data_that_cannot_say():
 def test_counts_add_up_and_say_how_sure_they_are():
     subject = subject_of([2.0, 2.0, 0.0])
     test = judged_by(subject)
-    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
-    tiles = page_tiles(NodeVerdicts.of(subject.model, scale, test), scale, test)
+    tiles = verdicts_of(subject, test).tiles(test)
     assert [(tile["value"], tile["label"]) for tile in tiles] == [
         ("2", "changed"),
         ("1", "no change found"),
@@ -108,15 +108,27 @@ def test_counts_add_up_and_say_how_sure_they_are():
     assert "standard deviations would have been found" in tiles[1]["note"]
     few = subject_of([2.0, 2.0], n=2)
     test = judged_by(few)
-    open_ = page_tiles(NodeVerdicts.of(few.model, scale, test), scale, test)[-1]
+    open_ = verdicts_of(few, test).tiles(test)[-1]
     assert (open_["value"], open_["label"]) == ("2", "cannot say")
 
 
 def test_verdicts_follow_the_order_of_the_model():
     subject = subject_of([2.0, 0.0, 0.0])
     test = gr.two_sample_test(subject.samples.subset(nodes=["c", "b", "a"]), random_state=0)
-    scale = DivergenceScale.of(subject.model.divergence_, 0.1, "Pearson")
-    assert NodeVerdicts.of(subject.model, scale, test).changed.tolist() == [True, False, False]
+    assert verdicts_of(subject, test).changed.tolist() == [True, False, False]
+
+
+def test_a_test_of_all_nodes_together_only_explores():
+    subject = subject_of([2.0, 2.0, 0.0, 0.0])
+    options = {"null": "global", "n_permutations": 199, "random_state": 0}
+    test = gr.two_sample_test(subject.samples, subject.model.graph_, **options)
+    text = said(subject, test)
+    assert text.startswith("Something changed, beyond chance. It looks as if x0 rose at ")
+    assert verdicts_of(subject, test).tiles(test)[0]["label"] == "stand out"
+    quiet = subject_of([0.0] * 4)
+    test = gr.two_sample_test(quiet.samples, quiet.model.graph_, **options)
+    assert test.global_p_value > 0.05
+    assert said(quiet, test) == "No change beyond chance was found at any of 4 stations."
 
 
 def test_colours_have_a_direction_with_one_feature_only():

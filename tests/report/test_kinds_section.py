@@ -13,8 +13,11 @@ import pytest
 
 import graphratio as gr
 from graphratio.report import node_summary, write_report
+from graphratio.report.headline import PageWords
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_table import Subject
+
+WORDS = PageWords(("before", "after"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def fitted() -> Any:
 
 def section(scenario: Any, model: Any, found: Any = None) -> dict[str, Any] | None:
     names = {node: f"station {node}" for node in model.nodes_}
-    return describe_kinds(Subject.of(model, scenario.samples, names), found)
+    return describe_kinds(Subject.of(model, scenario.samples, names), WORDS, found)
 
 
 def test_kinds_in_words_and_numbers(fitted: Any) -> None:
@@ -99,7 +102,7 @@ def test_adaptive_grulsif_has_links_but_no_kinds(fitted: Any) -> None:
 def test_page_holds_the_section(tmp_path: Path, fitted: Any) -> None:
     scenario, model, found = fitted
     page = write_report(tmp_path / "report.html", model, scenario.samples, kinds=found).read_text()
-    assert ">Kinds of change</h2>" in page
+    assert ">Kinds of change</h3>" in page
     assert "These links were cut" in page
     script = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     assert script
@@ -129,7 +132,7 @@ def test_no_kinds_and_nodes_without_a_sample(tmp_path: Path, changed: bool) -> N
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
     found = gr.kinds_of_change(samples, None, model, random_state=0)
     assert found.n_kinds == 0
-    kinds = describe_kinds(Subject.of(model, samples), found)
+    kinds = describe_kinds(Subject.of(model, samples), WORDS, found)
     assert kinds is not None
     assert [line["name"] for line in kinds["kinds"]] == ["changed"] * changed
     assert kinds["data"]["labels"] == ["changed"] * changed + ["not tested"]

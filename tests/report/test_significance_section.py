@@ -12,6 +12,7 @@ import pytest
 
 import graphratio as gr
 from graphratio.report import write_report
+from graphratio.report.significance_section import describe_test
 
 from .conftest import network
 
@@ -55,15 +56,15 @@ def test_the_page_says_what_the_test_found(tested: Any, page_file: Path) -> None
 
 def test_nodes_carry_their_p_values(tested: Any, page_file: Path) -> None:
     _, _, _, test = tested
-    chance = data_of(page_file)["chance"]
-    np.testing.assert_allclose(chance["adjusted"], test.adjusted_p_value, rtol=6e-3)
-    assert chance["rejected"] == test.rejected.astype(int).tolist()
+    verdicts = data_of(page_file)["verdicts"]
+    np.testing.assert_allclose(verdicts["adjusted"], test.adjusted_p_value, rtol=6e-3)
+    assert [state == 2 for state in verdicts["state"]] == test.rejected.tolist()
 
 
 def test_no_test_no_section(tested: Any, tmp_path: Path) -> None:
     samples, _, model, _ = tested
     path = write_report(tmp_path / "plain.html", model, samples)
-    assert data_of(path)["chance"] is None
+    assert data_of(path)["verdicts"]["by"] == "size"
     page = path.read_text(encoding="utf-8")
     assert "These p-values assume" not in page
     assert "It is an estimate and not a test" in page
@@ -85,7 +86,7 @@ def test_global_null_is_called_exploratory(tested: Any, tmp_path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     assert "Something changed in this network, beyond chance." in page
     assert "for exploration only" in page
-    assert data_of(path)["chance"]["exploratory"]
+    assert data_of(path)["verdicts"]["by"] == "exploration"
 
 
 @pytest.mark.browser
@@ -103,9 +104,23 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     node = int(first.get_attribute("data-node"))
     assert test.adjusted_p_value[node] == test.adjusted_p_value.min()
     assert first.locator("td").nth(1).text_content() == "changed"
-    assert first.locator("td").nth(3).text_content().endswith("*")
     first.click()
     assert "more than chance explains" in page.text_content("#panel-body")
-    assert "Dark rings: changed by more than chance." in page.text_content("#map-caption")
+    assert "Rings: changed by more than chance." in page.text_content("#map-caption")
     assert complaints == []
     context.close()
+
+
+def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() -> None:
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(12, 40)) + 3.0
+    test = gr.two_sample_test(
+        (list(rng.normal(size=(12, 40))), list(target)), n_permutations=399, random_state=0
+    )
+    meaning = describe_test(test, test.nodes, [str(node) for node in test.nodes])["meaning"]
+    assert test.global_p_value == pytest.approx(12 / 400)
+    assert "is at most 0.03, the smallest that so many exchanges can show." in meaning
+    quiet = gr.two_sample_test(
+        (list(rng.normal(size=(12, 40))), list(target - 3.0)), n_permutations=399, random_state=0
+    )
+    assert "is at most" not in describe_test(quiet, quiet.nodes, ["v"] * 12)["meaning"]

@@ -240,6 +240,13 @@ def test_plot(result):
     matplotlib.use("Agg")
     ax = result.plot(n_labels=3)
     assert ax.get_title(loc="left") == "3 of 10 nodes changed"
+    # Colours are effects, and those that changed are marked.
+    kept, changed = (c for c in ax.collections if c.get_array() is not None)
+    np.testing.assert_array_equal(kept.get_array(), result.effect_size[~result.rejected])
+    np.testing.assert_array_equal(changed.get_array(), result.effect_size[result.rejected])
+    assert changed.get_linewidths()[0] > 2 * kept.get_linewidths()[0]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["no change found", "changed, at level 0.05"]
     matplotlib.pyplot.close("all")
 
 

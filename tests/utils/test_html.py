@@ -1,12 +1,17 @@
-"""What notebooks show of a model."""
+"""What notebooks show of data, models and results."""
 
+from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.linear_model import LinearRegression
 
 import graphratio as gr
+from graphratio import theory
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -99,3 +104,99 @@ def test_nodes_without_a_divergence_are_not_listed():
     html = model.fit(samples, gr.Graph.from_edges([("a", "b")]))._repr_html_()
     assert "nan" not in html
     assert "NaN" in html  # the note about b
+
+
+# Results of the library, by what their headline says. Labels are hostile.
+@cache
+def results():
+    """Every kind of public result on one small network, lazily by name."""
+    rng = np.random.default_rng(0)
+    nodes = [f"{HOSTILE}{i}" for i in range(8)]
+    reference, target = rng.normal(size=(2, 8, 40, 1))
+    target[:4] += 1.4
+    samples = gr.NodeSamples.from_arrays(
+        reference, target, nodes=nodes, feature_names=[f"speed {HOSTILE}"]
+    )
+    graph = gr.Graph.from_edges(list(pairwise(nodes)), nodes=[*nodes, f"alone {HOSTILE}"])
+    within = gr.Graph.from_edges(list(pairwise(nodes)), nodes=nodes)
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.05, ridge=0.01, prior_ratio=1)
+    model.fit(samples, within)
+    test = gr.two_sample_test(samples, within, n_permutations=999, random_state=0)
+    found = gr.compare_graphs(samples, within, model, random_state=0)
+    data = gr.datasets.load_flights(time=False)
+    moments = np.diag(4.0 * np.arange(1.0, 20.0) ** -1.5)
+    transfer = gr.NodewiseTransfer(LinearRegression(), random_state=0)
+    transfer.fit(samples, list(reference[:, :, 0]), within)
+    return {
+        "samples": (samples, "samples at 8 nodes"),
+        "graph": (graph, "graph of 9 nodes and 7 edges"),
+        "network": (replace(data, description=f"Flights {HOSTILE}"), "Flights"),
+        "scenario": (gr.datasets.make_scenario("Ia", n_nodes=8, random_state=0), "scenario Ia: 4"),
+        "model": (model, "GRULSIF("),
+        "solution": (model.solution_, "converged: "),
+        "weights": (model.importance_weights(samples), "weights at 8 nodes"),
+        "test": (test, "4 of 8 nodes changed"),
+        "region": (test.regions()[0], "region of 4 nodes, at least "),
+        "kinds": (gr.kinds_of_change(samples, None, model, random_state=0), "kind"),
+        "checks": (samples.check(), "findings"),
+        "bounds": (gr.divergence_bounds(samples, within, model, random_state=0), "above 0"),
+        "interval": (
+            gr.expected_ratio_interval(
+                samples, within, model, x=[[0.0], [1.0]], node=nodes[0], random_state=0
+            ),
+            "2 points",
+        ),
+        "comparison": (found, "graph"),
+        "worth": (found.worth["graph"], "graph"),
+        "mean changes": (gr.mean_changes(samples, within), "changes of means at 8 nodes"),
+        "capacity": (theory.estimate_capacity(moments), "decay"),
+        "convergence": (
+            theory.convergence_bound(
+                1000,
+                10,
+                decay=2.0,
+                capacity=1.0,
+                smoothness=5.0,
+                bound=10.0,
+                alpha=0.1,
+                graph_factor=1.0,
+            ),
+            "squared error at most",
+        ),
+        "cycles": (
+            theory.cbcgd_cycle_bound(
+                np.stack([np.eye(2)] * 3),
+                gr.Graph.from_edges([(0, 1), (1, 2)]),
+                0.1,
+                1.0,
+                1.0,
+                1e-6,
+            ),
+            "cycles",
+        ),
+        "transfer": (transfer.evidence_, "nodes with a shift"),
+    }
+
+
+NAMES = (
+    "samples", "graph", "network", "scenario", "model", "solution", "weights", "test", "region",
+    "kinds", "checks", "bounds", "interval", "comparison", "worth", "mean changes", "capacity",
+    "convergence", "cycles", "transfer",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_result_is_a_small_escaped_table_with_a_headline(name):
+    result, headline = results()[name]
+    html = result._repr_html_()
+    page = read(html)
+    assert page.seen <= {"div", "code", "table", "tr", "th", "td"}
+    assert headline in page.text
+    assert len(html) < 10_000
+
+
+def test_labels_of_the_user_are_shown_as_text():
+    assert set(results()) == set(NAMES)
+    shown = [name for name in NAMES if HOSTILE in read(results()[name][0]._repr_html_()).text]
+    assert {"samples", "graph", "network", "model", "weights", "test", "kinds"} <= set(shown)
+    assert {"bounds", "mean changes", "transfer", "region"} <= set(shown)

@@ -1,15 +1,19 @@
-"""A fitted model as a small table for notebooks."""
+"""Small tables for notebooks: data, models and results; everything from the user is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from html import escape
 from typing import Any
 
 import numpy as np
 
-# Rows of the list of most changed nodes.
+from graphratio._utils.errors import listing
+
+# Rows of the list of most changed nodes, and of features.
 _SHOWN = 5
+_FEATURES = 8
 
 # No colours, so that tables are readable in light and dark notebooks.
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top"
@@ -25,6 +29,75 @@ def model_html(model: Any, call: str) -> str:
         *(("note", note) for note in model.notes_),
     ]
     return titled(call, facts_table(rows), _most_changed(model))
+
+
+def samples_html(samples: Any) -> str:
+    """Two samples at every node: sizes, and the means of features over all nodes."""
+    sizes = [
+        f"{part.sum():,} observations, {_between(part)} per node"
+        for part in (samples.n_reference, samples.n_target)
+    ]
+    lacking = int((~samples.complete).sum())
+    facts = [
+        ("nodes", f"{samples.n_nodes:,}" + (f", {lacking:,} without a sample" if lacking else "")),
+        ("reference", sizes[0]),
+        ("target", sizes[1]),
+        ("times", "known" if samples.time is not None else "not given"),
+    ]
+    if samples.scaling is not None:
+        facts.append(("units", "standardised"))
+    sides = [samples.values[mask] for mask in (~samples.is_target, samples.is_target)]
+    means = [part.mean(axis=0) if len(part) else np.full(samples.n_features, np.nan)
+             for part in sides]  # fmt: skip
+    names = samples.feature_names[:_FEATURES]
+    body = [(str(name), *(f"{mean[j]:.4g}" for mean in means)) for j, name in enumerate(names)]
+    more = samples.n_features - len(names)
+    body += [(f"and {more:,} more", "", "")] if more > 0 else []
+    head = ("mean over all observations of", "reference", "target")
+    return titled(f"samples at {_count(samples.n_nodes, 'node')}", facts_table(facts),
+                  rows_table(head, body))  # fmt: skip
+
+
+def graph_html(graph: Any) -> str:
+    """A graph: edges, neighbours, components, and whether nodes have coordinates."""
+    counts, weights = graph.n_neighbors, graph.adjacency.data
+    facts = [
+        ("nodes", f"{graph.n_nodes:,}"),
+        ("edges", f"{graph.n_edges:,}, weights {_between(weights)}" if len(weights) else "none"),
+        ("neighbours", f"{counts.mean():.3g} on average, {_between(counts)}"),
+        ("components", f"{graph.n_components:,}"),
+    ]
+    if graph.isolated:
+        facts.append(("without edges", listing(graph.isolated)))
+    if graph.coordinates is not None:
+        facts.append(("coordinates", f"{graph.coordinates.shape[1]} per node, {graph.metric}"))
+    title = f"graph of {_count(graph.n_nodes, 'node')} and {_count(graph.n_edges, 'edge')}"
+    return titled(title, facts_table(facts))
+
+
+def fields_html(result: Any, headline: str) -> str:
+    """The short fields of a dataclass under a headline; of arrays only their shape."""
+    facts = []
+    for field in fields(result):
+        value = getattr(result, field.name)
+        if isinstance(value, np.ndarray):
+            shown = f"array of shape {value.shape}"
+        elif isinstance(value, float | np.floating):
+            shown = f"{value:.4g}"
+        elif isinstance(value, tuple | list):
+            shown = listing(value)
+        elif isinstance(value, str | int | np.integer):
+            shown = str(value)
+        else:
+            continue
+        facts.append((field.name.replace("_", " "), shown))
+    return titled(headline, facts_table(facts))
+
+
+def _between(values: Any) -> str:
+    """Smallest and largest value."""
+    ends = [f"{end:,.4g}" for end in (values.min(), values.max())] if len(values) else ["0"]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def titled(title: str, *tables: str) -> str:

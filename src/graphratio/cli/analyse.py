@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphratio.cli.console import Screen, as_option
+from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
 from graphratio.cli.models import fit_problem, prepared
 from graphratio.cli.options import (
@@ -102,6 +102,7 @@ def _analyse(
     words: dict[str, Any] | None,
 ) -> None:
     from graphratio.report import node_summary
+    from graphratio.report.graph_section import can_compare, compared_with_none
     from graphratio.report.page_file import page_packages
 
     if words is not None:
@@ -131,6 +132,10 @@ def _analyse(
     if words is not None:
         title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
         page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
+        page["spelling"] = as_option
+        if can_compare(model, problem.samples):
+            with screen.working("Measuring what the graph is worth"):
+                page["comparison"] = compared_with_none(model, problem.samples)
     files = write_results(
         screen, output.output, model, problem, summary, page, geojson=graph.geojson
     )
@@ -139,7 +144,7 @@ def _analyse(
         show_test(screen, tested)
     for name in reversed(files):
         screen.say(f"{name}: {files[name]}")
-    notes = [*problem.notes, *checks, *fit_notes, *told]
+    notes = unique([*problem.notes, *checks, *fit_notes, *told])
     content = summary_object(command, model, problem, summary, files, notes, kinds)
     if tested is not None:
         content["test"] = outcome_object(tested)

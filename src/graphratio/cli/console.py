@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -28,6 +28,7 @@ class Screen:
             # A file has no window, so labels need not be cut.
             self.console.width = 200
         self.errors = Console(stderr=True)
+        self._noted: set[str] = set()
 
     @property
     def live(self) -> bool:
@@ -41,9 +42,11 @@ class Screen:
             yield
 
     def notes(self, notes: Sequence[str]) -> None:
-        """Write notes to standard error."""
+        """Write notes to standard error, each of them once."""
+        new = [note for note in unique(notes) if note.rstrip(".") not in self._noted]
+        self._noted.update(note.rstrip(".") for note in new)
         if not self.quiet:
-            for note in notes:
+            for note in new:
                 typer.echo(f"note: {visible(in_number(note))}", err=True)
 
     def say(self, text: str) -> None:
@@ -70,6 +73,11 @@ class Screen:
         """Write the result as JSON."""
         if self.as_json:
             typer.echo(json.dumps(plain(content), allow_nan=False, ensure_ascii=False))
+
+
+def unique(notes: Iterable[str]) -> list[str]:
+    """Notes in their order, without repetitions; a full stop makes no difference."""
+    return list({note.rstrip("."): note for note in notes}.values())
 
 
 def visible(text: str) -> str:

@@ -14,11 +14,18 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GRULSIF
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.smooth_changes import mean_changes
+from graphratio.evaluation.verdict import UNNAMED
+from graphratio.report.page_file import PageSection
+from graphratio.report.words import enumeration
 
 # Sizes of subsets by which held-back observations measure the worth of the graph.
 _SIZES = 8
 _DRAWS = 3
+
+# Misjudged nodes that are named.
+_NAMED = 5
 
 # A change is misjudged if it is off by more than this share of the spread between nodes.
 _FAR_OFF = 0.75
@@ -77,22 +84,48 @@ class Curtain:
             "misjudged_alone": [node for node, *_ in self.misjudged],
         }
 
-    def sentences(self, names: Mapping[Label, str], unit: str, what: str) -> list[str]:
-        """What the held-back observations say, in words."""
-        text = [
-            f"Divergence on hidden {what}, more is better: {self.gain[0]:.2f} with the graph, "
-            f"{self.gain[1]:.2f} without.",
-            f"Change of the mean: with the graph {self.error[0]:.0f} {unit} off on average and "
-            f"rank correlation {self.rank[0]:.2f}; alone {self.error[1]:.0f} {unit} off and "
-            f"{self.rank[1]:.2f}.",
-            f"By the hidden {what} the graph was worth {self.worth:.1f}.",
+    def section(
+        self, names: Mapping[Label, str], unit: str, what: str, said: GraphComparison
+    ) -> PageSection:
+        """What the held-back observations say, beside what the few say of the graph."""
+        own = said.worth[UNNAMED]
+        held, many = own.low <= self.worth <= own.high, f"{own.n:.0f} {what}"
+        table = [
+            ("", "all " + what, "with the graph", "each alone"),
+            (f"divergence on hidden {what}, more is better", "", *(f"{g:.2f}" for g in self.gain)),
+            ("change of the mean, off by", f"0 {unit}", *(f"{e:.0f} {unit}" for e in self.error)),
+            ("change of the mean, rank correlation", "1.00", *(f"{r:.2f}" for r in self.rank)),
         ]
-        for node, truth, joined, own in self.misjudged[:3]:
-            text.append(
-                f"{names.get(node, node)} alone would have been misjudged: {own:+.0f} {unit}; "
-                f"with the graph {joined:+.0f}, all {what} {truth:+.0f}."
-            )
-        return text
+        table += [
+            (f"at {names.get(node, node)}", *(f"{value:+.0f} {unit}" for value in values))
+            for node, *values in self.misjudged[:_NAMED]
+        ]
+        wrong = enumeration([str(names.get(node, node)) for node, *_ in self.misjudged], _NAMED)
+        few = f"{own.fewer:.0f} {what} with the graph say as much as {many} of each node alone"
+        if UNNAMED not in said.stated_worth:
+            few = "not enough to be sure that it helps"
+        after = [
+            f"What the graph was worth: the {many} themselves say {own.span}, that is, {few}. The "
+            f"hidden {what} say {self.worth:.1f}, {'inside' if held else 'outside'} that interval."
+        ]
+        if wrong:
+            after.append(f"Judged wrongly alone, and rightly with the graph: {wrong}.")
+        asked = (
+            f"The few {what} of this report were drawn from many more. How close do they come to "
+            f"what all {what} say?"
+        )
+        return PageSection("Behind the curtain: was the graph worth it?", [asked], table, after)
+
+    @staticmethod
+    def sentences(section: PageSection) -> list[str]:
+        """The section as lines of text."""
+        (_, *heads), *rows = section.table
+        parts = [
+            ", ".join(f"{head} {cell}" for head, cell in zip(heads, cells, strict=True) if cell)
+            for _, *cells in rows
+        ]
+        lines = [f"{row[0]}: {text}" for row, text in zip(rows, parts, strict=True)]
+        return [*lines, *section.after]
 
 
 def _rank_correlation(values: FloatArray, truth: FloatArray) -> float:

@@ -86,6 +86,7 @@ def demo(
         "units": {"ground_speed": "mph"},
         "comparison": comparison,
         "kinds": kinds,
+        "spelling": as_option,
     }
     curtain = None
     if not every:
@@ -95,14 +96,14 @@ def demo(
             alone = GraphRatio(random_state=seed).fit(scaled, bare)
             hidden = data.samples.subset(observations=~chosen)
             curtain = Curtain.open(shown, data.samples, hidden, data.graph, (model, alone))
-        page["notes"] += curtain.sentences(data.names, "mph", "flights")
+        page["section"] = curtain.section(data.names, "mph", "flights", comparison)
     files = write_results(screen, output, model, problem, summary, page)
     _show(screen, model, data, summary, kinds)
     if (worth := comparison.stated_worth.get(UNNAMED)) is not None:
         screen.say(f"\n{worth.in_words}")
     if curtain is not None:
         screen.say("\nNow the curtain opens: what do the hidden flights say?")
-        for text in curtain.sentences(data.names, "mph", "flights"):
+        for text in curtain.sentences(page["section"]):
             screen.say(f"- {text}")
     screen.say(
         f"\nThe report: {files['report']}\n"
@@ -125,7 +126,10 @@ def _show(
 ) -> None:
     ranked = model.ranking_.tolist()
     settings = settings_of(model).items()
-    change = np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change"], dtype=float)
+    own, joined = (
+        np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change{which}"], dtype=float)
+        for which in ("", "_with_neighbors")
+    )
     for title, chosen in (
         ("Ten most changed airports", ranked[:10]),
         ("Ten least changed airports", ranked[:-11:-1]),
@@ -138,7 +142,8 @@ def _show(
                 f"flights {data.reference_name}": [int(model.sizes_[i, 0]) for i in chosen],
                 f"flights {data.target_name}": [int(model.sizes_[i, 1]) for i in chosen],
                 "divergence": [f"{model.divergence_[i]:.3f}" for i in chosen],
-                "change of mean speed": [f"{change[i]:+.0f}" for i in chosen],
+                "change of mean speed, with neighbours": [f"{joined[i]:+.0f}" for i in chosen],
+                "own flights": [f"{own[i]:+.0f}" for i in chosen],
             },
         )
     show_kinds(screen, model, kinds)

@@ -142,7 +142,9 @@ def show_summary(
     )
     top = model.ranking_[:SHOWN_NODES].tolist()
     shown = ["node", "n_reference", "n_target", "divergence"]
-    shown += [f"{name}_mean_change" for name in samples.feature_names[:_SHOWN_FEATURES]]
+    for name in samples.feature_names[:_SHOWN_FEATURES]:
+        helped = f"{name}_mean_change_with_neighbors"
+        shown.append(helped if helped in summary else f"{name}_mean_change")
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
     screen.table("Most changed nodes (divergence 0 means no change)", columns)
     show_kinds(screen, model, kinds)

@@ -13,7 +13,7 @@ import typer
 
 from graphratio._utils.files import staged
 from graphratio._utils.optional import import_optional
-from graphratio.cli.console import Screen, as_option
+from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
 from graphratio.cli.models import new_estimator, prepared
@@ -207,13 +207,13 @@ def node_tests(
             reference_name=problem.reference_name,
             target_name=problem.target_name,
             notes=notes,
-            remarks=found,
+            spelling=as_option,
         )
     files = moved(files, output)
     show_test(screen, result)
     for name, path in files.items():
         screen.say(f"{name}: {path}")
-    about = {"notes": [*notes, *found], "files": files}
+    about = {"notes": unique([*notes, *found]), "files": files}
     screen.result({"command": "test", **outcome_object(result), **about})
 
 

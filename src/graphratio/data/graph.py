@@ -13,6 +13,7 @@ from scipy.sparse import csgraph
 
 from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import listing
+from graphratio._utils.html import graph_html
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import graph_input as read
@@ -217,6 +218,10 @@ class Graph(GraphReaders, NotAnArray):
         if self.isolated:
             parts.append(f"isolated: {listing(self.isolated)}")
         return f"Graph({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return graph_html(self)
 
 
 def _frozen(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
+from graphratio._utils.html import samples_html
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
 from graphratio.data.block_cutting import blocks_of, joint_blocks
@@ -369,6 +370,10 @@ class NodeSamples(SampleReaders, NotAnArray):
         if self.scaling is not None:
             parts.append("standardised")
         return f"NodeSamples({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return samples_html(self)
 
 
 def _span(sizes: IntArray) -> str:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphratio._utils.errors import InputError, MissingDependencyError
+from graphratio._utils.html import graph_html, samples_html, titled
 from graphratio._utils.typing import Label
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -56,6 +57,10 @@ class NetworkData:
         if self.left_out:
             parts.append(f"left out: {', '.join(map(str, self.left_out))}")
         return f"NetworkData({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return titled(self.description, samples_html(self.samples), graph_html(self.graph))
 
 
 def package_file(package: str, file: str, purpose: str) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError
+from graphratio._utils.html import graph_html, samples_html, titled
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, Label, RandomState
 from graphratio.data.graph import Graph
@@ -229,6 +230,14 @@ class Scenario:
         return (
             f"Scenario({self.name!r}, n_nodes={self.graph.n_nodes}, "
             f"n_features={self.samples.n_features}, n_changed={int(self.changed.sum())})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return titled(
+            f"scenario {self.name}: {int(self.changed.sum())} of {self.graph.n_nodes} nodes change",
+            samples_html(self.samples),
+            graph_html(self.graph),
         )
 
 

@@ -18,7 +18,7 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.estimators.notes import data_notes, part_notes
+from graphratio.estimators.notes import GRAPH_UNUSED, data_notes, part_notes
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
@@ -368,7 +368,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         notes += part_notes(self.n_selected_on_, len(self.nodes_))
         unused = self.graph_penalty is None and not self.graph_penalty_
         if unused and self.graph_.n_edges:
-            notes.append("the graph was not used: it does not improve the held-out loss")
+            notes.append(GRAPH_UNUSED)
         # Few blocks of time do not allow to try profiles.
         tried = np.any((self.cv_results_ or {}).get("n_profiles", 0))
         if not self.shared_ and self.n_profiles is None and tried:

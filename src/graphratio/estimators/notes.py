@@ -12,6 +12,8 @@ from graphratio._utils.errors import Argument, Words, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.graph import Graph
 
+GRAPH_UNUSED = "the graph was not used: it does not improve the held-out loss"
+
 
 def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
     """Nodes and components that stand alone, and nodes that lack a sample."""

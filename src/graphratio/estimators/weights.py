@@ -12,7 +12,7 @@ import numpy as np
 
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import OverlapWarning, listing
-from graphratio._utils.html import rows_table
+from graphratio._utils.html import rows_table, titled
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
@@ -170,7 +170,8 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
             for i in order
         )
         head = ("smallest effective size", "reference", "effective", "clipped", "uncovered target")
-        return rows_table(head, rows)
+        doubtful = f", doubtful at {int(self.is_doubtful.sum()):,}"
+        return titled(f"weights at {len(self):,} nodes{doubtful}", rows_table(head, rows))
 
     def _worst(self) -> list[Label]:
         """Doubtful nodes, the smallest effective share first."""

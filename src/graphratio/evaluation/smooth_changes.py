@@ -21,12 +21,16 @@ from scipy import linalg, optimize, sparse
 from scipy.sparse.linalg import cg, splu
 from scipy.special import digamma, polygamma
 
+from graphratio._utils.html import rows_table, titled
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.moments.node_moments import segment_indicator
 from graphratio.selection.patches import choose_patches
+
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 # Smoothness is estimated on patches of as many nodes where there are more.
 LARGEST_EIGENBASIS = 1000
@@ -42,7 +46,7 @@ NOISY = 10.0
 _STARTS = ((-2.0, 0.0), (0.0, 0.0), (0.0, -3.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanChanges:
     """Changes of the mean of every feature from reference to target.
 
@@ -65,6 +69,29 @@ class MeanChanges:
     own: FloatArray
     estimate: FloatArray
     nodes: tuple[Any, ...]
+
+    @property
+    def _largest(self) -> IntArray:
+        """Positions of nodes, from the largest change of any feature, in its own units, on."""
+        scale = np.nanstd(self.estimate, axis=0)
+        size = np.abs(self.estimate / np.where(scale > 0, scale, 1.0)).max(axis=1)
+        return np.asarray(np.argsort(-np.nan_to_num(size), kind="stable"))
+
+    def _line(self, v: int) -> str:
+        return ", ".join(f"{value:+.3g}" for value in self.estimate[v])
+
+    def __repr__(self) -> str:
+        largest = ", ".join(f"{self.nodes[v]!r} {self._line(v)}" for v in self._largest[:3])
+        return f"MeanChanges(n_nodes={len(self.nodes)}), largest: {largest}"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks: the largest changes."""
+        body = [
+            (str(self.nodes[v]), self._line(v), ", ".join(f"{x:+.3g}" for x in self.own[v]))
+            for v in self._largest[:_SHOWN]
+        ]
+        head = ("largest changes", "with neighbours", "own observations")
+        return titled(f"changes of means at {len(self.nodes):,} nodes", rows_table(head, body))
 
 
 def mean_changes(samples: Any, graph: Graph | None = None) -> MeanChanges:

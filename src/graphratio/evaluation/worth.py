@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from graphratio._utils.html import fields_html
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
@@ -148,6 +149,10 @@ class Worth:
 
     def __repr__(self) -> str:
         return f"Worth(estimate={self.estimate:.3g}, low={self.low:.3g}, high={self.high:.3g})"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return fields_html(self, self.in_words)
 
 
 def worth_of(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
@@ -23,6 +23,9 @@ from graphratio.plotting import style
 SHOWN_QUANTILES = (0.005, 0.995)
 
 _CURVE_POINTS = 200
+
+# Beside the data a curve is dotted over this share of their range.
+_BESIDE_DATA = 0.05
 
 
 def columns_of(model: Any) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -130,11 +133,14 @@ def draw_ratios(
     column: int,
     evaluate: Callable[[FloatArray], FloatArray],
     curves: Sequence[dict[str, Any]],
+    members: Sequence[BoolArray] | None = None,
 ) -> None:
     """Draw curves of ratios over the usual range of a column of the data.
 
     The data are in original units and by column. `evaluate` returns the ratios at points, shape
-    (n_points, n_curves); `curves` says how to draw each.
+    (n_points, n_curves); `curves` says how to draw each. `members` are the observations of each
+    curve, shape (n_observations,): it is solid over their usual range, dotted a little beyond, and
+    ends there.
     """
     names, levels = columns_of(model)
     logarithmic = takes_logarithm(model, column)
@@ -143,8 +149,16 @@ def draw_ratios(
     centre = typical_values(data.values, levels)
     ratios = evaluate(points_along(model.encoding_, centre, column, along))
     ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
-    for ratio, how in zip(ratios.T, curves, strict=True):
-        ax.plot(grid, ratio, linewidth=2, **how)
+    for k, (ratio, how) in enumerate(zip(ratios.T, curves, strict=True)):
+        inside = near = np.ones(len(grid), dtype=bool)
+        if members is not None and not levels[column]:
+            low, high = np.quantile(data.values[members[k], column], SHOWN_QUANTILES)
+            inside = (grid >= low) & (grid <= high)
+            beside = _BESIDE_DATA * (high - low)
+            near = (grid >= low - beside) & (grid <= high + beside)
+        ax.plot(grid[inside], ratio[inside], linewidth=2, **how)
+        if not inside[near].all():
+            ax.plot(grid[near], ratio[near], ":", linewidth=1.2, color=how["color"])
     scale_column(ax, levels[column], logarithmic)
     ax.set_ylim(bottom=0.0)
     name = names[column]

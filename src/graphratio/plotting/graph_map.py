@@ -1,4 +1,4 @@
-"""Maps of the graph: nodes coloured by divergence, or by the p-values of a test."""
+"""Maps of the graph: nodes coloured by divergence, or by their effect in a test."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 # The colour scale ends here or above, so that noise in an unchanged network stays pale.
 _SMALLEST_TOP = 0.1
 
-# The scale of p-values runs from 1 down to this value or below.
-_SMALLEST_DRAWN = 1e-3
+# The same for effect sizes, in standard deviations.
+_SMALLEST_EFFECT = 1.0
 
 # Land recedes behind the nodes.
 _LAND, _COAST = "#f1f1ec", "#cdcdc4"
@@ -81,8 +81,8 @@ def plot_graph(
     colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
     points = draw_points(ax, positions[known][order], c=values[order], s=size, **colours)
     if not known.all():
-        _draw_missing(ax, positions[~known], size)
-        ax.legend(loc="best", fontsize=8.5, frameon=False)
+        _draw_hollow(ax, positions[~known], size, "a sample is missing")
+        ax.legend(**style.OUTSIDE)
     style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
     finish_map(ax, layout)
     style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
@@ -102,39 +102,35 @@ def plot_significance(
 ) -> Any:
     """Draw the outcome of a test on the graph.
 
-    A darker node has a smaller adjusted p-value. Rejected nodes have a dark outline, and the
-    `n_labels` with the smallest p-values are named where there is room. Nodes that lack a sample
-    are hollow. The other arguments are those of `plot_graph`.
+    Colours show the effect size: how far the two samples of a node lie apart. Rejected nodes are
+    larger, with a dark outline, and up to `n_labels` of them are named, the smallest p-values
+    first. Nodes that the data cannot judge are hollow. The other arguments are those of
+    `plot_graph`.
     """
     check_integer(n_labels, "n_labels", low=0)
     ax, layout = begin_map(result.graph, ax, edges=edges)
-    positions = layout.positions
-    tested, rejected = result.tested, result.rejected
-    size = node_size(len(positions))
-    strength = -np.log10(result.adjusted_p_value)
-    top = max(float(strength.max()), -np.log10(_SMALLEST_DRAWN))
+    positions, rejected = layout.positions, result.rejected
+    judged = result.tested & (result.answerable_nodes | rejected)
+    size, effect = node_size(len(positions)), result.effect_size
+    top = max(float(np.nanmax(effect, initial=0.0)), _SMALLEST_EFFECT)
     colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
-    kept = tested & ~rejected
-    points = draw_points(
-        ax, positions[kept], c=strength[kept], s=size, edgecolors=style.FAINT, **colours
-    )
-    found = f"changed, at level {result.level:g}"
-    bold = {"s": 1.6 * size, "linewidths": 1.6, "zorder": 4, **colours}
-    draw_points(ax, positions[rejected], c=strength[rejected], label=found, **bold)
-    if not tested.all():
-        _draw_missing(ax, positions[~tested], size)
-    if rejected.any() or not tested.all():
-        ax.legend(loc="best", fontsize=8.5, frameon=False)
+    kept = judged & ~rejected
+    thin = {"s": size, "edgecolors": style.FAINT, "label": "no change found"}
+    points = draw_points(ax, positions[kept], c=effect[kept], **thin, **colours)
+    stands_out = "stands out (exploratory)" if result.null == "global" else "changed"
+    found = f"{stands_out}, at level {result.level:g}"
+    bold = {"s": 1.6 * size, "linewidths": 1.8, "zorder": 4, **colours}
+    if rejected.any():
+        draw_points(ax, positions[rejected], c=effect[rejected], label=found, **bold)
+    if not judged.all():
+        _draw_hollow(ax, positions[~judged], size, "cannot say")
+    ax.legend(**style.OUTSIDE)
     finish_map(ax, layout)
-    label = "adjusted p-value" if result.correction else "p-value"
-    ticks = np.arange(0, int(top) + 1)
-    bar = style.colour_bar(points, ax, label, 0.025)
-    bar.set_ticks(ticks, labels=[f"{10.0**-tick:g}" for tick in ticks])
+    style.colour_bar(points, ax, "effect size in standard deviations", 0.025)
     exploratory = " (exploratory)" if result.null == "global" else ""
-    changed = f"{result.n_rejected} of {int(tested.sum())} nodes changed{exploratory}"
+    changed = f"{result.n_rejected} of {int(result.tested.sum())} nodes changed{exploratory}"
     style.set_heading(ax, changed)
-    order = result.order
-    chosen = [int(v) for v in order if rejected[v]][:n_labels]
+    chosen = [int(v) for v in result.order if rejected[v]][:n_labels]
     label_nodes(ax, positions, chosen, result.nodes, names)
     return ax
 
@@ -204,6 +200,6 @@ def draw_points(ax: Any, positions: FloatArray, **how: Any) -> Any:
     )
 
 
-def _draw_missing(ax: Any, positions: FloatArray, size: float) -> None:
+def _draw_hollow(ax: Any, positions: FloatArray, size: float, label: str) -> None:
     hollow = {"facecolors": "white", "edgecolors": style.FAINT, "linewidths": 1.2, "zorder": 2}
-    draw_points(ax, positions, s=size, label="a sample is missing", **hollow)
+    draw_points(ax, positions, s=size, label=label, **hollow)

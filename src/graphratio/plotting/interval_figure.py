@@ -48,7 +48,8 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
             ax.errorbar(place[chosen], gain[chosen], half_width[chosen], label=name, **how)
     _finish_ranked(ax, "gain", gain - half_width, gain + half_width)
     ax.set_ylabel("lower held-out loss than alone")
-    ax.legend(frameon=False, loc="upper left")
+    # Values rise from left to right, so that this corner is empty.
+    ax.legend(frameon=False, loc="lower right")
     return ax
 
 
@@ -93,7 +94,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
     _finish_ranked(ax, "bound", *interval[order].T)
     ax.set_ylabel("divergence")
-    ax.legend(edgecolor="none", framealpha=0.8, loc="upper left", fontsize="small")
+    ax.legend(edgecolor="none", framealpha=0.8, loc="lower right", fontsize="small")
     return ax
 
 

@@ -37,13 +37,13 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     positions = layout.positions
     draw_kinds(axes[0], positions, result)
     finish_map(axes[0], layout)
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.08), "ncols": 3}
-    axes[0].legend(fontsize=8.5, frameon=False, **below)
+    axes[0].legend(**style.OUTSIDE)
     style.set_heading(axes[0], f"Kinds of change: {len(names)}")
     if names:
         data = columns.in_columns(columns.raw_samples(result.samples, model))
         curves = [{"color": _colour(result, name), "label": name} for name in names]
-        columns.draw_ratios(axes[1], model, data, column, result.ratio, curves)
+        members = [(result.kinds == name)[data.node_index] for name in names]
+        columns.draw_ratios(axes[1], model, data, column, result.ratio, curves, members)
         axes[1].legend(loc="best", fontsize=8.5, frameon=False)
         style.set_heading(axes[1], "Mean ratio of each kind")
     return np.asarray(axes)
@@ -55,6 +55,8 @@ def draw_kinds(ax: Any, positions: FloatArray, result: Any) -> None:
     for label, number in result.counts.items():
         # Unchanged nodes below the others.
         how = {"color": _colour(result, label), "zorder": 2.5 if label in _PALE else 3}
+        if label in result.names:
+            how["marker"] = style.KIND_SHAPES[result.names.index(label)]
         at = positions[result.kinds == label]
         draw_points(ax, at, s=size, label=f"{label} ({number})", **how)
 
@@ -70,8 +72,8 @@ def plot_learned_graph(
 ) -> Any:
     """Draw the graph with the weights that a model learned.
 
-    A link is thicker if it kept more of its weight. Cut links are dotted, and their ends are
-    named where there is room.
+    A link is thicker if it kept more of its weight. Cut links, between nodes that change too
+    differently to learn from each other, are dotted, and their ends are named where there is room.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ def plot_learned_graph(
     >>> model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
     >>> ax = gr.plot_learned_graph(model)
     >>> ax.get_title(loc="left")
-    '6 of 204 links were cut'
+    'Which neighbours change alike: 6 of 204 links were cut'
     """
     style.check_fitted(model, "graph_learned_")
     graph = model.graph_
@@ -115,11 +117,10 @@ def plot_learned_graph(
                 "Pass the result of kinds_of_change with this model",
             )
         draw_kinds(ax, positions, kinds)
-    if ax.get_legend_handles_labels()[1]:
-        ax.legend(fontsize=8.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.legend(**style.OUTSIDE)
     finish_map(ax, layout)
-    count = f"{len(cut)} of {len(links.kept)} links were cut"
-    style.set_heading(ax, "The links as given" if links.as_given else count)
+    count = f"Which neighbours change alike: {len(cut)} of {len(links.kept)} links were cut"
+    style.set_heading(ax, "The links as given: none was learned" if links.as_given else count)
     ends = dict.fromkeys(np.column_stack([links.rows[cut], links.columns[cut]]).ravel().tolist())
     label_nodes(ax, positions, ends, model.nodes_, names)
     return ax
@@ -132,7 +133,8 @@ def _draw_links(ax: Any, positions: FloatArray, links: Links) -> None:
     gone[links.cut()] = True
     widths = _WIDTH * np.clip(links.kept, 0.2, 3.0)
     kept = {"colors": style.FAINT, "linewidths": widths[~gone], "alpha": 0.7, "zorder": 1}
-    ax.add_collection(collections.LineCollection(segments[~gone], **kept))
+    label = "link, as given" if links.as_given else "kept, thicker with more weight"
+    ax.add_collection(collections.LineCollection(segments[~gone], label=label, **kept))
     if gone.any():
-        cut = {"colors": style.TARGET_COLOUR, "linewidths": 1.5, "linestyles": ":", "zorder": 2}
+        cut = {"colors": style.INK, "linewidths": 1.5, "linestyles": ":", "zorder": 2}
         ax.add_collection(collections.LineCollection(segments[gone], label="cut", **cut))

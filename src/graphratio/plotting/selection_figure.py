@@ -85,9 +85,12 @@ def _draw_surface(
     chosen: dict[str, float],
 ) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
-    (x, column), (y, row) = (np.unique(results[name][here], return_inverse=True) for name in names)
-    scores = np.full((len(y), len(x)), np.nan)
-    scores[row, column] = results["mean_score"][here]
+    (x, column), (y, row) = (
+        np.unique(_readable(results[name][here]), return_inverse=True) for name in names
+    )
+    scores = np.full((len(y), len(x)), -np.inf)
+    np.maximum.at(scores, (row, column), results["mean_score"][here])
+    scores[np.isinf(scores)] = np.nan
     excess = np.nanmax(results["mean_score"]) - scores
     # Weak penalties can lose a thousand times as much; a logarithmic scale shows both ends.
     positive = excess[excess > 0]
@@ -98,7 +101,7 @@ def _draw_surface(
     image = ax.imshow(shown, cmap=style.SEQUENTIAL, norm=norm, origin="lower", aspect="auto")
     _write_cells(ax, scores, norm(shown), "{:.4g}")
     corner = [
-        int(np.flatnonzero(grid == chosen[name])[0]) - 0.5
+        int(np.flatnonzero(grid == _readable(np.array([chosen[name]])))[0]) - 0.5
         for grid, name in zip((x, y), names, strict=True)
     ]
     # Orange stands out from every colour of the scale. The axes must not clip the frame.
@@ -108,6 +111,11 @@ def _draw_surface(
     _name_cells(ax, names, (x, y))
     meaning = "held-out loss above the best\n(cells: score, framed: chosen)"
     style.colour_bar(image, ax, meaning, 0.03)
+
+
+def _readable(values: FloatArray) -> FloatArray:
+    """Values to three digits: candidates that differ by rounding share a row."""
+    return np.array([float(f"{value:.3g}") for value in values])
 
 
 def _write_cells(ax: Any, values: FloatArray, darkness: FloatArray, form: str) -> None:

@@ -19,7 +19,17 @@ FAINT = "#9a9a9a"
 SEQUENTIAL = "YlGnBu"
 # Light in the middle, for values of both signs.
 DIVERGING = "RdBu_r"
-KIND_COLOURS = (REFERENCE_COLOUR, TARGET_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+# None of them is the colour of a sample; maps have shapes as well.
+KIND_COLOURS = ("#882255", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#aa4499", INK)
+KIND_SHAPES = ("o", "s", "D", "^", "P", "*", "v")
+# A legend below the axes, which covers nothing.
+OUTSIDE: dict[str, Any] = {
+    "loc": "upper center",
+    "bbox_to_anchor": (0.5, -0.02),
+    "ncols": 3,
+    "fontsize": 8.5,
+    "frameon": False,
+}
 
 
 def check_fitted(model: Any, attribute: str = "divergence_") -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import Argument, Spelling, Words, spelled
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.notes import ceiling_notes
+from graphratio.report.graph_section import graph_notes
 from graphratio.report.node_table import Subject
 from graphratio.report.selection_charts import selection_charts
 from graphratio.report.words import count, enumeration, number, sentence
@@ -15,20 +18,28 @@ from graphratio.report.words import count, enumeration, number, sentence
 FEW_AT_A_NODE = 20
 
 
-def describe_fit(subject: Subject, notes: Iterable[str]) -> dict[str, Any]:
+def describe_fit(
+    subject: Subject, notes: Iterable[str], spelling: Spelling = str
+) -> dict[str, Any]:
     """Describe the fit; `notes` are about the preparation of the samples.
 
-    `settings` are names, values and meanings; `checks` are what deserves a look in the data.
+    `settings` are names, values and meanings; `warnings` limit the fit itself. `ceiling` limits the
+    table, and `checks` and `few` limit how sure one can be of what the data show.
     """
     model, samples = subject.model, subject.samples
-    # Warnings count small samples, and transformed features have the same scale.
+    # The page counts small samples itself, and transformed features have the same scale.
     known = ("few",) if model.scaling_ is None else ("few", "scales")
+    near = [subject.names[i] for i in np.flatnonzero(model._near_ceiling)]
+    ceiling = [spelled(note, spelling) for note in ceiling_notes(near, model.divergence_ceiling_)]
+    checks = samples.check().sentences(spelling, without=known)
     return {
         "settings": _settings(model),
         "selection": selection_charts(model),
-        "warnings": _warnings(subject),
+        "warnings": _warnings(model, spelling),
         "data_notes": [sentence(note) for note in notes],
-        "checks": [sentence(text) for text in samples.check().sentences(without=known)],
+        "ceiling": [sentence(note) for note in ceiling],
+        "checks": [sentence(text) for text in checks],
+        "few": _few(subject),
     }
 
 
@@ -105,23 +116,36 @@ def _spread_of(value: Any) -> str:
     return low if low == high else f"{middle} ({low} to {high})"
 
 
-def _warnings(subject: Subject) -> list[str]:
-    model, samples = subject.model, subject.samples
+def _warnings(model: Any, spelling: Spelling) -> list[str]:
+    """Notes on the fit, without those on the graph and on the ceiling of the divergence."""
+    found: list[Words] = []
     solution: Any = getattr(model, "solution_", None)
-    found = []
     if solution is not None and not solution.converged:
         found.append(
-            "The solver stopped before it reached its tolerance, so the estimates are less exact "
-            "than requested: raise max_iter."
+            (
+                "The solver stopped before it reached its tolerance, so the estimates are less "
+                "exact than requested: raise ",
+                Argument("max_iter"),
+            )
         )
-    found += [sentence(note) for note in model.notes_]
+    elsewhere = graph_notes(model)
+    found += [note for note in model._notes() if note not in elsewhere]
+    found += [model.dependence_] if model.dependence_ else []
+    return [sentence(spelled(note, spelling)) for note in found]
+
+
+def _few(subject: Subject) -> str:
+    """Which samples are so small that their results need care."""
+    samples = subject.samples
     smallest = np.minimum(samples.n_reference, samples.n_target)
     few = np.flatnonzero((smallest < FEW_AT_A_NODE) & samples.complete)
-    if few.size:
-        few = few[np.argsort(smallest[few], kind="stable")]
-        listed = enumeration([f"{subject.names[i]} ({smallest[i]})" for i in few])
-        found.append(
-            f"{count(int(few.size), 'node')} with fewer than {FEW_AT_A_NODE} observations in "
-            f"one of the samples; read their results with care: {listed}."
-        )
-    return found
+    if not few.size:
+        return ""
+    few = few[np.argsort(smallest[few], kind="stable")]
+    listed = enumeration([f"{subject.names[i]} ({smallest[i]})" for i in few])
+    every = few.size == samples.n_nodes > 1
+    which = "All nodes have" if every else f"{count(int(few.size), 'node')} with"
+    return (
+        f"{which} fewer than {FEW_AT_A_NODE} observations in one of the samples; read results of "
+        f"single nodes with care{'' if every else f': {listed}'}."
+    )

@@ -1,19 +1,23 @@
-"""Did the graph help: the section on held-out losses, and who contributed to each estimate."""
+"""Was the graph worth it: the section on held-out losses, and who contributed to each estimate."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import Argument, Spelling, Words, spelled
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
+from graphratio.estimators.notes import GRAPH_UNUSED, data_notes
 from graphratio.evaluation.comparison import GraphComparison
 from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
-from graphratio.report.words import enumeration
+from graphratio.report.words import enumeration, sentence
+from graphratio.selection.patches import choose_patches
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_COMPARED = 2_000
@@ -23,33 +27,39 @@ MOST_WORK = 1.5e9
 MOST_LEARNED = 500
 # Smaller samples cannot be split into folds.
 FEWEST = 10
+# The worth of the graph is measured on about as many observations, of at least so many nodes.
+WORTH_OBSERVATIONS = 24_000
+FEWEST_WORTH_NODES = 60
 MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
 
 
 def graph_help(
-    model: Any, samples: NodeSamples, names: list[str], found: GraphComparison | None = None
+    model: Any, names: list[str], found: GraphComparison | None, spelling: Spelling = str
 ) -> dict[str, Any] | None:
-    """Compare the model with itself without the graph, at its bandwidth and dictionary.
+    """What neighbours gave; None for models that do not couple nodes.
 
-    `found` is a comparison of the model's graph by this name, `UNNAMED`, if there is one already.
-
-    The samples are in the model's order and in original units. None if there is nothing to
-    compare: another estimator, few nodes or observations, or a graph too large for a report.
-
-    `rows` are the name of every fit, its held-out loss, and the difference to the fit without the
-    graph. `helped` and `hurt` name nodes. `nodes` is for the panels: losses and half widths of
-    every fit, and the effect of neighbours. `curve` is a drawing of the learning curves.
+    `found` compares the model's graph, by the name `UNNAMED`, with no graph. Without it the section
+    only says what the fit borrowed. `rows` are the name of every fit, its held-out loss, and the
+    difference to the fit without the graph. `helped` and `hurt` name nodes. `nodes` is for the
+    panels: losses and half widths of every fit, and the effect of neighbours. `curve` is a drawing
+    of the learning curves.
     """
-    typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
     edges = model.graph_.n_edges > 0
-    most = MOST_COMPARED if edges else MOST_LEARNED
-    if not model._couples or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+    if not model._couples or (found is None and not edges):
         return None
-    if samples.n_nodes * float(model.n_components_) ** 3 > MOST_WORK:
-        return None
+    notes = [sentence(spelled(note, spelling)) for note in graph_notes(model)]
+    section: dict[str, Any] = {
+        "heading": "Was the graph worth it?" if edges else "Would a graph help?",
+        "verdict": _borrowed(model, spelling),
+        "notes": notes,
+        "rows": [],
+        "curve": "",
+        "worth": None,
+        "nodes": None,
+    }
     if found is None:
-        found = compared_with_none(model, samples)
+        return section
     worth = found.stated_worth.get(UNNAMED)
     words = {
         ALONE: "without the graph",
@@ -64,34 +74,75 @@ def graph_help(
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
     # A model that left the graph out was neither helped nor hurt by it.
     used = model.graph_penalty_ > 0 or not edges
-    parts = (found.helped(), found.hurt()) if used else ([], [])
-    called = dict(zip(model.nodes_, names, strict=True))
-    helped, hurt = (enumeration([called[v] for v in part], MOST_NAMED) for part in parts)
+    effects = found.neighbors if used else ["not assessed"] * len(names)
+    helped, hurt = (
+        [name for name, own in zip(names, effects, strict=True) if own == effect]
+        for effect in ("helped", "hurt")
+    )
     by_node = {words[name]: found.node_losses(name) for name in words if name in found.losses}
-    return {
-        "heading": "Did the graph help?" if edges else "Would a graph help?",
+    return section | {
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
         "curve": learning_curve(worth) if worth is not None else "",
-        "worth": worth,
-        "helped": helped,
-        "hurt": hurt,
+        "worth": worth if used else None,
+        "helped": enumeration(helped, MOST_NAMED),
+        "hurt": enumeration(hurt, MOST_NAMED),
         "nodes": {
             "fits": list(by_node),
             "loss": [_readable(loss) for loss, _ in by_node.values()],
             "half": [_readable(half) for _, half in by_node.values()],
-            "neighbours": found.neighbors,
+            "neighbours": effects,
         },
     }
 
 
+def graph_notes(model: Any) -> list[Words]:
+    """Notes of a model on its graph, which this section shows."""
+    if not model._couples or not model.graph_.n_edges:
+        return []
+    about = [*data_notes(model.sizes_, model.graph_), GRAPH_UNUSED]
+    return [note for note in model._notes() if note in about]
+
+
+def _borrowed(model: Any, spelling: Spelling) -> str:
+    """What a fit took from neighbours, where nothing says whether that helped."""
+    more = spelled(
+        ("Whether that helped is not measured here: pass ", Argument("comparison"), "."), spelling
+    )
+    parts = contributions(model)
+    if parts is None:
+        return f"Cross-validation left the graph out: every node was fitted by itself. {more}"
+    share = 1 - float(np.median(parts["own"]))
+    return f"At half of the nodes at least {share:.0%} of an estimate is borrowed. {more}"
+
+
+def can_compare(model: Any, samples: NodeSamples) -> bool:
+    """Whether a comparison with no graph is possible, and short enough for a report."""
+    typical = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
+    most = MOST_COMPARED if model.graph_.n_edges else MOST_LEARNED
+    if not model._couples or not 5 <= samples.n_nodes <= most or typical < FEWEST:
+        return False
+    return bool(samples.n_nodes * float(model.n_components_) ** 3 <= MOST_WORK)
+
+
 def compared_with_none(model: Any, samples: NodeSamples) -> GraphComparison:
-    """Compare the graph of a model with no graph, at its bandwidth and dictionary."""
+    """Compare the graph of a model with no graph, at its bandwidth and dictionary.
+
+    The worth of the graph is measured on connected patches if there are very many observations.
+    """
     again = model._again(fixed=False)
     again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
-    return compare_graphs(
-        model._align(samples), model.graph_, again, n_repeats=1, units="given", random_state=0
-    )
+    options: dict[str, Any] = {"n_repeats": 1, "units": "given", "random_state": 0}
+    data, graph = model._align(samples), model.graph_
+    enough = int(WORTH_OBSERVATIONS * data.n_nodes / max(data.n_observations, 1))
+    if data.n_nodes <= max(enough, FEWEST_WORTH_NODES) or not graph.n_edges:
+        return compare_graphs(data, graph, again, **options)
+    found = compare_graphs(data, graph, again, worth=False, **options)
+    wanted = max(enough, FEWEST_WORTH_NODES)
+    chosen = choose_patches(graph, wanted, data.complete, np.random.default_rng(0))
+    labels = [graph.nodes[i] for i in chosen]
+    part = compare_graphs(data.subset(labels), graph.subset(labels), again, **options)
+    return replace(found, worth=part.worth)
 
 
 def _readable(values: FloatArray) -> list[float | None]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError, listing
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
 from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
+from graphratio.report.verdicts import CHANGED, NodeVerdicts
 from graphratio.report.words import enumeration, number
-
-if TYPE_CHECKING:
-    from graphratio.testing import TwoSampleResult
 
 # How many nodes the sentence names, and from how many on it gives a range instead of all values.
 _NAMED = 3
@@ -67,45 +64,25 @@ def page_words(
     return PageWords(sides, (str(noun[0]), str(noun[1])), given)
 
 
-@dataclass(frozen=True, eq=False)
-class NodeVerdicts:
-    """What the page says about every node; arrays of shape (n_nodes,).
-
-    `changed`, `unchanged` and `open`: exactly one is true where the node could be judged at all.
-    `by_test` says whether a test decided, or else the size of the estimate.
-    """
-
-    changed: BoolArray
-    unchanged: BoolArray
-    open: BoolArray
-    by_test: bool
-
-    @classmethod
-    def of(cls, model: Any, scale: DivergenceScale, test: TwoSampleResult | None) -> NodeVerdicts:
-        """Verdicts of a test of each node; without one, a change is clear from a size on."""
-        if test is None or test.null == "global":
-            changed = np.asarray(model.divergence_ >= scale.clear)
-            missing = np.isnan(model.divergence_)
-            return cls(changed, ~changed & ~missing, missing, False)
-        place = {node: position for position, node in enumerate(test.nodes)}
-        order = np.array([place[node] for node in model.nodes_])
-        changed = test.rejected[order]
-        judged = (test.tested & test.answerable_nodes)[order] | changed
-        return cls(changed, judged & ~changed, ~judged, True)
-
-
 def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> str:
     """The sentence that a reader remembers."""
-    judged = int((verdicts.changed | verdicts.unchanged).sum())
-    n_changed = int(verdicts.changed.sum())
+    judged, n_changed = int(verdicts.judged.sum()), verdicts.count(CHANGED)
     if not judged:
         return "These data cannot say whether anything changed."
     if not n_changed:
-        beyond = "No change beyond chance" if verdicts.by_test else "No clear change"
+        beyond = "No clear change" if verdicts.by == "size" else "No change beyond chance"
         where = f"any of {words.nodes(judged)}" if judged > 1 else f"the only {words.noun[0]}"
         return f"{beyond} was found at {where}."
+    text = _direction(subject, np.flatnonzero(verdicts.changed), judged, words)
+    if verdicts.by == "exploration":
+        return f"Something changed, beyond chance. It looks as if {text}."
+    return f"{_capital(text)}."
+
+
+def _direction(subject: Subject, changed: IntArray, judged: int, words: PageWords) -> str:
+    """Which feature rose or fell, at how many of the judged nodes, where most, by how much."""
+    n_changed = len(changed)
     effect = _effects(subject)
-    changed = np.flatnonzero(verdicts.changed)
     feature = int(np.argmax(np.minimum(np.abs(effect[changed]), 3.0).sum(axis=0)))
     name = _feature_name(subject, feature)
     own = effect[changed, feature]
@@ -116,9 +93,11 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
     if n_changed == judged > 1:
         where = f"all {words.nodes(judged)}"
     if not up.size and not down.size:
-        most = enumeration([subject.names[i] for i in _strongest(subject, changed)])
-        text = f"The distribution of {name} changed in shape or spread at {where} {between}"
-        return f"{text}, most at {most}."
+        chosen = set(changed.tolist())
+        ranked = [int(i) for i in subject.model.ranking_ if int(i) in chosen]
+        most = enumeration([subject.names[i] for i in ranked[:_NAMED]])
+        text = f"the distribution of {name} changed in shape or spread at {where} {between}"
+        return f"{text}, most at {most}"
     main, verb, other, opposite = up, "rose", down, "fell"
     if down.size > up.size:
         main, verb, other, opposite = down, "fell", up, "rose"
@@ -131,9 +110,7 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
         way = "in shape or spread" if subject.samples.n_features == 1 else "in other ways"
         more.append(f"{rest:,} changed {way}")
     also = f"; {' and '.join(more)}" if more else ""
-    return (
-        f"{_capital(name)} {verb} at {where} {between}{_most(subject, main, feature, words)}{also}."
-    )
+    return f"{name} {verb} at {where} {between}{_most(subject, main, feature, words)}{also}"
 
 
 def _effects(subject: Subject) -> FloatArray:
@@ -142,22 +119,17 @@ def _effects(subject: Subject) -> FloatArray:
     return np.nan_to_num(subject.change / np.where(spread > 0, spread, np.inf))
 
 
-def _strongest(subject: Subject, nodes: IntArray) -> list[int]:
-    """The most changed of some nodes, as the page ranks them."""
-    chosen = set(nodes.tolist())
-    return [int(i) for i in subject.model.ranking_ if int(i) in chosen][:_NAMED]
-
-
 def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
     """Where it changed most, and by how much: ", most at A and B (+60 to +67 mph)"."""
     if len(subject.names) == 1:
         return f" by {_amounts(subject, nodes, feature, words)}"
-    strongest = _strongest(subject, nodes)
+    change = np.abs(subject.change[nodes, feature])
+    strongest = nodes[np.argsort(-change, kind="stable")][:_NAMED]
     named = enumeration([subject.names[i] for i in strongest])
     return f", most at {named} ({_amounts(subject, strongest, feature, words)})"
 
 
-def _amounts(subject: Subject, nodes: IntArray | list[int], feature: int, words: PageWords) -> str:
+def _amounts(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
     change = np.sort(subject.change[nodes, feature])
     key = subject.samples.feature_names[feature]
     low, high = words.change(change[0], key), words.change(change[-1], key)
@@ -176,35 +148,6 @@ def _feature_name(subject: Subject, feature: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def page_tiles(
-    verdicts: NodeVerdicts, scale: DivergenceScale, test: TwoSampleResult | None
-) -> list[dict[str, str]]:
-    """Counts beside the headline: value, label and what the count means."""
-    sure = f"like a shift by {CLEAR_IN_WORDS} or more; an estimate, not a test"
-    missed = "smaller than that"
-    if verdicts.by_test and test is not None:
-        sure = {
-            "fwer": f"{test.level:.0%} chance that any of them is a false alarm",
-            None: f"every unchanged one had a {test.level:.0%} chance to be among them",
-        }.get(test.correction, f"at most {test.level:.0%} of them are expected to be false alarms")
-        shift = float(np.nanmedian(test.detectable_shift)) if test.tested.any() else np.inf
-        missed = "that does not prove that they did not change"
-        if np.isfinite(shift):
-            missed = f"a shift of about {shift:#.2g} standard deviations would have been found"
-    tiles = [
-        {"value": f"{int(verdicts.changed.sum()):,}", "label": "changed", "note": sure},
-        {
-            "value": f"{int(verdicts.unchanged.sum()):,}",
-            "label": "no change found",
-            "note": missed,
-        },
-    ]
-    if verdicts.open.any():
-        why = "a sample is missing, or too few independent observations"
-        tiles.append({"value": f"{int(verdicts.open.sum()):,}", "label": "cannot say", "note": why})
-    return tiles
 
 
 def direction_of(subject: Subject, words: PageWords) -> dict[str, Any] | None:

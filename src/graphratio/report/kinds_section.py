@@ -16,12 +16,13 @@ from graphratio.plotting.columns import (
     points_along,
     typical_values,
 )
+from graphratio.report.headline import PageWords
 from graphratio.report.node_panels import shown_features
 from graphratio.report.node_table import Subject, kinds_of_nodes
 from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
 from graphratio.report.words import count, enumeration, number, sentence
-from graphratio.testing.grouping import NOT_TESTED, UNCHANGED
+from graphratio.testing.grouping import CANNOT_SAY, NOT_TESTED, UNCHANGED
 
 if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
@@ -32,10 +33,15 @@ _POINTS = 60
 _NAMED = 8
 _NAMED_LINKS = 12
 
+# Labels of nodes of which the data say nothing.
+_SILENT = (NOT_TESTED, CANNOT_SAY)
+
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict[str, Any] | None:
+def describe_kinds(
+    subject: Subject, words: PageWords, found: KindsOfChange | None = None
+) -> dict[str, Any] | None:
     """Describe kinds of change and the learned graph of a model; None without both.
 
     `found` is empty if no kinds were looked for, `cut` if the model learned no weights. `links` are
@@ -49,13 +55,14 @@ def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict
     kind = np.zeros(len(model.nodes_), dtype=np.intp)
     headline = meaning = ""
     if found is not None:
-        headline = _found(found)
+        headline = _found(found, words)
         meaning = (
-            f"A node counts as changed if its own observations show it: {found.test.summary}. The "
+            f"Changed {words.noun[1]} are those whose own observations show it: "
+            f"{found.test.summary}. The "
             "level does not cover the names of the kinds, which are estimates."
         )
-        # Nodes that were not tested come last, since no line describes them.
-        labels = sorted(set(found.counts) - {UNCHANGED}, key=lambda k: (k == NOT_TESTED, k))
+        # Nodes that could not be judged come last, since no line describes them.
+        labels = sorted(set(found.counts) - {UNCHANGED}, key=lambda k: (k in _SILENT, k))
         numbers = {label: k for k, label in enumerate(labels, start=1)}
         kinds = kinds_of_nodes(found, model)
         kind = np.array([numbers.get(str(name), 0) for name in kinds], dtype=np.intp)
@@ -66,16 +73,16 @@ def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict
         cut = f"None of {count(len(links.kept), 'link')} was cut: neighbours change alike."
     n_unchanged = int((kind == 0).sum())
     shows = "shows" if n_unchanged == 1 else "show"
-    unchanged = f"{n_unchanged:,} of {count(len(kind), 'node')} {shows} no change beyond chance."
+    unchanged = f"{n_unchanged:,} of {words.nodes(len(kind))} {shows} no change beyond chance."
     return {
         "found": headline,
         "meaning": meaning,
         "kinds": [
-            _kind_line(label, np.flatnonzero(kind == k), subject)
+            _kind_line(label, np.flatnonzero(kind == k), subject, words)
             for k, label in enumerate(labels, start=1)
-            if label != NOT_TESTED
+            if label not in _SILENT
         ],
-        "unchanged": unchanged if n_unchanged else "Every tested node changed.",
+        "unchanged": unchanged if n_unchanged else f"Every tested {words.noun[0]} changed.",
         "cut": "" if links.as_given else cut,
         "links": [
             {"ends": (u, v), "names": (names[u], names[v]), "kept": f"{100 * kept:.2g} %"}
@@ -92,21 +99,22 @@ def describe_kinds(subject: Subject, found: KindsOfChange | None = None) -> dict
     }
 
 
-def _found(found: KindsOfChange) -> str:
+def _found(found: KindsOfChange, words: PageWords) -> str:
     if found.n_kinds:
         noun = "kind" if found.n_kinds == 1 else "kinds"
+        many = words.noun[1][:1].upper() + words.noun[1][1:]
         return (
-            f"The network shows {_NUMBERS[found.n_kinds]} {noun} of change. Nodes of one kind "
+            f"The network shows {_NUMBERS[found.n_kinds]} {noun} of change. {many} of one kind "
             "changed in the same way, wherever they are."
         )
     if not found.answerable:
         return sentence(found.test.summary)
     if not found.test.n_rejected:
-        return "No node changed by more than chance."
+        return f"No {words.noun[0]} changed by more than chance."
     return sentence(" ".join(found.own_notes))
 
 
-def _kind_line(label: str, members: IntArray, subject: Subject) -> dict[str, Any]:
+def _kind_line(label: str, members: IntArray, subject: Subject, words: PageWords) -> dict[str, Any]:
     """A kind of change in words, and the node to open for it."""
     divergence, names = subject.model.divergence_, subject.names
     # The most changed first; those without an estimate of their own last.
@@ -114,8 +122,8 @@ def _kind_line(label: str, members: IntArray, subject: Subject) -> dict[str, Any
     known = divergence[members][~np.isnan(divergence[members])]
     size = f"divergence {number(float(known.mean()), 2)} on average; " if known.size else ""
     text = (
-        f"{count(len(members), 'node')}: {enumeration([names[i] for i in order], limit=_NAMED)}; "
-        f"{size}{what_changed(subject, members)}"
+        f"{words.nodes(len(members))}: {enumeration([names[i] for i in order], limit=_NAMED)}; "
+        f"{size}{what_changed(subject, members, words)}"
     )
     first = int(order[0])
     return {"name": label, "position": first, "node": names[first], "text": text}

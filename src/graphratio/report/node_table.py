@@ -26,7 +26,8 @@ class Subject:
 
     Mean and standard deviation of every feature in both samples, reference first, have shape
     (n_nodes, 2, n_features); NaN where a sample is missing. `change`, shape (n_nodes, n_features),
-    is the change of the mean, drawn towards those of neighbours if the model couples nodes.
+    is the change of the mean: with the help of neighbours if the page has `smoothed` changes, else
+    that of the node's own observations.
     """
 
     model: Any
@@ -65,9 +66,19 @@ class Subject:
                 mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)
         shape = (aligned.n_nodes, 2, aligned.n_features)
         readable = [str((names or {}).get(node, node)) for node in model.nodes_]
-        graph = model.graph_ if getattr(model, "_couples", False) else None
+        graph = model.graph_ if model._couples else None
         change = mean_changes(aligned, graph).estimate
         return cls(model, aligned, readable, mean.reshape(shape), spread.reshape(shape), change)
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether neighbours help to estimate changes of the mean."""
+        return bool(self.model._couples and self.model.graph_.n_edges)
+
+    @property
+    def own_change(self) -> FloatArray:
+        """Change of the mean of the node's own observations, shape (n_nodes, n_features)."""
+        return np.asarray(self.mean[:, 1] - self.mean[:, 0])
 
 
 def node_summary(
@@ -90,7 +101,8 @@ def node_summary(
         near_ceiling, effect_size, degree, component, effective_sample_size ((sum w)^2 / sum w^2
         of the importance weights w), kind if kinds are given, and for each feature f the columns
         f_mean_change and f_spread_change: target minus reference, of the mean and of the standard
-        deviation. None where a sample is missing.
+        deviation of its own observations. None where a sample is missing. If the model has a
+        graph, f_mean_change_with_neighbors is the change of `graphratio.mean_changes`.
 
     Examples
     --------
@@ -127,10 +139,11 @@ def node_summary(
     }
     if kinds is not None:
         columns["kind"] = kinds_of_nodes(kinds, model).tolist()
-    mean_change = subject.mean[:, 1] - subject.mean[:, 0]
-    spread_change = subject.spread[:, 1] - subject.spread[:, 0]
+    own, spread_change = subject.own_change, subject.spread[:, 1] - subject.spread[:, 0]
     for position, name in enumerate(aligned.feature_names):
-        columns[f"{name}_mean_change"] = _or_none(mean_change[:, position])
+        columns[f"{name}_mean_change"] = _or_none(own[:, position])
+        if subject.smoothed:
+            columns[f"{name}_mean_change_with_neighbors"] = _or_none(subject.change[:, position])
         columns[f"{name}_spread_change"] = _or_none(spread_change[:, position])
     return columns
 

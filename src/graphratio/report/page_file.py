@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,24 @@ from graphratio.plotting.layout import Layout, node_layout
 from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
 
+@dataclass(frozen=True)
+class PageSection:
+    """A section of a page: a heading, sentences, and a table with a head, all of them text.
+
+    Examples
+    --------
+    >>> from graphratio.report import PageSection
+    >>> checked = PageSection("Checked by hand", ["Both sensors were replaced in March."])
+    >>> checked.table
+    ()
+    """
+
+    heading: str
+    sentences: Sequence[str] = ()
+    table: Sequence[Sequence[str]] = ()
+    after: Sequence[str] = ()
+
+
 def page_packages(purpose: str) -> tuple[Any, Any]:
     """Import plotly and jinja2; called early, so that a long fit does not end without them."""
     plotly = import_optional("plotly.offline", "report", purpose)
@@ -35,8 +54,10 @@ def write_page(
 ) -> Path:
     """Render a template, which shows `content`, with scripts, which read `data`, into a file."""
     plotly, jinja2 = page_packages("the page")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(_asset(template)).render(
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    page = environment.get_template(template).render(
         version=__version__,
         style=_asset("report.css"),
         scripts=[_asset(name) for name in scripts],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio._utils.errors import InputError, Spelling
 from graphratio._utils.typing import Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -19,9 +20,16 @@ from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels
 from graphratio.report.node_table import Subject
-from graphratio.report.page_file import map_data, page_packages, short, write_page
+from graphratio.report.page_file import (
+    PageSection,
+    map_data,
+    page_packages,
+    short,
+    write_page,
+)
 from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import summarise
+from graphratio.report.verdicts import NodeVerdicts
 
 if TYPE_CHECKING:
     from graphratio.evaluation import GraphComparison
@@ -45,8 +53,10 @@ def write_report(
     test: TwoSampleResult | None = None,
     kinds: KindsOfChange | None = None,
     comparison: GraphComparison | None = None,
+    section: PageSection | None = None,
     noun: tuple[str, str] = ("node", "nodes"),
     units: Mapping[str, str] | None = None,
+    spelling: Spelling = str,
 ) -> Path:
     """Write the results of a model as one self-contained HTML file.
 
@@ -67,13 +77,19 @@ def write_report(
         Of the same nodes: the report then says which of them changed by more than chance, in
         which regions, and what this assumes. Default: the test of the kinds.
     kinds : KindsOfChange, optional
-        Of this model: the report then shows which nodes changed alike.
+        Of this model: the report then shows which nodes changed alike. If a test is given as well,
+        the kinds must rest on it.
     comparison : GraphComparison, optional
-        Of `compare_graphs` with the graph of the model alone, and worth; default: it is computed.
+        Of `compare_graphs(samples, model.graph_, model)`: the report then says whether the graph
+        helped, where, and what it is worth. Nothing is fitted for a report.
+    section : PageSection, optional
+        A section of your own behind the first screen.
     noun : pair of str
         What one node and several nodes are called, for instance ("airport", "airports").
     units : mapping of feature to str, optional
         Units of features, for instance {"speed": "mph"}.
+    spelling : function of an argument, optional
+        How notes write the arguments of an interface; default as Python does.
 
     Returns
     -------
@@ -101,15 +117,20 @@ def write_report(
     aligned = subject.samples
     sides = (str(reference_name), str(target_name))
     words = page_words(sides, noun, units, aligned)
-    if test is None and kinds is not None:
-        test = kinds.test
+    test = _one_test(test, kinds)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
-    fitting = describe_fit(subject, notes)
-    chance = None if test is None else describe_test(test, model.nodes_, subject.names)
-    section = graph_help(model, aligned, subject.names, comparison)
-    alike = describe_kinds(subject, kinds)
+    if test is None:
+        verdicts, chance = NodeVerdicts.of_size(model.divergence_, scale), None
+    else:
+        verdicts = NodeVerdicts.of_test(test, model.nodes_)
+        chance = describe_test(test, model.nodes_, subject.names, spelling)
+    fitting = describe_fit(subject, notes, spelling)
+    graph = graph_help(model, subject.names, comparison, spelling)
+    alike = describe_kinds(subject, words, kinds)
+    summary = summarise(subject, scale, words, verdicts, test, spelling)
+    summary["tiles"] += worth_tile(graph) if summary["tiles"] else []
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
@@ -119,13 +140,16 @@ def write_report(
         "panels": NodePanels(subject).to_json(),
         "n_columns": in_columns(aligned).n_features,
         "borrowed": contributions(model),
-        "held_out": None if section is None else section["nodes"],
+        "held_out": None if graph is None else graph["nodes"],
         "selection": fitting["selection"],
-        "chance": None if chance is None else chance["nodes"],
+        "verdicts": verdicts.to_json(),
         "direction": direction_of(subject, words),
         "noun": words.noun,
+        "units": [words.units.get(name, "") for name in aligned.feature_names],
         "kinds": None if alike is None else alike["data"],
     }
+    # A note that the test repeats is said once.
+    said = set() if chance is None else set(chance["notes"])
     return write_page(
         path,
         "report.html.j2",
@@ -133,12 +157,29 @@ def write_report(
         data,
         title=title,
         sides=sides,
-        summary=summarise(subject, scale, words, test, worth_tile(section)),
-        fitting=fitting,
+        noun=words.noun,
+        verdict_by=verdicts.by,
+        summary=summary,
+        section=section,
+        fitting=fitting | {"checks": [text for text in fitting["checks"] if text not in said]},
         chance=chance,
-        graph_help=section,
+        graph_help=graph,
         kinds=alike,
     )
+
+
+def _one_test(test: TwoSampleResult | None, kinds: KindsOfChange | None) -> TwoSampleResult | None:
+    """The test that decides on this page which nodes changed."""
+    if kinds is None:
+        return test
+    changed = set(kinds.test.nodes[v] for v in np.flatnonzero(kinds.test.rejected))
+    if test is not None and {test.nodes[v] for v in np.flatnonzero(test.rejected)} != changed:
+        raise InputError(
+            "the kinds of change rest on another test than the one given, and they disagree on "
+            "which nodes changed",
+            "Leave out test, and the page shows the test of the kinds",
+        )
+    return kinds.test if test is None else test
 
 
 def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
@@ -161,9 +202,10 @@ def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
             adjacency.indices[adjacency.indptr[i] : adjacency.indptr[i + 1]].tolist()
             for i in range(len(labels))
         ],
+        "effect": short(model.effect_size_, 3),
         "mean": short(subject.mean, 5),
         "change": short(subject.change),
-        "smoothed": bool(model._couples and model.graph_.n_edges),
+        "smoothed": subject.smoothed,
         "spread": short(subject.spread, 4),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphratio._utils.errors import Spelling
 from graphratio.report.page_file import map_data, short, write_page
-from graphratio.report.significance_section import describe_test, verdict_words
+from graphratio.report.significance_section import describe_test
+from graphratio.report.verdicts import NodeVerdicts
 from graphratio.report.words import count, number, sentence
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ def write_significance(
     reference_name: str = "reference",
     target_name: str = "target",
     notes: Iterable[str] = (),
-    remarks: Iterable[str] | None = None,
+    spelling: Spelling = str,
 ) -> Path:
     """Write the outcome of a test as one self-contained HTML file.
 
@@ -39,8 +41,8 @@ def write_significance(
         Title of the page, and what the two samples are called in it.
     notes : iterable of str
         Sentences about the preparation of the data.
-    remarks : iterable of str, optional
-        Notes on the test; default those of the result.
+    spelling : function of an argument, optional
+        How notes write the arguments of an interface; default as Python does.
 
     Returns
     -------
@@ -60,8 +62,8 @@ def write_significance(
     'tests.html'
     """
     labels = [str(node) for node in test.nodes]
-    described = describe_test(test, test.nodes, labels, remarks)
-    verdicts = [verdict_words(test, v) for v in range(len(labels))]
+    verdicts = NodeVerdicts.of_test(test, test.nodes)
+    described = describe_test(test, test.nodes, labels, spelling)
     untested = np.setdiff1d(np.arange(len(labels)), test.order)
     return write_page(
         path,
@@ -71,15 +73,14 @@ def write_significance(
             "nodes": labels,
             "map": map_data(test.graph),
             "effect": short(test.effect_size, 3),
-            "rejected": test.rejected.astype(int).tolist(),
-            "verdict": verdicts,
+            "verdicts": verdicts.to_json(),
         },
         title=title,
         lead=f"{count(len(labels), 'node')}, “{target_name}” compared with “{reference_name}”.",
         chance=described,
         exploratory=test.null == "global",
         corrected=test.correction is not None,
-        notes=[sentence(note) for note in notes],
+        notes=[text for text in map(sentence, notes) if text not in described["notes"]],
         rows=[
             {
                 "node": labels[v],
@@ -87,8 +88,8 @@ def write_significance(
                 "p": number(float(test.p_value[v]), 3) if test.tested[v] else _NONE,
                 "adjusted": number(float(test.adjusted_p_value[v]), 3) if test.tested[v] else _NONE,
                 "extrapolated": bool(test.extrapolated[v]),
-                "verdict": verdicts[v],
-                "changed": bool(test.rejected[v]),
+                "verdict": verdicts.words[v],
+                "changed": bool(verdicts.changed[v]),
             }
             for v in (*test.order.tolist(), *untested.tolist())
         ],

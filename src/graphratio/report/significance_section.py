@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import Spelling
 from graphratio._utils.typing import Label
-from graphratio.report.page_file import short
 from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.testing import wording
 
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
@@ -20,27 +17,13 @@ _NAMED = 6
 
 
 def describe_test(
-    test: TwoSampleResult,
-    nodes: tuple[Label, ...],
-    names: list[str],
-    remarks: Iterable[str] | None = None,
+    test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str], spelling: Spelling = str
 ) -> dict[str, Any]:
     """What the page says about a test of its nodes, which the test may have in another order.
 
-    `remarks` are the notes on the test, if they are spelled for another interface than Python.
-    `found` is the headline, `meaning` its guarantee. `nodes` is for the scripts: adjusted p-values
-    and whether they are at most the level.
+    `found` is the headline, `meaning` its guarantee. `spelling` writes arguments in notes as an
+    interface does.
     """
-    place = {node: position for position, node in enumerate(test.nodes)}
-    unknown = [node for node in nodes if node not in place]
-    if unknown or len(test.nodes) != len(nodes):
-        raise InputError(
-            f"the test and the model have different nodes, for instance "
-            f"{listing(unknown or set(test.nodes) - set(nodes))}",
-            "Test the samples and the graph that the model was fitted on",
-        )
-    order = np.array([place[node] for node in nodes])
-    adjusted = np.where(test.tested, test.adjusted_p_value, np.nan)
     position = {node: i for i, node in enumerate(nodes)}
     regions = []
     for region in test.regions():
@@ -51,48 +34,10 @@ def describe_test(
     return {
         "found": _found(test),
         "meaning": _meaning(test) if test.answerable else "",
-        "regions": regions,
+        "regions": regions if test.null == "node" else [],
         "assumptions": [sentence(text) for text in test.assumptions],
-        "notes": [sentence(note) for note in (test.notes if remarks is None else remarks)],
-        "nodes": {
-            "adjusted": short(adjusted[order], 3),
-            "rejected": test.rejected[order].astype(int).tolist(),
-            "exploratory": test.null == "global",
-            "verdict": [verdict_words(test, v) for v in order],
-            "brief": [_BRIEF[_state(test, v)] for v in order],
-            "order": [_state(test, v) for v in order],
-        },
+        "notes": [sentence(note) for note in wording.notes(test, spelling)],
     }
-
-
-# Verdicts in the table, by state: the more was found, the higher.
-_BRIEF = ("not tested", "cannot say", "no change found", "changed")
-
-
-def _state(test: TwoSampleResult, v: int) -> int:
-    if test.rejected[v]:
-        return 3
-    if not test.tested[v]:
-        return 0
-    return 2 if test.answerable_nodes[v] else 1
-
-
-def verdict_words(test: TwoSampleResult, v: int) -> str:
-    """What the test says about the node at position v."""
-    if test.null == "global":
-        return "stands out (exploratory)" if test.rejected[v] else "does not stand out"
-    if test.rejected[v]:
-        return "changed"
-    if not test.tested[v]:
-        return "not tested: a sample is missing"
-    if not test.answerable_nodes[v]:
-        return "these data cannot say"
-    shift = float(test.detectable_shift[v])
-    if np.isnan(shift):
-        return "no change found"
-    if np.isinf(shift):
-        return "no change found; only an extreme change would have been"
-    return f"no change found; a shift of {shift:#.2g} standard deviations would have been"
 
 
 def _found(test: TwoSampleResult) -> str:
@@ -117,6 +62,8 @@ def _meaning(test: TwoSampleResult) -> str:
     if test.null == "global":
         how = f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
+    if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
+        p_value = f"at most {p_value}, the smallest that so many exchanges can show"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
@@ -133,6 +80,11 @@ def _meaning(test: TwoSampleResult) -> str:
         "nothing was corrected for the number of nodes.",
     }[test.correction]
     return f"{how} {promise} {overall} Not being significant does not prove that nothing changed."
+
+
+def _smallest_p_value(test: TwoSampleResult) -> float:
+    """The smallest p-value of the whole network, by Bonferroni, that permutations can show."""
+    return 1.001 * int(test.tested.sum()) / (test.n_permutations + 1)
 
 
 def _region_text(names: list[str], region: Any, confidence: float) -> str:

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio._utils.errors import Argument, Spelling, spelled
+from graphratio._utils.typing import IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.headline import (
-    NOTABLE,
-    NodeVerdicts,
-    PageWords,
-    page_headline,
-    page_tiles,
-)
+from graphratio.report.headline import NOTABLE, PageWords, page_headline
 from graphratio.report.node_table import Subject
+from graphratio.report.verdicts import NodeVerdicts
 from graphratio.report.words import count, enumeration, number
 
 if TYPE_CHECKING:
@@ -31,7 +28,9 @@ HEADLINE_OBSERVATIONS = 60
 _SHRUNK = (
     "Read with care: most divergences are far below 0, but a true divergence is never negative. "
     "The penalties are too strong for these data, and even the order of the nodes can mislead. "
-    "More observations or prior_ratio=1 help."
+    "More observations help, or ",
+    Argument("prior_ratio", 1),
+    ".",
 )
 
 
@@ -39,36 +38,39 @@ def summarise(
     subject: Subject,
     scale: DivergenceScale,
     words: PageWords,
+    verdicts: NodeVerdicts,
     test: TwoSampleResult | None,
-    more_tiles: list[dict[str, str]],
+    spelling: Spelling,
 ) -> dict[str, Any]:
     """Summary of a page: its first sentence, counts, and the most changed nodes."""
     model, samples = subject.model, subject.samples
     divergence = model.divergence_
-    verdicts = NodeVerdicts.of(model, scale, test)
     meaning = (
         "The divergence measures how much the two samples of a node differ; 0 means no "
-        f"difference. We call a change clear from {number(scale.clear, 3)}, the effect of a shift "
-        f"by {CLEAR_IN_WORDS}."
+        f"difference. A shift by {CLEAR_IN_WORDS} has {number(scale.clear, 3)}."
     )
+    if verdicts.by == "size":
+        meaning += (
+            " We call a change clear from there on. It is an estimate and not a test: with few "
+            "observations a node can appear changed, or unchanged, by chance."
+        )
+    found = page_headline(subject, verdicts, words)
     return {
         "compared": _compared(samples, words),
-        "found": _SHRUNK if scale.shrunk else page_headline(subject, verdicts, words),
-        "tiles": [] if scale.shrunk else page_tiles(verdicts, scale, test) + more_tiles,
-        "doubt": "" if verdicts.by_test else _doubt(samples, verdicts),
-        "scale": meaning,
-        "meaning": f"{meaning} It is an estimate and not a test: with few observations a node can "
-        "appear changed, or unchanged, by chance.",
+        "found": spelled(_SHRUNK, spelling) if scale.shrunk else found,
+        "tiles": [] if scale.shrunk else verdicts.tiles(test),
+        "doubt": _doubt(samples, verdicts) if verdicts.by == "size" else "",
+        "meaning": meaning,
         "findings": [
             {
                 "position": int(i),
                 "name": subject.names[i],
                 "divergence": f"{divergence[i]:.3f}",
-                "what": what_changed(subject, i),
+                "what": what_changed(subject, np.array([i]), words),
             }
-            for i in model.ranking_[:N_NAMED]
-            if divergence[i] > 0
-        ],
+            for i in model.ranking_
+            if verdicts.changed[i]
+        ][:N_NAMED],
     }
 
 
@@ -98,12 +100,10 @@ def _doubt(samples: NodeSamples, verdicts: NodeVerdicts) -> str:
     )
 
 
-def what_changed(subject: Subject, nodes: Any) -> str:
+def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
     samples = subject.samples
-    several = (-1, 2, samples.n_features)
-    mean = np.nanmean(subject.mean[nodes].reshape(several), axis=0)
-    spread = np.nanmean(subject.spread[nodes].reshape(several), axis=0)
+    mean, spread = (np.nanmean(part[nodes], axis=0) for part in (subject.mean, subject.spread))
     typical = np.sqrt((spread**2).mean(axis=0))
     usable = np.where(typical > 0, typical, np.inf)
     in_mean = np.abs(mean[1] - mean[0]) / usable
@@ -117,7 +117,10 @@ def what_changed(subject: Subject, nodes: Any) -> str:
     if samples.encoding is not None and samples.encoding.is_indicator[j]:
         kind, values = "share", mean
     digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
-    return (
-        f"{kind} of {samples.feature_names[j]} from {number(values[0, j], digits)} "
-        f"to {number(values[1, j], digits)}"
-    )
+    before, after = (number(value, digits) for value in values[:, j])
+    text = f"{kind} of {samples.feature_names[j]} from {before} to {after}"
+    if kind == "spread" or not subject.smoothed:
+        return text
+    whose = "its" if len(nodes) == 1 else "their"
+    change = words.change(float(subject.change[nodes, j].mean()), samples.feature_names[j])
+    return f"{text} in {whose} own observations, {change} with the help of neighbours"

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from graphratio._utils.errors import ConvergenceWarning
+from graphratio._utils.html import fields_html
 from graphratio._utils.typing import FloatArray
 
 # Whether solutions keep quiet about their residuals; a context variable, so one per thread.
@@ -78,6 +79,11 @@ class Solution:
                 f"boundary rows: {self.boundary_rows}, recoveries: {self.recoveries}"
             )
         return words if self.reason is None else f"{words}, chosen automatically: {self.reason}"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        outcome = "converged" if self.converged else "did not converge"
+        return fields_html(self, f"{outcome}: {self.method}")
 
     def warn_unless_converged(self, tol: float, remedy: str) -> Solution:
         """Warn with the residual and a remedy if the solver missed the tolerance."""

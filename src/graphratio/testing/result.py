@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -64,6 +65,11 @@ class Region:
     def size(self) -> int:
         """Number of nodes."""
         return len(self.nodes)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        found = f"region of {self.size:,} nodes, at least {self.changed_at_least:,} changed"
+        return fields_html(self, found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,7 +297,7 @@ class TwoSampleResult(Mappable):
         )
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the graph with its nodes coloured by their p-values, rejected ones outlined.
+        """Draw the graph with its nodes coloured by effect size, rejected ones outlined.
 
         Parameters
         ----------

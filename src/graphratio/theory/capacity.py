@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.validation import as_numeric
@@ -43,6 +44,10 @@ class Capacity:
     node_decay: FloatArray
     node_capacity: FloatArray
     n_eigenvalues: IntArray
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return fields_html(self, self.advice)
 
     @property
     def advice(self) -> str:

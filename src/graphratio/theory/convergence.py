@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from graphratio import theory
+from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_integer, check_real
 from graphratio.data.graph import Graph
 
@@ -47,6 +48,10 @@ class ConvergenceBound:
     variance_factor: float
     loss_bound: float
     n_directions: float
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return fields_html(self, f"squared error at most {self.squared_error:.3g}")
 
 
 def convergence_bound(

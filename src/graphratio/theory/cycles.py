@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from graphratio import theory
 from graphratio._utils.errors import InputError
+from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
@@ -53,6 +54,10 @@ class CycleBound:
     curvature: float
     node_curvature: FloatArray
     log_gap: float
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return fields_html(self, f"at most {self.cycles:,} cycles")
 
 
 def cbcgd_cycle_bound(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import OverlapWarning, listing
+from graphratio._utils.html import rows_table, titled
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
@@ -21,6 +22,9 @@ from graphratio.transfer.overlap import LEAST_OVERLAP
 from graphratio.transfer.safeguards import NodePowers, Reason, lacks_overlap
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import sharpened
+
+# Rows of the table for notebooks.
+_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,6 +192,21 @@ class TransferEvidence(Answered):
 
     def __repr__(self) -> str:
         return f"TransferEvidence(n_nodes={len(self.nodes)})\n  {self.outcome}"
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks: the nodes with the strongest weights."""
+        order = np.argsort(-np.nan_to_num(self.power), kind="stable")[:_SHOWN]
+        body = [
+            (
+                str(self.nodes[v]),
+                f"{self.power[v]:.2g}",
+                f"{self.effective_size[v]:.3g}",
+                str(self.reason[v]),
+            )
+            for v in order
+        ]
+        head = ("strongest weights", "power", "effective sample size", "reason")
+        return titled(self.outcome, rows_table(head, body))
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn about nodes whose reference does not cover their target."""

@@ -8,23 +8,23 @@ const divergenceText = (i) =>
   nodes.divergence[i] === null ? "not estimated"
     : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1")
       + (nodes.near_ceiling.includes(i) ? " (near its ceiling)" : "");
-const isSignificant = (i) => data.chance !== null && data.chance.rejected[i] === 1;
-const pValueTitle = data.chance && data.chance.exploratory ? "p-value (exploratory)" : "adjusted p-value";
+// One verdict for every node: map, table, panel and counts repeat it.
+const { verdicts } = data;
+const isChanged = (i) => verdicts.state[i] === 2;
+const verdictOf = (i) => verdicts.brief[verdicts.state[i]];
+const tested = verdicts.by !== "size";
+const pValueTitle = verdicts.by === "exploration" ? "p-value (exploratory)" : "adjusted p-value";
 const sentenceOf = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 const pValueText = (i) => {
-  const p = data.chance.adjusted[i];
-  return p === null ? "not tested" : `${number(p, 3, 3)}${isSignificant(i) ? " *" : ""}`;
+  const p = verdicts.adjusted[i];
+  return p === null ? "not tested" : number(p, 3, 3);
 };
 
-// Unchanged recedes into the page and changed stands out, in light and in dark.
-const scaleOf = () => (isDark()
-  ? [[0, "#2d3340"], [0.2, "#3b528b"], [0.45, "#21918c"], [0.7, "#5ec962"], [1, "#fde725"]]
-  : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
-
-// One feature has a direction: blue fell, orange rose. Otherwise colours show the strength.
+// One feature has a direction: purple fell, green rose; blue and orange are the two samples.
+// Otherwise colours show the strength.
 const directionScale = () => (isDark()
-  ? [[0, "#5aa9e6"], [0.5, "#2d3340"], [1, "#f4a261"]]
-  : [[0, "#1f6fb4"], [0.25, "#9cc5e3"], [0.5, "#f7f7f5"], [0.75, "#f3b98b"], [1, "#c2570c"]]);
+  ? [[0, "#c79bd8"], [0.5, "#2d3340"], [1, "#6fcf86"]]
+  : [[0, "#762a83"], [0.25, "#c2a5cf"], [0.5, "#f7f7f7"], [0.75, "#a6dba0"], [1, "#1b7837"]]);
 const mapColours = () => {
   if (!data.direction) {
     return { of: (i) => nodes.divergence[i], cmin: 0, cmax: data.scale.top, colorscale: scaleOf(), title: "divergence" };
@@ -35,7 +35,7 @@ const mapColours = () => {
 };
 const changeWords = (i) => {
   const { change, feature, unit } = data.direction;
-  return `<br>${asText(feature)} ${signed(change[i])}${unit ? ` ${asText(unit)}` : ""}`;
+  return `<br>${asText(feature)} ${signed(change[i])}${unit ? ` ${asText(unit)}` : ""}${nodes.smoothed ? ", with neighbours" : ""}`;
 };
 
 const drawMap = (selected, showEdges) => {
@@ -47,23 +47,22 @@ const drawMap = (selected, showEdges) => {
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
   const hover = (i) => `${shortText(fullName(i), 60)}${data.direction ? changeWords(i) : ""}<br>divergence ${divergenceText(i)}`
-    + (data.chance ? `<br>${pValueTitle} ${pValueText(i)}` : "");
+    + `<br>${verdictOf(i)}${tested ? `, ${pValueTitle} ${pValueText(i)}` : ""}`;
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : nNodes > 100 ? 10 : 13;
   const shapes = showEdges ? edgeShapes(data.map) : [];
   const traces = [
     { x: pick(x, unknown), y: pick(y, unknown), customdata: unknown, mode: "markers",
       hoverinfo: "text", hovertext: unknown.map(hover),
       marker: { symbol: "circle-open", size, color: colour("quiet"), line: { width: 1.5 } } },
-    { x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
+    { ...barTrace("map"), x: pick(x, known), y: pick(y, known), customdata: known, mode: "markers",
       hoverinfo: "text", hovertext: known.map(hover),
       marker: {
         size, color: known.map(colours.of), cmin: colours.cmin, cmax: colours.cmax, colorscale: colours.colorscale,
         line: {
-          color: known.map((i) => colour(isSignificant(i) ? "ink" : "behind")),
-          width: known.map((i) => (isSignificant(i) ? 2.2 : 0.8) * (nNodes > 1500 ? 0.5 : 1)),
+          color: known.map((i) => colour(tested && isChanged(i) ? "ink" : "behind")),
+          width: known.map((i) => (tested && isChanged(i) ? 2.2 : 0.8) * (nNodes > 1500 ? 0.5 : 1)),
         },
-        colorbar: { title: { text: colours.title, side: "top", font: { size: 12 } }, thickness: 12,
-          outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
+        colorbar: mapBar("map", colours.title),
       } },
   ];
   if (selected !== null) {
@@ -72,20 +71,20 @@ const drawMap = (selected, showEdges) => {
       textfont: { size: 13, color: colour("ink") }, cliponaxis: false,
       marker: { symbol: "circle-open", size: size + 9, color: colour("ink"), line: { width: 2.5 } } });
   }
-  return Plotly.react("map", traces, mapLayout(data.map, 104, { shapes }), { ...chartConfig, scrollZoom: false });
+  return Plotly.react("map", traces, mapLayout(data.map, "bar", { shapes }), { ...chartConfig, scrollZoom: false });
 };
 
 const mapCaption = () => {
   const { top, capped } = data.scale;
   const said = data.direction
-    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, orange up, blue down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
+    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
     : [`Colours: divergence, from 0 to ${number(top)}.`];
   if (capped && !data.direction) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
   if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {
     said.push("Estimates below 0 are coloured as 0.");
   }
   if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
-  if (data.chance) said.push(`Dark rings: ${data.chance.exploratory ? "nodes that stand out (exploratory)" : "changed by more than chance"}.`);
+  if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed by more than chance"}.`);
   said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
   return said.join(" ");
 };
@@ -96,9 +95,9 @@ const drawSelection = () => data.selection.forEach((chart, place) => {
   if (chart.kind === "line") {
     const marked = chart.x.map((_, i) => i === chart.selected_x);
     Plotly.react(target, [{
-      x: chart.x, y: chart.y, mode: "lines+markers", line: { color: colour("reference"), width: 2 },
+      x: chart.x, y: chart.y, mode: "lines+markers", line: { color: colour("quiet"), width: 2 },
       marker: { size: marked.map((m) => (m ? 14 : 8)), symbol: marked.map((m) => (m ? "star" : "circle")),
-        color: marked.map((m) => colour(m ? "target" : "reference")) },
+        color: marked.map((m) => colour(m ? "ink" : "quiet")) },
       hovertemplate: "%{x}: %{y:.4g}<extra></extra>",
     }], chartLayout({ ...sized(paperWidth / 2 - 20), xaxis: xAxis, yaxis: axis("mean score") }), stillConfig);
     return;
@@ -112,7 +111,7 @@ const drawSelection = () => data.selection.forEach((chart, place) => {
   }];
   const shapes = chart.selected_x === null ? [] : [{
     type: "rect", xref: "x", yref: "y", x0: chart.selected_x - 0.5, x1: chart.selected_x + 0.5,
-    y0: chart.selected_y - 0.5, y1: chart.selected_y + 0.5, line: { color: colour("target"), width: 3 },
+    y0: chart.selected_y - 0.5, y1: chart.selected_y + 0.5, line: { color: colour("ink"), width: 3 },
   }];
   Plotly.react(target, traces, chartLayout({
     ...sized(paperWidth / 2 - 20), xaxis: { ...xAxis, showgrid: false }, yaxis: axis(chart.y_name, { type: "category", showgrid: false }), shapes,

@@ -1,6 +1,11 @@
 // Kinds of change: which nodes, how their ratios look, and the links that were cut.
-const kindColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-const kindColour = (kind) => (kind === 0 ? colour("behind") : kindColours[(kind - 1) % kindColours.length]);
+// None of them is a colour of the samples or of a direction; the map has shapes as well.
+const kindColours = () => (isDark()
+  ? ["#e377a8", "#ddaa33", "#b9b95a", "#b8937c", "#f0a0a8", "#cf8ccf"]
+  : ["#882255", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#aa4499"]);
+const kindShapes = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
+const kindColour = (kind) => (kind === 0 ? colour("behind") : kindColours()[(kind - 1) % 6]);
+const kindShape = (kind) => kindShapes[Math.max(kind - 1, 0) % 6];
 const kindName = (kind) => (kind === 0 ? "unchanged" : data.kinds.labels[kind - 1]);
 
 const drawKindCurves = () => data.kinds.curves.forEach((chart, place) => {
@@ -27,27 +32,28 @@ const drawKindMap = () => {
       x: members.map((i) => x[i]), y: members.map((i) => y[i]), customdata: members,
       mode: "markers", name: `${kindName(k)} (${members.length})`, hoverinfo: "text",
       hovertext: members.map((i) => `${shortText(fullName(i), 60)}<br>${kindName(k)}`),
-      marker: { size, color: kindColour(k), line: { color: colour("quiet"), width: 0.8 } },
+      marker: { size, symbol: kindShape(k), color: kindColour(k), line: { color: colour("quiet"), width: 0.8 } },
     };
   });
   const cuts = edgeShapes({ x, y, edges: cut }).map((shape) => (
-    { ...shape, line: { color: colour("target"), width: 1.6, dash: "dot" } }));
+    { ...shape, line: { color: colour("ink"), width: 1.6, dash: "dot" } }));
   const kept = edgeShapes(data.map);
   // Room for all rows of the legend, also on a phone.
-  const legendEntry = 112, width = printing ? paperWidth : byId("kinds-map").clientWidth;
-  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((width - 48) / (legendEntry + 34))));
-  Plotly.react("kinds-map", traces, mapLayout(data.map, 24, {
+  const legendEntry = 112;
+  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((widthOf("kinds-map") - 48) / (legendEntry + 34))));
+  Plotly.react("kinds-map", traces, mapLayout(data.map, 12, {
+    id: "kinds-map", top: 16 + 20 * legendRows,
     shapes: [...(data.map.edges.length / 2 <= manyEdges ? kept : []), ...cuts],
     showlegend: labels.length > 0,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, entrywidth: legendEntry, font: { size: 11 } },
-    margin: { l: 24, r: 24, t: 16 + 20 * legendRows, b: 24, autoexpand: false },
-  }), { ...chartConfig, scrollZoom: false });
+  }), stillConfig);
 };
 
 const drawKinds = () => {
   if (!data.kinds) return;
   document.querySelectorAll(".swatch").forEach((swatch) => {
     swatch.style.background = kindColour(Number(swatch.dataset.kind));
+    swatch.dataset.shape = kindShape(Number(swatch.dataset.kind));
   });
   drawKindCurves();
   if (byId("kinds-map")) drawKindMap();

@@ -4,17 +4,16 @@ const drawNodes = (values, { label, title = label, words, range, scale, line }) 
   const places = data.nodes.map((_, i) => i);
   const size = places.length > 1500 ? 5 : places.length > 300 ? 8 : places.length > 100 ? 10 : 13;
   Plotly.react("map", [{
-    x, y, mode: "markers", hoverinfo: "text",
+    ...barTrace("map"), x, y, mode: "markers", hoverinfo: "text",
     hovertext: places.map((i) => `${shortText(data.nodes[i], 40)}<br>${label} ${number(values[i], 2)}`
       + `<br>${asText(words[i])}`),
     marker: {
       size, color: values.map((value) => value ?? 0), cmin: range[0], cmax: range[1], colorscale: scale,
       symbol: values.map((value) => (value === null ? "circle-open" : "circle")),
       line,
-      colorbar: { title: { text: title, side: "top", font: { size: 12 } }, thickness: 12,
-        outlinewidth: 0, len: 0.9, tickfont: { size: 11 } },
+      colorbar: mapBar("map", title),
     },
-  }], mapLayout(data.map, 92, { shapes: edges.length <= 8000 ? edgeShapes(data.map) : [] }), stillConfig);
+  }], mapLayout(data.map, "bar", { shapes: edges.length <= 8000 ? edgeShapes(data.map) : [] }), stillConfig);
 };
 
 // Search the table, and draw the map now, in print and in other colours.
@@ -25,9 +24,7 @@ const showPage = (draw) => {
       row.hidden = query !== "" && !row.firstElementChild.textContent.toLowerCase().includes(query);
     });
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("beforeprint", () => { printing = true; draw(); });
-  addEventListener("afterprint", () => { printing = false; draw(); });
+  redrawWith(draw);
   document.addEventListener("charts-ready", () => {
     draw();
     document.documentElement.dataset.ready = Math.round(performance.now());

@@ -99,14 +99,11 @@ const verdict = (i) => {
   if (value === null) {
     return "One of its samples is missing: the divergence cannot be estimated, and the ratio is borrowed from its neighbours.";
   }
-  if (value <= 0 && !isSignificant(i)) return "No change: the estimate is not above 0.";
-  const like = `about as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
-  if (data.chance && !data.chance.exploratory) {
-    return isSignificant(i)
-      ? `Changed by more than chance explains: ${like}.`
-      : `${sentenceOf(data.chance.verdict[i])} The estimate is ${like}, which chance may explain.`;
-  }
-  return value >= data.scale.clear ? `A clear change: ${like}.` : `No clear change: ${like}.`;
+  const like = value <= 0 ? "not above 0"
+    : `${nodes.near_ceiling.includes(i) ? "at least" : "about"} as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
+  if (!tested) return isChanged(i) ? `A clear change: ${like}.` : `No clear change: the estimate is ${like}.`;
+  if (verdicts.by === "test" && isChanged(i)) return `Changed by more than chance explains: ${like}.`;
+  return `${sentenceOf(verdicts.words[i])} The estimate is ${like}${isChanged(i) ? "" : ", which chance may explain"}.`;
 };
 
 const numbersTable = (i) => {
@@ -116,14 +113,16 @@ const numbersTable = (i) => {
     const [narrow, wide] = [nodes.spread[i][0][j], nodes.spread[i][1][j]];
     const pair = (value, spread) => (value === null ? "–" : `${number(value, 4)} ± ${number(spread, 3)}`);
     return element("tr", {}, element("td", {}, name),
-      ...cells([pair(before, narrow), pair(after, wide), signed(changeOf(i, j))]));
+      ...cells([pair(before, narrow), pair(after, wide), signed(ownChange(i, j)),
+        ...(nodes.smoothed ? [signed(nodes.change[i][j])] : [])]));
   });
   const key = (place, name) => element("th", { scope: "col", class: "number" },
     element("span", { class: `key ${place}` }), name);
   return element("table", {}, element("caption", { class: "hidden" }, "Mean and standard deviation of each feature"),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "mean ± spread"),
       key("reference", data.sides[0]), key("target", data.sides[1]),
-      element("th", { scope: "col", class: "number" }, "change"))),
+      ...(nodes.smoothed ? ["own change", "with neighbours"] : ["change"]).map(
+        (title) => element("th", { scope: "col", class: "number" }, title)))),
     element("tbody", {}, ...rows));
 };
 
@@ -175,6 +174,15 @@ const scatterBlock = (i) => {
     element("figure", { class: "scatter" }, element("div", { id: "scatter", class: "chart" }), ...cap)];
 };
 
+// The change of the mean of one feature; with several the table below has them.
+const meansOf = (i) => {
+  if (!data.direction || nodes.change[i][0] === null) return [];
+  const { feature, unit } = data.direction, inUnits = unit ? ` ${unit}` : "";
+  const own = ownChange(i, 0) === null ? "" : `; in its own observations alone ${signed(ownChange(i, 0))}`;
+  return [element("p", { id: "mean-change" }, `Change of the mean of ${feature}: ${signed(nodes.change[i][0])}${inUnits}`
+    + (nodes.smoothed ? ` with the help of neighbours${own}.` : "."))];
+};
+
 const restsOn = (i) => {
   const borrowed = data.borrowed;
   if (!borrowed) return [];
@@ -183,15 +191,15 @@ const restsOn = (i) => {
     .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
   const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";
   return [element("p", { id: "rests-on" },
-    `This estimate uses about ${number(borrowed.total[i], 2)} observations of both samples; ` +
-    `${percent(borrowed.own[i])} of them are the node’s own, the rest is borrowed through the graph.${rest}`)];
+    `The ratio rests on about ${number(borrowed.total[i], 2)} observations of both samples; ` +
+    `${percent(borrowed.own[i])} of them are its own, the rest is borrowed through the graph.${rest}`)];
 };
 
 const heldOut = (i) => {
   const held = data.held_out;
   if (!held || held.loss[0][i] === null) return [];
   const words = { helped: "Neighbours helped here.", hurt: "Neighbours hurt here.",
-    unclear: "Whether neighbours helped here is unclear." };
+    unclear: "Whether neighbours helped here is unclear.", "not assessed": "" };
   const rows = held.fits.map((fit, k) => element("tr", {}, element("td", {}, fit),
     element("td", { class: "number" }, `${number(held.loss[k][i], 3)} ± ${number(held.half[k][i], 2)}`)));
   return [element("table", { id: "held-out" },
@@ -209,11 +217,13 @@ const fillPanel = (i, onSelect) => {
       "aria-label": `Distribution and estimated ratio of ${feature.name}` }),
     element("figcaption", { class: "quiet" })));
   byId("panel-body").replaceChildren(
-    ...figures, element("p", { class: "quiet" }, featureCaption(i)),
-    element("p", { class: "verdict" }, verdict(i)), ...restsOn(i),
+    ...figures, element("p", { class: "verdict" }, verdict(i)), ...meansOf(i), ...restsOn(i),
+    element("details", {}, element("summary", {}, "How to read the charts"),
+      element("p", { class: "quiet" }, featureCaption(i))),
     element("dl", { class: "facts" },
       fact("divergence", divergenceText(i)),
-      ...(data.chance ? [fact(pValueTitle, pValueText(i))] : []),
+      ...(nodes.near_ceiling.includes(i) ? [fact("effect size", number(nodes.effect[i], 3))] : []),
+      ...(tested ? [fact(pValueTitle, pValueText(i))] : []),
       fact(`observations, ${data.sides[0]}`, number(nodes.n_reference[i])),
       fact(`observations, ${data.sides[1]}`, number(nodes.n_target[i])),
       fact("effective sample size", number(nodes.effective[i], 2))),

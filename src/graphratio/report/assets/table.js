@@ -1,31 +1,34 @@
 // A table that sorts by its headings and filters as one types.
-const changeOf = (i, j) => {
+// Of the node's own observations; nodes.change has the help of neighbours, if there are any.
+const ownChange = (i, j) => {
   const [before, after] = [nodes.mean[i][0][j], nodes.mean[i][1][j]];
   return before === null || after === null ? null : after - before;
 };
+const inUnit = (j) => (data.units[j] ? ` in ${data.units[j]}` : "");
 const signed = (value) => (value === null ? "–" : `${value > 0 ? "+" : ""}${number(value, 3, 3)}`);
 const largest = Math.max(data.scale.clear, ...nodes.divergence.filter((value) => value !== null));
 
 const columns = [
   { title: data.noun[0], value: (i) => nameOf(i), text: true },
-  ...(data.chance ? [{
-    title: "verdict", value: (i) => data.chance.order[i], show: (i) => data.chance.brief[i], class: "verdict",
-  }] : []),
+  { title: "verdict", value: (i) => verdicts.state[i], show: verdictOf, class: "verdict" },
   {
     title: "divergence", value: (i) => (nodes.rank[i] === null ? null : -nodes.rank[i]),
     show: divergenceText, class: "divergence",
   },
-  ...(data.chance ? [{
-    title: pValueTitle,
-    value: (i) => data.chance.adjusted[i], show: pValueText, ascending: true,
+  ...nodes.table_features.map((j) => ({
+    title: `change of mean, ${nodes.feature_names[j]}${inUnit(j)}${nodes.smoothed ? ", with neighbours" : ""}`,
+    value: (i) => nodes.change[i][j], show: (i) => signed(nodes.change[i][j]),
+  })),
+  // Near its ceiling the divergence cannot tell nodes apart, and the effect size orders them.
+  ...(nodes.near_ceiling.length ? [{
+    title: "effect size", value: (i) => nodes.effect[i], show: (i) => number(nodes.effect[i], 3),
+  }] : []),
+  ...(tested ? [{
+    title: pValueTitle, value: (i) => verdicts.adjusted[i], show: pValueText, ascending: true,
   }] : []),
   { title: `observations, ${data.sides[0]}`, value: (i) => nodes.n_reference[i] },
   { title: `observations, ${data.sides[1]}`, value: (i) => nodes.n_target[i] },
   { title: "effective sample size", value: (i) => nodes.effective[i], show: (i) => number(nodes.effective[i], 2) },
-  ...nodes.table_features.map((j) => ({
-    title: `change of mean, ${nodes.feature_names[j]}${nodes.smoothed ? " (with neighbours)" : ""}`,
-    value: (i) => nodes.change[i][j], show: (i) => signed(nodes.change[i][j]),
-  })),
 ];
 const manyRows = 1000, firstRows = 200;
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
@@ -33,7 +36,7 @@ const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" })
 const nodeTable = (onSelect) => {
   const head = document.querySelector("#nodes thead"), body = document.querySelector("#nodes tbody");
   const rows = new Map();
-  let sorted = { column: data.chance ? 2 : 1, descending: true }, query = "", all = nNodes <= manyRows, selected = null;
+  let sorted = { column: 2, descending: true }, query = "", all = nNodes <= manyRows, selected = null;
 
   const order = () => {
     const { value, text } = columns[sorted.column];

@@ -102,18 +102,53 @@ const backdrop = ({ insets, outlines }) => {
   return [...(outlines.length ? parts(outlines[0]) : []), ...boxes];
 };
 
-// `more.shapes` lie between what is behind the map and its nodes.
-const mapLayout = (map, right, more) => {
+// The colour bar of a map: beside it, or below it where there is little room.
+const narrowMap = 560;
+const widthOf = (id) => (printing ? paperWidth : byId(id).clientWidth);
+const isNarrow = (id) => widthOf(id) < narrowMap;
+// A trace with another bar is another trace: plotly would leave parts of the old bar behind.
+const barTrace = (id) => ({ uid: isNarrow(id) ? "bar-below" : "bar-beside" });
+const mapBar = (id, title) => ({
+  title: { text: title, side: isNarrow(id) ? "right" : "top", font: { size: 12 } }, thickness: 12, outlinewidth: 0,
+  tickfont: { size: 11 },
+  // Below the numbers of an axis, if there is one.
+  ...(isNarrow(id)
+    ? { orientation: "h", y: data.map.kind === "plane" ? -0.09 : -0.02, yanchor: "top", len: 0.86, x: 0.45 }
+    : { len: 0.9 }),
+});
+
+// `right` is the room beside the map in pixels, or "bar" for a `mapBar`. `more.shapes` lie between what
+// is behind the map and its nodes, and `more.top` is the room above it, in which the buttons are.
+const mapLayout = (map, right, { id = "map", top = 34, ...more }) => {
   const { kind, aspect, frame } = map;
+  const narrow = isNarrow(id), plane = kind === "plane", bar = right === "bar";
+  const margin = { l: plane ? 52 : 12, r: !bar ? right : narrow ? 12 : 104, t: top,
+    b: (plane ? 36 : 12) + (bar && narrow ? 52 : 0) };
+  // As high as the map is at this width, within limits: no empty bands.
+  const shape = ((frame[3] - frame[2]) * aspect) / (frame[1] - frame[0] || 1);
+  const high = shape * (widthOf(id) - margin.l - margin.r) + margin.t + margin.b;
+  byId(id).style.height = `${Math.round(Math.min(Math.max(high, 260), 620, 0.8 * Math.max(innerHeight, 560)))}px`;
   const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, ticks: "" };
   const axes = { automargin: false, ...(kind === "plane" ? {} : bare) };
   return chartLayout({
     // Fixed margins: finding them would draw everything twice.
-    margin: { l: kind === "plane" ? 52 : 12, r: right, t: 14, b: kind === "plane" ? 32 : 12, autoexpand: false },
+    margin: { ...margin, autoexpand: false },
     ...sized(paperWidth), hovermode: "closest", dragmode: "pan", uirevision: "map",
     xaxis: axis("", { ...axes, range: frame.slice(0, 2) }),
     yaxis: axis("", { ...axes, range: frame.slice(2), scaleanchor: "x", scaleratio: aspect }),
     ...more,
     shapes: [...backdrop(map), ...(more.shapes ?? [])],
   });
+};
+
+// Unchanged recedes into the page and changed stands out, in light and in dark.
+const scaleOf = () => (isDark()
+  ? [[0, "#2d3340"], [0.2, "#3b528b"], [0.45, "#21918c"], [0.7, "#5ec962"], [1, "#fde725"]]
+  : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
+
+// Draw again when the colours of the page change, and for paper.
+const redrawWith = (draw) => {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  addEventListener("beforeprint", () => { printing = true; draw(); });
+  addEventListener("afterprint", () => { printing = false; draw(); });
 };
