@@ -192,6 +192,7 @@ def test_frames_keep_their_times_and_library():
     table = found.to_frame()
     assert table.columns.tolist()[:4] == ["event", "time", "node", "onset"]
     assert table["node"].tolist() == list(event.onsets)
+    assert repr(found).endswith(found.headline())
     with pytest.raises(InputError, match="the panel had times"):
         found.update(panel[0])
     with pytest.raises(InputError, match="is not after the last one"):
@@ -304,6 +305,19 @@ def test_a_node_that_never_moves_is_no_trouble():
 def test_parameters_that_cannot_be_used(settings, message):
     with pytest.raises(InputError, match=message):
         detector(**settings).fit(quiet(), GRAPH)
+
+
+def test_notebooks_show_what_was_found(fitted):
+    page = fitted._repr_mimebundle_()["text/html"]
+    assert fitted.headline() in page
+    assert "mean of x0 up" in page
+    assert "<table" not in str(detector())
+    graph = gr.Graph.from_edges([("<b>", "c")])
+    panel = quiet(n_times=120)[:, :2]
+    panel[60:] += 4.0
+    found = detector(n_surrogates=19).fit(panel, graph)
+    assert "&lt;b&gt;" in found._repr_mimebundle_()["text/html"]
+    assert "&lt;b&gt;" in found.events_[0]._repr_html_()
 
 
 def test_bad_calls(fitted):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, Label
-from graphratio.changepoints import ChangeEvent, GraphChangePointDetector, NodeChange
+from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
 from graphratio.changepoints.change_words import event_sentence
 from graphratio.changepoints.intervals import SHORTEST_INTERVAL
 from graphratio.plotting.change_figure import standardised
@@ -90,7 +90,7 @@ def write_changes(
                 str(node),
                 time_text(one.onset),
                 one.kind,
-                _sizes(one),
+                one.sizes,
             )
             for event in events
             for node, one in event.changes.items()
@@ -117,25 +117,6 @@ def time_text(label: Label) -> str:
     """
     text = label.isoformat() if hasattr(label, "isoformat") else str(label)
     return str(text).removesuffix("T00:00:00")
-
-
-def _sizes(change: NodeChange) -> str:
-    """Before and after, of everything that changed at a node."""
-    words = []
-    for one in change.features:
-        if one.mean_changed:
-            words.append(
-                f"mean of {one.feature} {number(one.mean_before)} to {number(one.mean_after)}"
-            )
-        if one.spread_changed:
-            words.append(f"spread of {one.feature} x {number(one.spread_ratio, 2)}")
-    words += [
-        f"correlation of {pair.first} and {pair.second} {pair.before:.2f} to {pair.after:.2f}"
-        for pair in change.correlations
-        if pair.changed
-    ]
-    words.append(f"divergence {number(change.divergence, 2)}")
-    return "; ".join(words)
 
 
 def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
