@@ -291,7 +291,8 @@ def test_a_node_that_never_moves_is_no_trouble():
     [
         ({"window": 3}, "window=3"),
         ({"window": (40, 20)}, "longest scale below the shortest"),
-        ({"season": "daily"}, "season='daily'"),
+        ({"season": "daily"}, 'season="daily" is no rhythm'),
+        ({"season": 2.5}, "season=2.5 is no rhythm"),
         ({"season": 300}, "season=300"),
         ({"trend": "linear"}, "trend='linear'"),
         ({"memory": 10}, "memory=10"),
@@ -331,6 +332,10 @@ def test_bad_calls(fitted):
         fitted.update(np.zeros(12), time=7)
     with pytest.raises(InputError, match="2 axes were given"):
         fitted.plot([1, 2])
+    with pytest.raises(InputError, match="int is not an event of this detector"):
+        fitted.event_samples(250)
+    with pytest.raises(InputError, match="the panel has 10 times, fewer than the 20"):
+        detector().fit(quiet(n_times=10), GRAPH)
 
 
 def test_false_alarms_are_as_rare_as_stated():

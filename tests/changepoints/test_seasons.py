@@ -37,7 +37,7 @@ def test_a_rhythm_is_recognised_said_and_taken_out():
     assert len(found.events_) == 1
     assert abs(found.events_[0].step - 300) <= 2
     assert set(found.events_[0].nodes) >= {4, 5, 6, 7}
-    given = detector(season=24).fit(panel, GRAPH)
+    given = detector(season=np.int64(24)).fit(panel, GRAPH)
     assert given.predict() == found.predict()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.intervals import MARGIN
-from graphratio.data.dependence import Dependence, measure
+from graphratio.data.dependence import LOST, Dependence, measure
 from graphratio.data.series import Series
 
 # Fewest blocks of a panel that can answer. With eight blocks a change in the middle is the largest
@@ -33,6 +33,9 @@ _CALM = 4.0
 
 # Fewer nodes do not show after a cut whether calm and restless times go on.
 _FEW_NODES = 8
+
+# Fewest steps per block where a change of the spread or restless times are there, and few nodes tell.
+_RESTLESS_BLOCK = 30
 
 # Chance to see dependence that is not there: it costs power, overlooked dependence false alarms.
 CAUTION = 0.3
@@ -59,23 +62,36 @@ def panel_dependence(z: FloatArray, cuts: Sequence[int]) -> Dependence:
     return measure(series, chance=CAUTION)
 
 
+def _steps(found: Dependence) -> int:
+    """Steps per block: as many as samples need, and more where calm and restless times are long.
+
+    A scan has many more chances than a comparison of two samples to find two blocks that are alike
+    by chance. So squares may lose no more of their long-run variance than values do.
+    """
+    length = found.length
+    if found.squared_tau > 1.5 * found.tau:
+        needed = int(np.ceil(2 * found.squared_slowness / LOST))
+        length = max(length, min(needed, 2 * length))
+    return length
+
+
 def block_length(z: FloatArray, suspect: Callable[[int, int], tuple[int, float]]) -> int:
     """Steps per block; `suspect` gives the likeliest change in a stretch and its strength."""
     found = panel_dependence(z, [])
-    length = found.length
     restless = found.tau < _CALM and found.squared_tau > 1.5 * found.tau
     restless &= z.shape[1] < _FEW_NODES
-    most = _MOST_CUTS if not restless else 1 if length > len(z) / 3 else 0
+    most = _MOST_CUTS if not restless else 1 if found.length > len(z) / 3 else 0
     cuts: list[int] = []
-    while length > 1 and len(cuts) < most:
+    while found.length > 1 and len(cuts) < most:
         pieces = [(a, b) for a, b in pairwise([0, *sorted(cuts), len(z)]) if b - a >= 4 * MARGIN]
         if not pieces:
             break
         cuts.append(max((suspect(a, b) for a, b in pieces), key=lambda pair: pair[1])[0])
-        shorter = panel_dependence(z, cuts).length
-        if shorter <= _CLEARLY_SHORTER * length:
-            length = shorter
-    return length
+        apart = panel_dependence(z, cuts)
+        if apart.length <= _CLEARLY_SHORTER * found.length:
+            found = apart
+    # Restless times that a cut explains may go on within the pieces.
+    return max(_steps(found), _RESTLESS_BLOCK) if restless and cuts else _steps(found)
 
 
 def shuffled(n_times: int, block: int, rng: np.random.Generator) -> IntArray:

@@ -42,9 +42,9 @@ class GraphChangePointDetector(DetectorViews):
 
     Parameters
     ----------
-    window : int or (int, int), optional
+    window : int or (int, int or None), optional
         Longest number of steps that is compared on either side of a change, or the shortest and
-        the longest. Default: 10 steps to the whole panel.
+        the longest, as in (20, 100), or (20, None) for the whole panel. Default: (10, None).
     estimator : estimator, optional
         Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
         KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order
@@ -113,7 +113,7 @@ class GraphChangePointDetector(DetectorViews):
 
     def __init__(
         self,
-        window: int | tuple[int, int] | None = None,
+        window: int | tuple[int, int | None] | None = None,
         estimator: NodeRatioEstimator | None = None,
         level: float = 0.05,
         *,
@@ -179,8 +179,8 @@ class GraphChangePointDetector(DetectorViews):
         n_times = len(read.values)
         if n_times < shortest:
             raise InputError(
-                f"the panel has {n_times} times, fewer than the {shortest} of the shortest "
-                "comparison",
+                f"the panel has {n_times} time{'s' if n_times > 1 else ''}, fewer than the "
+                f"{shortest} of the shortest comparison",
                 "Pass a longer panel",
             )
         if self.season not in ("auto", None):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from graphratio._utils.errors import InputError
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import Label
 from graphratio.changepoints.change_words import change_headline, event_sentence
@@ -71,6 +72,11 @@ class DetectorViews(BaseEstimator):
 
         For any function of the library that takes samples: tests, bounds, kinds of change.
         """
+        if event not in self.events_:
+            raise InputError(
+                f"{type(event).__name__} is not an event of this detector",
+                "Pass one of events_ as it is now",
+            )
         return before_and_after(self.panel_, self.predict(), event.step, self.nodes_)
 
     def event_ratio(self: GraphChangePointDetector, event: ChangeEvent) -> NodeRatioEstimator:
