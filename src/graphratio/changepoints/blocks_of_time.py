@@ -34,7 +34,7 @@ _CALM = 4.0
 # Fewer nodes do not show after a cut whether calm and restless times go on.
 _FEW_NODES = 8
 
-# Fewest steps per block where a change of the spread or restless times are there, and few nodes tell.
+# Fewest steps per block of few nodes that are restless, or whose spread changed.
 _RESTLESS_BLOCK = 30
 
 # Chance to see dependence that is not there: it costs power, overlooked dependence false alarms.
