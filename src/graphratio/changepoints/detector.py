@@ -44,7 +44,8 @@ class GraphChangePointDetector(DetectorViews):
     ----------
     window : int or (int, int or None), optional
         Longest number of steps that is compared on either side of a change, or the shortest and
-        the longest, as in (20, 100), or (20, None) for the whole panel. Default: (10, None).
+        the longest, as in (20, 100), or (20, None) without a longest. Default: 10 steps to the
+        whole panel.
     estimator : estimator, optional
         Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
         KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order

@@ -92,7 +92,7 @@ def first_onsets(detector: Any) -> FloatArray:
     return first
 
 
-def _main_feature(detector: Any) -> int:
+def main_feature(detector: Any) -> int:
     """Position of the measured feature that changed at most nodes."""
     count = np.zeros(detector.n_features_in_)
     for event in detector.events_:
@@ -103,7 +103,7 @@ def _main_feature(detector: Any) -> int:
 
 def _draw_panel(ax: Any, detector: Any) -> None:
     """Means over short stretches of time, so that a change stands out of the noise."""
-    feature = _main_feature(detector)
+    feature = main_feature(detector)
     for event in detector.events_:
         ax.axvline(event.step, color=style.INK, linewidth=1.2)
     ax.tick_params(labelbottom=False)
@@ -191,7 +191,7 @@ def _draw_before_and_after(ax: Any, detector: Any) -> None:
     """Values of the most changed node before and after the clearest event, as two histograms."""
     event = max(detector.events_, key=lambda one: one.statistic)
     node = max(event.changes, key=lambda one: event.changes[one].divergence)
-    feature = _main_feature(detector)
+    feature = main_feature(detector)
     samples = detector.event_samples(event)
     sides = [part(node)[:, feature] for part in (samples.reference, samples.target)]
     bins = np.histogram_bin_edges(np.concatenate(sides), bins=30)
