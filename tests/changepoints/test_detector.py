@@ -117,6 +117,27 @@ def test_several_changes():
     assert len(found.events_[1].nodes) <= 4
 
 
+def test_many_changes_are_not_taken_for_dependence():
+    """Three pulses of all nodes, and changes close to the ends and to each other.
+
+    In one panel of twenty chance shows some dependence, and pulses may be taken for it.
+    """
+    found = {"pulses": 0, "ends": 0}
+    for seed in range(4):
+        pulses = quiet(seed, n_times=360)
+        for step in (60, 160, 260):
+            pulses[step : step + 30] += 2.5
+        steps = [60, 90, 160, 190, 260, 290, 360]
+        found["pulses"] += detector().fit(pulses, GRAPH).predict() == steps
+        ends = quiet(seed, n_times=300)
+        ends[12:] += 3.0
+        ends[150:162] += 4.0
+        ends[280:, 6:] -= 3.0
+        found["ends"] += detector().fit(ends, GRAPH).predict() == [12, 150, 162, 280, 300]
+    assert found["pulses"] >= 3
+    assert found["ends"] >= 3
+
+
 def test_up_and_down_again_are_two_events():
     panel = quiet(n_times=400)
     panel[180:195, 6:] += 4.0

@@ -180,8 +180,13 @@ def test_changes_do_not_count_as_dependence_but_autocorrelation_does():
     shifted[150:] += 2.0
     assert panel_dependence(ScoreMap.of(shifted, standardize=True)[1], []).length > 50
     assert longest_blocks(shifted) == 1
-    shifted[250:] -= 2.0
-    assert longest_blocks(shifted) <= 8
+    single = 0
+    for seed in range(12):
+        up_and_down = noise(400, seed=seed)
+        up_and_down[150:250] += 2.0
+        single += longest_blocks(up_and_down) == 1
+    # As in panels without change: one in twenty shows dependence by chance.
+    assert single >= 10
     slow = lfilter([1], [1, -0.8], noise(700), axis=0)[100:]
     assert 30 <= longest_blocks(slow) <= 90
     slow[300:] += 5.0

@@ -2,10 +2,10 @@
 
 A change looks like dependence: observations before it are alike, and so are those after it. So the
 panel is cut where it differs most, and the dependence is measured again within the pieces. Cuts
-take away true dependence too, so they count only if they shorten the blocks to a quarter. Calm and
-restless times of few nodes are hard to tell from changes of the spread. Where squares depend on
-each other and values do not, there is at most one cut, and only if a third of the panel is one
-block without it.
+take away true dependence too, so they count only if they shorten the blocks to a quarter, and few
+nodes, which show less of what is left, allow fewer. Calm and restless times of few nodes are hard
+to tell from changes of the spread. Where squares depend on each other and values do not, there is
+at most one cut, and only if a third of the panel is one block without it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from graphratio.data.series import Series
 # of 35 equally likely ways to divide them; with seven no p-value falls below 5 %.
 FEWEST_TIME_BLOCKS = 8
 
-# Most cuts, and the share of the blocks that must be left.
-_MOST_CUTS = 3
+# Most cuts of few or restless nodes and of others, and the share of the blocks that must be left.
+_MOST_CUTS = (3, 8)
 _CLEARLY_SHORTER = 0.25
 
 # Below this autocorrelation time, in steps, values hardly depend on each other.
@@ -79,8 +79,10 @@ def block_length(z: FloatArray, suspect: Callable[[int, int], tuple[int, float]]
     """Steps per block; `suspect` gives the likeliest change in a stretch and its strength."""
     found = panel_dependence(z, [])
     restless = found.tau < _CALM and found.squared_tau > 1.5 * found.tau
-    restless &= z.shape[1] < _FEW_NODES
-    most = _MOST_CUTS if not restless else 1 if found.length > len(z) / 3 else 0
+    few = z.shape[1] < _FEW_NODES
+    most = _MOST_CUTS[not (few or restless)]
+    if restless and few:
+        most = 1 if found.length > len(z) / 3 else 0
     cuts: list[int] = []
     while found.length > 1 and len(cuts) < most:
         pieces = [(a, b) for a, b in pairwise([0, *sorted(cuts), len(z)]) if b - a >= 4 * MARGIN]
@@ -91,7 +93,7 @@ def block_length(z: FloatArray, suspect: Callable[[int, int], tuple[int, float]]
         if apart.length <= _CLEARLY_SHORTER * found.length:
             found = apart
     # Restless times that a cut explains may go on within the pieces.
-    return max(_steps(found), _RESTLESS_BLOCK) if restless and cuts else _steps(found)
+    return max(_steps(found), _RESTLESS_BLOCK) if restless and few and cuts else _steps(found)
 
 
 def shuffled(n_times: int, block: int, rng: np.random.Generator) -> IntArray:

@@ -27,8 +27,10 @@ from graphratio.changepoints.stretch import Stretch
 INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
 
 # A random walk in steps stays below the Brownian motion through it, as if the boundary were farther
-# away by this many standard deviations of a step (Siegmund).
+# away by this many standard deviations of a step (Siegmund). This is right for jumps up to about
+# 1.5; ranks make larger ones look larger than they are.
 _OVERSHOOT = 0.5826
+_LARGEST_JUMP = 1.5
 
 # Groups of blocks, each of which is dated with the direction of the others.
 DATING_FOLDS = 5
@@ -82,9 +84,9 @@ def interval_drop(jump: float) -> float:
     Examples
     --------
     >>> [round(interval_drop(jump), 2) for jump in (0.0, 1.0, 10.0)]
-    [7.35, 6.19, 0.0]
+    [7.35, 6.19, 5.6]
     """
-    return max(INTERVAL_DROP - 2 * _OVERSHOOT * jump, 0.0)
+    return INTERVAL_DROP - 2 * _OVERSHOOT * min(jump, _LARGEST_JUMP)
 
 
 @dataclass(frozen=True, eq=False)
