@@ -12,6 +12,11 @@ apart, with an hour at least on both sides. The detector looks for changes of a 
 and a schedule that goes on is none: with its defaults it takes the rhythm out, or finds that states
 depend on each other over hours, and reports nothing. To cut a record into states is another
 question. For that one switches rhythm, ranks and dependence off, as here.
+
+These settings and the levels between states were chosen on the same records, after a look at them,
+among four settings of the detector; skchange has its usual ones. With ranks the detector has F
+scores of 0.87 and 0.80. If only the upper level of unit 0 counts as a switch, skchange is ahead
+there too (it finds 98 % of the switches and nothing else).
 """
 
 from __future__ import annotations
@@ -137,8 +142,10 @@ def piece(rounds: int = 3) -> Piece:
         "for the machines the F score of switches between states, found within half an hour. "
         "The detector asks whether a machine leaves its schedule, and with its defaults reports "
         "nothing here; to cut the record into states it runs without rhythm, ranks and blocks. "
-        "Most of its further steps are drifts within a state, which it counts as changes: where "
-        "only large steps of the mean matter, CUSUM is the better and faster tool.",
+        "These settings, of four, and the levels between states were chosen on the same records; "
+        "if only the upper level of unit 0 counts, skchange is ahead there too. Its further "
+        "steps lie within states, where the level drifts: where only large steps of the mean "
+        "matter, CUSUM is the better and faster tool.",
     )
     drawn = [series("mean", seed) for seed in range(N_SERIES)]
     scores = [
