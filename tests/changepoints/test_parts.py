@@ -169,7 +169,8 @@ def longest_blocks(values):
     """Blocks of a panel, with the true search for suspects."""
     from graphratio.changepoints.change_search import Search
 
-    search = Search(values, lens_of(values), 0.05, 19, np.random.default_rng(0))
+    lens = lens_of(values, gr.Graph.empty(values.shape[1]))
+    search = Search(values, lens, 0.05, 19, np.random.default_rng(0))
     return block_length(search.stretch(0, len(values)).z, search._suspect)
 
 
@@ -191,6 +192,37 @@ def test_changes_do_not_count_as_dependence_but_autocorrelation_does():
     assert 30 <= longest_blocks(slow) <= 90
     slow[300:] += 5.0
     assert 20 <= longest_blocks(slow) <= 90
+
+
+def volatile(n_times, n_nodes, seed=0):
+    """Calm and restless times, GARCH with 0.1 and 0.85."""
+    rng = np.random.default_rng(seed)
+    x, variance = rng.normal(size=(n_times + 200, n_nodes)), np.ones(n_nodes)
+    for row in x:
+        row *= np.sqrt(variance)
+        variance = 0.05 + 0.1 * row**2 + 0.85 * variance
+    return x[200:, :, np.newaxis]
+
+
+def test_blocks_of_volatile_nodes_lose_little_of_the_long_run_variance():
+    """Squares forget a twentieth a step, so blocks must be longer than tau asks for."""
+    values = volatile(2000, 16)
+    found = panel_dependence(ScoreMap.of(values, standardize=True)[1], [])
+    # Clipped squares of ranks have about 0.12 * 0.95^(lag - 1): 48 / tau with tau about 6.
+    assert 5.5 <= found.squared_slowness <= 12
+    assert 100 <= longest_blocks(values) <= 220
+    assert longest_blocks(values) > 1.2 * found.length
+
+
+def test_a_single_series_whose_spread_changes_keeps_some_steps_together():
+    """It may be restless as well, which one series does not show."""
+    lengths = []
+    for seed in range(8):
+        values = noise(400, 1, seed=seed)
+        values[200:] *= 2.5
+        lengths.append(longest_blocks(values))
+    assert np.median(lengths) == 30
+    assert max(lengths) <= 50
 
 
 def test_profile_is_the_gain_of_a_split_in_log_likelihood():
@@ -281,6 +313,17 @@ def test_nodes_are_named_by_their_own_observations():
     quiet = node_p_values(stretch, 150, 150, 1, 0.05)[10:]
     # Two of thirty below 5 % would be usual, six would not.
     assert np.sum(quiet < 0.05) <= 5
+
+
+def test_quiet_nodes_with_a_memory_are_not_named_more_often():
+    values = lfilter([1], [1, -0.5], noise(1200, 300), axis=0)[200:]
+    stretch = Stretch(values, 0, 1000, lens_of(values, gr.Graph.empty(300)))
+    p_values = node_p_values(stretch, 600, 600, 18, 0.05)
+    # Of 300 p-values 15 and 3 are expected; at most 27 and 9 with probability 0.998.
+    assert np.sum(p_values <= 0.05) <= 27
+    assert np.sum(p_values <= 0.01) <= 9
+    # Without the memory they would be far too small.
+    assert np.sum(node_p_values(stretch, 600, 600, 1, 0.05) <= 0.01) >= 20
 
 
 def test_missing_values_leave_the_others_as_they_are():
