@@ -196,7 +196,7 @@ def _plain(before: float, after: float) -> str:
     Examples
     --------
     >>> _plain(12.1, 15.04), _plain(1013.21, 1013.85)
-    ('12.1 to 15.0', '1013.2 to 1013.9')
+    ('12.1 to 15.0', '1013.21 to 1013.85')
     """
     size = abs(after - before)
     digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if size > 0 else 2
