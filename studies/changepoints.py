@@ -250,9 +250,18 @@ def _esac_cells(rows: list[Row]) -> str:
     return f" {np.mean([int(row['n_found']) > 0 for row in rows]):.0%} | {np.mean(near):.0%} |"
 
 
+def esac_alarms() -> Iterator[str]:
+    """How often ESAC finds something where nothing changes."""
+    rows = [row for row in stored("esac") if row["case"] == "none"]
+    if rows:
+        share = np.mean([int(row["n_found"]) > 0 for row in rows])
+        yield f"ESAC finds a change in {share:.0%} of {len(rows)} panels without one."
+
+
 def write_page() -> None:
     """Write the tables into the page."""
-    tables = [quiet_table(), single_table(), change_table("grid"), change_table("clusters")]
+    tables = [quiet_table(), single_table(), change_table("grid")]
+    tables += [esac_alarms(), change_table("clusters")]
     begin = PAGE.read_text().partition(MARK)[0]
     PAGE.write_text(f"{begin}{MARK}\n\n" + "\n\n".join("\n".join(t) for t in tables) + "\n")
     print("wrote docs/change-points.md")
