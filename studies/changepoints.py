@@ -5,7 +5,7 @@ clusters. The settings of the detector were chosen on other seeds than those use
 
 Run with `make changepoints`, or with the names of parts; appends to studies/changepoints-*.csv what
 they lack, and writes the tables in docs/change-points.md. `studies/changepoint_peers.py` runs
-ruptures and skchange on the same single series.
+ruptures and skchange on the same single series and panels.
 """
 
 from __future__ import annotations
@@ -220,9 +220,10 @@ def change_table(part: str) -> Iterator[str]:
     yield (
         "| change | panels | detected | within 5 | within 15 | within 20 | Jaccard, median | "
         "in the interval | further events per panel |"
+        + (" ESAC: found | within 15 |" if part == "grid" else "")
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
-    rows = stored(part)
+    yield "|---|---|---|---|---|---|---|---|---|" + ("---|---|" if part == "grid" else "")
+    rows, esac = stored(part), stored("esac")
     for case in PARTS[part][0]:
         some = _chosen(rows, part, case)
         if not some:
@@ -237,12 +238,30 @@ def change_table(part: str) -> Iterator[str]:
             f"{near[0]:.0%} | {near[1]:.0%} | {near[2]:.0%} | "
             f"{np.median([float(row['jaccard']) for row in hits]):.2f} | "
             f"{inside:.0%} | {further / len(some):.2f} |"
+            + (_esac_cells([row for row in esac if row["case"] == case]) if part == "grid" else "")
         )
+
+
+def _esac_cells(rows: list[Row]) -> str:
+    """What skchange finds by ESAC scores on the same panels, where it was run."""
+    if not rows:
+        return "  |  |"
+    near = [row["error"] != "" and abs(int(row["error"])) <= 15 for row in rows]
+    return f" {np.mean([int(row['n_found']) > 0 for row in rows]):.0%} | {np.mean(near):.0%} |"
+
+
+def esac_alarms() -> Iterator[str]:
+    """How often ESAC finds something where nothing changes."""
+    rows = [row for row in stored("esac") if row["case"] == "none"]
+    if rows:
+        share = np.mean([int(row["n_found"]) > 0 for row in rows])
+        yield f"ESAC finds a change in {share:.0%} of {len(rows)} panels without one."
 
 
 def write_page() -> None:
     """Write the tables into the page."""
-    tables = [quiet_table(), single_table(), change_table("grid"), change_table("clusters")]
+    tables = [quiet_table(), single_table(), change_table("grid")]
+    tables += [esac_alarms(), change_table("clusters")]
     begin = PAGE.read_text().partition(MARK)[0]
     PAGE.write_text(f"{begin}{MARK}\n\n" + "\n\n".join("\n".join(t) for t in tables) + "\n")
     print("wrote docs/change-points.md")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -30,12 +31,13 @@ def shifted(step=250, **settings):
 
 
 def detector(**settings):
-    return gr.GraphChangePointDetector(**{"random_state": 0, **settings})
+    """Few surrogates: p-values stop at 0.05, and thresholds are rough."""
+    return gr.GraphChangePointDetector(**{"random_state": 0, "n_surrogates": 19, **settings})
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return detector().fit(shifted(), GRAPH)
+    return detector(n_surrogates=99).fit(shifted(), GRAPH)
 
 
 def test_finds_when_and_where(fitted):
@@ -55,7 +57,7 @@ def test_finds_when_and_where(fitted):
 
 
 def test_nothing_is_found_where_nothing_changes():
-    calm = detector().fit(quiet(), GRAPH)
+    calm = detector(n_surrogates=99).fit(quiet(), GRAPH)
     assert calm.events_ == []
     assert calm.predict() == [400]
     assert calm.statistic_.max() <= 1
@@ -68,8 +70,8 @@ def test_nothing_is_found_where_nothing_changes():
 
 @pytest.mark.parametrize("kind", ["variance", "correlation"])
 def test_finds_other_changes_than_of_the_mean(kind):
-    panel = quiet(n_features=2, n_times=600)
-    after = panel[300:, 6:]
+    panel = quiet(n_features=2, n_times=300)
+    after = panel[150:, 6:]
     if kind == "variance":
         after *= 2.5
     else:
@@ -77,7 +79,7 @@ def test_finds_other_changes_than_of_the_mean(kind):
     found = detector().fit(panel, GRAPH)
     assert len(found.events_) == 1
     event = found.events_[0]
-    assert abs(event.step - 300) <= 10
+    assert abs(event.step - 150) <= 5
     assert len(set(event.nodes) ^ set(CHANGED)) <= 1
     word = "spread of" if kind == "variance" else "correlation of x0 and x1 up"
     assert sum(word in one.kind for one in event.changes.values()) >= 5
@@ -103,16 +105,37 @@ def test_order_of_onset():
 
 
 def test_several_changes():
-    panel = quiet(n_times=700)
-    panel[200:, 6:] += 2.0
-    panel[400:, :3] += 2.0
-    panel[550:, 6:] -= 2.0
+    panel = quiet(n_times=350)
+    panel[100:, 6:] += 2.0
+    panel[200:, :3] += 2.0
+    panel[275:, 6:] -= 2.0
     found = detector().fit(panel, GRAPH)
     steps = [event.step for event in found.events_]
     assert len(steps) == 3
-    np.testing.assert_allclose(steps, [200, 400, 550], atol=3)
+    np.testing.assert_allclose(steps, [100, 200, 275], atol=2)
     assert set(found.events_[1].nodes) >= {0, 1, 2}
     assert len(found.events_[1].nodes) <= 4
+
+
+def test_many_changes_are_not_taken_for_dependence():
+    """Three pulses of all nodes, and changes close to the ends and to each other.
+
+    In one panel of twenty chance shows some dependence, and pulses may be taken for it.
+    """
+    found = {"pulses": 0, "ends": 0}
+    for seed in range(4):
+        pulses = quiet(seed, n_times=360)
+        for step in (60, 160, 260):
+            pulses[step : step + 30] += 2.5
+        steps = [60, 90, 160, 190, 260, 290, 360]
+        found["pulses"] += detector().fit(pulses, GRAPH).predict() == steps
+        ends = quiet(seed, n_times=300)
+        ends[12:] += 3.0
+        ends[150:162] += 4.0
+        ends[280:, 6:] -= 3.0
+        found["ends"] += detector().fit(ends, GRAPH).predict() == [12, 150, 162, 280, 300]
+    assert found["pulses"] >= 3
+    assert found["ends"] >= 3
 
 
 def test_up_and_down_again_are_two_events():
@@ -132,16 +155,15 @@ def test_online_and_offline_agree():
     """Step by step the same statistics as in one go, and the same event as from a whole fit."""
     panel = np.concatenate([quiet(n_times=300), shifted(seed=1, step=60, n_times=160)])
     online = detector(memory=200).fit(panel[:300], GRAPH)
-    alarms = [event for x in panel[300:] if (event := online.update(x)) is not None]
-    again = detector(memory=200).fit(panel[:300], GRAPH)
-    curve, raised = [], []
+    curve, alarms = [], []
     for t, x in enumerate(panel[300:], 300):
-        if again.update(x) is not None:
-            raised.append(t)
-        if not raised:
-            curve.append(again._watch.past.statistics()[1])
-    assert [event.alarm for event in alarms] == raised
-    past = again._watch
+        if (event := online.update(x)) is not None:
+            assert event.alarm == t
+            alarms.append(event)
+        if not alarms:
+            curve.append(online._watch.past.statistics()[1])
+    assert len(alarms) == 1
+    past = online._watch
     lens = past.settings.lens
     reference = Stretch(panel, 100, 300, lens)
     rows = np.concatenate(
@@ -192,6 +214,7 @@ def test_frames_keep_their_times_and_library():
     table = found.to_frame()
     assert table.columns.tolist()[:4] == ["event", "time", "node", "onset"]
     assert table["node"].tolist() == list(event.onsets)
+    assert repr(found).endswith(found.headline())
     with pytest.raises(InputError, match="the panel had times"):
         found.update(panel[0])
     with pytest.raises(InputError, match="is not after the last one"):
@@ -290,12 +313,13 @@ def test_a_node_that_never_moves_is_no_trouble():
     [
         ({"window": 3}, "window=3"),
         ({"window": (40, 20)}, "longest scale below the shortest"),
-        ({"season": "daily"}, "season='daily'"),
+        ({"season": "daily"}, 'season="daily" is no rhythm'),
+        ({"season": 2.5}, "season=2.5 is no rhythm"),
         ({"season": 300}, "season=300"),
         ({"trend": "linear"}, "trend='linear'"),
         ({"memory": 10}, "memory=10"),
         ({"level": 0.0}, "level=0.0"),
-        ({"level": 0.001}, "n_surrogates=99 is too small.*at least 999"),
+        ({"level": 0.001}, "n_surrogates=19 is too small.*at least 999"),
         ({"block": 0}, "block=0"),
         ({"estimator": "RULSIF"}, "estimator='RULSIF' is not an estimator of this library"),
         ({"estimator": gr.GRULSIF(bandwidth=[1.0, 2.0])}, "several candidates for bandwidth"),
@@ -304,6 +328,19 @@ def test_a_node_that_never_moves_is_no_trouble():
 def test_parameters_that_cannot_be_used(settings, message):
     with pytest.raises(InputError, match=message):
         detector(**settings).fit(quiet(), GRAPH)
+
+
+def test_notebooks_show_what_was_found(fitted):
+    page = fitted._repr_mimebundle_()["text/html"]
+    assert fitted.headline() in page
+    assert "mean of x0 up" in page
+    assert "<table" not in str(detector())
+    graph = gr.Graph.from_edges([("<b>", "c")])
+    panel = quiet(n_times=120)[:, :2]
+    panel[60:] += 4.0
+    found = detector(n_surrogates=19).fit(panel, graph)
+    assert "&lt;b&gt;" in found._repr_mimebundle_()["text/html"]
+    assert "&lt;b&gt;" in found.events_[0]._repr_html_()
 
 
 def test_bad_calls(fitted):
@@ -317,6 +354,10 @@ def test_bad_calls(fitted):
         fitted.update(np.zeros(12), time=7)
     with pytest.raises(InputError, match="2 axes were given"):
         fitted.plot([1, 2])
+    with pytest.raises(InputError, match="int is not an event of this detector"):
+        fitted.event_samples(250)
+    with pytest.raises(InputError, match="the panel has 10 times, fewer than the 20"):
+        detector().fit(quiet(n_times=10), GRAPH)
 
 
 def test_false_alarms_are_as_rare_as_stated():
@@ -325,9 +366,8 @@ def test_false_alarms_are_as_rare_as_stated():
     alarms = 0
     for seed in range(40):
         noise = rng.normal(size=(350, 12)) + 0.7 * rng.normal(size=(350, 1))
-        for t in range(1, 350):
-            noise[t] += 0.5 * noise[t - 1]
-        found = detector(level=0.1, n_surrogates=39, random_state=seed).fit(noise[50:], GRAPH)
+        noise = lfilter([1], [1, -0.5], noise, axis=0)
+        found = detector(level=0.1, random_state=seed).fit(noise[50:], GRAPH)
         alarms += bool(found.events_)
     # Binomial with 40 panels and 10 %: at most 10 with probability 0.999.
     assert alarms <= 10

@@ -67,6 +67,7 @@ def missing_cell():
         (long_frame().replace({"station": {"b": "bb"}}), r"not in the graph: 'bb'.*Did you mean"),
         (long_frame().replace({"station": {"b": None}}), "'station' is missing in 4 of 12 rows"),
         (long_frame().rename(columns={"day": "date"}), "no column 'day'"),
+        (long_frame().head(0), "the panel has no rows"),
     ],
 )
 def test_frames_that_cannot_be_used(frame, message):
@@ -116,6 +117,7 @@ def test_times_that_have_no_order():
     [
         ([1.0, 2.0], "3 nodes and 1 feature"),
         ({"a": 1.0, "b": 2.0}, "lacks the nodes 'c'"),
+        ({"a": 1.0, "b": 2.0, "c": 1.0, "cc": 1.0}, "not in the panel: 'cc'"),
         ([1.0, np.nan, 2.0], "missing or infinite values at nodes 'b'"),
     ],
 )

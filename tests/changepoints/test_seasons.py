@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.signal import lfilter
 
 import graphratio as gr
@@ -36,7 +37,7 @@ def test_a_rhythm_is_recognised_said_and_taken_out():
     assert len(found.events_) == 1
     assert abs(found.events_[0].step - 300) <= 2
     assert set(found.events_[0].nodes) >= {4, 5, 6, 7}
-    given = detector(season=24).fit(panel, GRAPH)
+    given = detector(season=np.int64(24)).fit(panel, GRAPH)
     assert given.predict() == found.predict()
 
 
@@ -145,8 +146,15 @@ def test_what_changed_is_said_in_the_units_of_the_data():
     growth = float(np.mean(flow[180:, 3:].mean(axis=0) / flow[:180, 3:].mean(axis=0) - 1))
     assert found.headline().endswith(f"by {100 * growth:.0f} % on average.")
     table = found.to_frame()
-    assert len(table) == 6
-    assert set(table["feature"]) == {"flow", "speed"}
+    assert len(table) == 9
+    assert set(table["feature"]) == {"flow", "speed", "flow and speed"}
+    pair = table[(table["feature"] == "flow and speed") & (table["node"] == "s3")].iloc[0]
+    expected = stats.spearmanr(flow[:180, 3], speed[:180, 3]).statistic
+    assert pair["correlation_before"] == pytest.approx(expected)
+    assert not pair["correlation_changed"]
+    assert np.isnan(pair["mean_before"])
+    assert "mean of flow" in event.changes["s3"].sizes
+    assert "mean of flow" in event._repr_html_()
     samples = found.event_samples(event)
     assert samples.reference("s3").shape == (180, 2)
     assert samples.target("s3").shape == (120, 2)

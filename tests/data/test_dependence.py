@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import graphratio as gr
-from graphratio.data import block_cutting
+from graphratio.data import block_cutting, dependence
 
 LATER = "2020-07-01"
 
@@ -258,3 +258,13 @@ def test_many_observations_are_measured_in_part(monkeypatch):
     assert part.measured.node_tau.shape == (30,)
     assert part.measured.tau == pytest.approx(whole.measured.tau, rel=0.2)
     assert part.number.shape == whole.number.shape
+
+
+@pytest.mark.parametrize(("first", "kept", "n_lags"), [(0.12, 0.95, 30), (0.5, 0.5, 9)])
+def test_memory_beyond_the_last_lag_is_extrapolated(first, kept, n_lags):
+    correlations = first * kept ** np.arange(n_lags)
+    sums = (np.cumsum(correlations) - 0.001 * np.arange(1, n_lags + 1))[:, np.newaxis]
+    found = dependence._geometric(sums, np.array([0.001]))
+    assert found[0] == pytest.approx(first / (1 - kept) ** 2)
+    # No memory, and sums that noise made negative.
+    assert dependence._geometric(-np.ones((8, 1)), np.zeros(1))[0] == 0

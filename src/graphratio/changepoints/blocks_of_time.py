@@ -2,10 +2,10 @@
 
 A change looks like dependence: observations before it are alike, and so are those after it. So the
 panel is cut where it differs most, and the dependence is measured again within the pieces. Cuts
-take away true dependence too, so they count only if they shorten the blocks to a quarter. Calm and
-restless times of few nodes are hard to tell from changes of the spread. Where squares depend on
-each other and values do not, there is at most one cut, and only if a third of the panel is one
-block without it.
+take away true dependence too, so they count only if they shorten the blocks to a quarter, and few
+nodes, which show less of what is left, allow fewer. Calm and restless times of few nodes are hard
+to tell from changes of the spread. Where squares depend on each other and values do not, there is
+at most one cut, and only if a third of the panel is one block without it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.intervals import MARGIN
-from graphratio.data.dependence import Dependence, measure
+from graphratio.data.dependence import LOST, Dependence, measure
 from graphratio.data.series import Series
 
 # Fewest blocks of a panel that can answer. With eight blocks a change in the middle is the largest
 # of 35 equally likely ways to divide them; with seven no p-value falls below 5 %.
 FEWEST_TIME_BLOCKS = 8
 
-# Most cuts, and the share of the blocks that must be left.
-_MOST_CUTS = 3
+# Most cuts of few or restless nodes and of others, and the share of the blocks that must be left.
+_MOST_CUTS = (3, 8)
 _CLEARLY_SHORTER = 0.25
 
 # Below this autocorrelation time, in steps, values hardly depend on each other.
@@ -33,6 +33,9 @@ _CALM = 4.0
 
 # Fewer nodes do not show after a cut whether calm and restless times go on.
 _FEW_NODES = 8
+
+# Fewest steps per block of few nodes that are restless, or whose spread changed.
+_RESTLESS_BLOCK = 30
 
 # Chance to see dependence that is not there: it costs power, overlooked dependence false alarms.
 CAUTION = 0.3
@@ -59,23 +62,38 @@ def panel_dependence(z: FloatArray, cuts: Sequence[int]) -> Dependence:
     return measure(series, chance=CAUTION)
 
 
+def _steps(found: Dependence) -> int:
+    """Steps per block: as many as samples need, and more where calm and restless times are long.
+
+    A scan has many more chances than a comparison of two samples to find two blocks that are alike
+    by chance. So squares may lose no more of their long-run variance than values do.
+    """
+    length = found.length
+    if found.squared_tau > 1.5 * found.tau:
+        needed = int(np.ceil(2 * found.squared_slowness / LOST))
+        length = max(length, min(needed, 2 * length))
+    return length
+
+
 def block_length(z: FloatArray, suspect: Callable[[int, int], tuple[int, float]]) -> int:
     """Steps per block; `suspect` gives the likeliest change in a stretch and its strength."""
     found = panel_dependence(z, [])
-    length = found.length
     restless = found.tau < _CALM and found.squared_tau > 1.5 * found.tau
-    restless &= z.shape[1] < _FEW_NODES
-    most = _MOST_CUTS if not restless else 1 if length > len(z) / 3 else 0
+    few = z.shape[1] < _FEW_NODES
+    most = _MOST_CUTS[not (few or restless)]
+    if restless and few:
+        most = 1 if found.length > len(z) / 3 else 0
     cuts: list[int] = []
-    while length > 1 and len(cuts) < most:
+    while found.length > 1 and len(cuts) < most:
         pieces = [(a, b) for a, b in pairwise([0, *sorted(cuts), len(z)]) if b - a >= 4 * MARGIN]
         if not pieces:
             break
         cuts.append(max((suspect(a, b) for a, b in pieces), key=lambda pair: pair[1])[0])
-        shorter = panel_dependence(z, cuts).length
-        if shorter <= _CLEARLY_SHORTER * length:
-            length = shorter
-    return length
+        apart = panel_dependence(z, cuts)
+        if apart.length <= _CLEARLY_SHORTER * found.length:
+            found = apart
+    # Restless times that a cut explains may go on within the pieces.
+    return max(_steps(found), _RESTLESS_BLOCK) if restless and few and cuts else _steps(found)
 
 
 def shuffled(n_times: int, block: int, rng: np.random.Generator) -> IntArray:

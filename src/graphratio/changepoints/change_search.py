@@ -19,7 +19,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS, block_length, shuffled
 from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.dating import Dated, date
-from graphratio.changepoints.intervals import MARGIN
+from graphratio.changepoints.intervals import MARGIN, Splits
 from graphratio.changepoints.scan import StretchScan
 from graphratio.changepoints.stretch import Lens, Stretch
 
@@ -134,11 +134,10 @@ class Search:
                 found += [begin + t for t in _peaks(scan, score, evidence.threshold)]
         times, heights = [], []
         for (begin, _), scan, score in zip(pieces, scans, scores, strict=True):
-            step, place = np.unique(scan.splits.split, return_inverse=True)
-            height = np.full(len(step), -np.inf)
-            np.maximum.at(height, place, score)
+            height = _envelope(scan.splits, score)
+            step = np.flatnonzero(np.isfinite(height))
             times.append(begin + step)
-            heights.append(evidence.relative(height))
+            heights.append(evidence.relative(height[step]))
         return found, evidence, p_value, (np.concatenate(times), np.concatenate(heights))
 
     def _calibrated(
@@ -205,6 +204,22 @@ class Search:
             float(evidence.relative(score)),
             (begin, end),
         )
+
+
+def _envelope(splits: Splits, score: FloatArray) -> FloatArray:
+    """The highest score at every step, where a split stands for the steps nearest to it.
+
+    Long intervals are split every few steps only; between these steps the curve would fall to that
+    of short intervals.
+    """
+    same = (np.diff(splits.begin) == 0) & (np.diff(splits.end) == 0)
+    gap = np.where(same, np.diff(splits.split), 0)
+    reach = np.maximum(np.r_[gap, 0], np.r_[0, gap]) // 2
+    height = np.full(splits.n_times, -np.inf)
+    for offset in range(-int(reach.max(initial=0)), int(reach.max(initial=0)) + 1):
+        near = reach >= abs(offset)
+        np.maximum.at(height, splits.split[near] + offset, score[near])
+    return height
 
 
 def _peaks(scan: StretchScan, score: FloatArray, threshold: float) -> list[int]:

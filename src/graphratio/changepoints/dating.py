@@ -23,8 +23,14 @@ from graphratio.changepoints.smoother import GraphSmoother
 from graphratio.changepoints.stretch import Stretch
 
 # In 5 % of cases twice the log-likelihood of the best date of an abrupt change exceeds that of the
-# true date by more than this: (1 - exp(-x / 2))^2 = 0.95.
+# true date by more than this, in continuous time: (1 - exp(-x / 2))^2 = 0.95.
 INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
+
+# A random walk in steps stays below the Brownian motion through it, as if the boundary were farther
+# away by this many standard deviations of a step (Siegmund). This is right for jumps up to about
+# 1.5; ranks make larger ones look larger than they are.
+_OVERSHOOT = 0.5826
+_LARGEST_JUMP = 1.5
 
 # Groups of blocks, each of which is dated with the direction of the others.
 DATING_FOLDS = 5
@@ -63,9 +69,24 @@ def date(stretch: Stretch, step: int, block: int) -> Dated:
                 profiles.append(_best_profile(x[:, used], start, direction, block))
     profile = max(profiles, key=lambda one: float(one.max()))
     change = int(np.argmax(profile))
-    plausible = np.flatnonzero(profile >= profile[change] - INTERVAL_DROP)
+    jump = float(np.sqrt(profile[change] * n / (change * (n - change))))
+    plausible = np.flatnonzero(profile >= profile[change] - interval_drop(jump))
     first, last = int(plausible[0]), int(plausible[-1])
     return Dated(stretch.begin + change, (stretch.begin + first, stretch.begin + last))
+
+
+def interval_drop(jump: float) -> float:
+    """How far twice the log-likelihood may fall within a 95 % interval of the date.
+
+    `jump` is the change in standard deviations of a step. The larger it is, the coarser are steps
+    for the walk of the log-likelihood, and the less it can exceed its value at the true date.
+
+    Examples
+    --------
+    >>> [round(interval_drop(jump), 2) for jump in (0.0, 1.0, 10.0)]
+    [7.35, 6.19, 5.6]
+    """
+    return INTERVAL_DROP - 2 * _OVERSHOOT * min(jump, _LARGEST_JUMP)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
@@ -18,10 +17,9 @@ from graphratio.changepoints import state
 from graphratio.changepoints.assembling import assembled
 from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS
 from graphratio.changepoints.change_search import Search
-from graphratio.changepoints.change_words import change_headline, event_sentence
 from graphratio.changepoints.detector_parameters import checked_scales
+from graphratio.changepoints.detector_views import DetectorViews
 from graphratio.changepoints.effects import described
-from graphratio.changepoints.event_table import before_and_after, event_columns
 from graphratio.changepoints.events import ChangeEvent, Found
 from graphratio.changepoints.panel import check_later, read_panel, read_step
 from graphratio.changepoints.panel_features import PanelFeatures, ScoreMap, given_smoothing, look
@@ -29,14 +27,11 @@ from graphratio.changepoints.seasons import adjustment
 from graphratio.changepoints.smoother import GraphSmoother, smoothing_of
 from graphratio.changepoints.stretch import Lens
 from graphratio.changepoints.watch import ChangeWatch, WatchSettings
-from graphratio.data import frames
 from graphratio.data.graph import Graph
-from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
-from graphratio.estimators.graph_ratio import GraphRatio
 
 
-class GraphChangePointDetector(BaseEstimator):
+class GraphChangePointDetector(DetectorViews):
     """Change-points of time series on a graph: when, at which nodes, in which order, and what.
 
     Before and after are compared at all scales at once, from twenty steps to the whole panel, at
@@ -47,9 +42,10 @@ class GraphChangePointDetector(BaseEstimator):
 
     Parameters
     ----------
-    window : int or (int, int), optional
+    window : int or (int, int or None), optional
         Longest number of steps that is compared on either side of a change, or the shortest and
-        the longest. Default: 10 steps to the whole panel.
+        the longest, as in (20, 100), or (20, None) without a longest. Default: 10 steps to the
+        whole panel.
     estimator : estimator, optional
         Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
         KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order
@@ -118,7 +114,7 @@ class GraphChangePointDetector(BaseEstimator):
 
     def __init__(
         self,
-        window: int | tuple[int, int] | None = None,
+        window: int | tuple[int, int | None] | None = None,
         estimator: NodeRatioEstimator | None = None,
         level: float = 0.05,
         *,
@@ -184,8 +180,8 @@ class GraphChangePointDetector(BaseEstimator):
         n_times = len(read.values)
         if n_times < shortest:
             raise InputError(
-                f"the panel has {n_times} times, fewer than the {shortest} of the shortest "
-                "comparison",
+                f"the panel has {n_times} time{'s' if n_times > 1 else ''}, fewer than the "
+                f"{shortest} of the shortest comparison",
                 "Pass a longer panel",
             )
         if self.season not in ("auto", None):
@@ -294,65 +290,6 @@ class GraphChangePointDetector(BaseEstimator):
     def n_times_needed_(self) -> int:
         """Fewest times that could tell something, given the dependence that was measured."""
         return FEWEST_TIME_BLOCKS * self.block_
-
-    def label(self, step: int) -> Label:
-        """Label of a step: the value of the time column, or the number of the step.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from graphratio.changepoints import GraphChangePointDetector
-        >>> panel = np.random.default_rng(0).normal(size=(80, 2))
-        >>> GraphChangePointDetector(n_surrogates=19).fit(panel).label(7)
-        7
-        """
-        return step if self.times_ is None else self.times_[step]
-
-    def headline(self) -> str:
-        """What was found, in one or two sentences; also warnings about rhythms and trends."""
-        check_is_fitted(self, "graph_")
-        return change_headline(self)
-
-    def summary(self) -> str:
-        """The headline, then one sentence per event."""
-        check_is_fitted(self, "graph_")
-        return "\n".join(
-            [
-                change_headline(self),
-                *(event_sentence(event, len(self.nodes_)) for event in self.events_),
-            ]
-        )
-
-    def to_frame(self) -> Any:
-        """One row per event, node and feature, in the order of onset.
-
-        Columns: event, time, node, onset, kind, divergence, feature, mean_before, mean_after,
-        spread_before, spread_after, spread_ratio, mean_changed and spread_changed. A polars frame
-        if the panel came as one, otherwise pandas.
-        """
-        return frames.make_frame(event_columns(self.events_), self.backend_)
-
-    def event_samples(self, event: ChangeEvent) -> NodeSamples:
-        """Observations before (reference) and after (target) an event, up to its neighbours.
-
-        For any function of the library that takes samples: tests, bounds, kinds of change.
-        """
-        return before_and_after(self.panel_, self.predict(), event.step, self.nodes_)
-
-    def event_ratio(self, event: ChangeEvent) -> NodeRatioEstimator:
-        """The ratio of after to before at every node, by `estimator` or `GraphRatio`."""
-        model = GraphRatio(random_state=0) if self.estimator is None else clone(self.estimator)
-        return model.fit(self.event_samples(event), self.graph_)
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the panel with its events, the scan, and a map of the onsets.
-
-        On three given matplotlib Axes, or on those of a new figure; returns them.
-        """
-        from graphratio.plotting.change_figure import plot_changes
-
-        check_is_fitted(self, "graph_")
-        return plot_changes(self, axes)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted detector to one file, without pickle; `load` resumes from it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio.changepoints.intervals import MARGIN, SHORTEST_INTERVAL
@@ -32,8 +34,12 @@ def checked_scales(detector: GraphChangePointDetector) -> tuple[int, int | None]
     check_real(detector.level, "level", low=0, high=1)
     check_integer(detector.max_directions, "max_directions", low=1)
     check_integer(detector.memory, "memory", low=4 * low)
-    if detector.season is not None and not isinstance(detector.season, int):
-        check_choice(detector.season, "season", ("auto",))
+    season = detector.season
+    if not (season is None or isinstance(season, int | np.integer) or season == "auto"):
+        raise InputError(
+            (Argument("season", season), " is no rhythm"),
+            "Pass 'auto', the period as a whole number of steps, or None",
+        )
     if detector.trend is not None:
         check_choice(detector.trend, "trend", ("auto",))
     least = math.ceil(1 / detector.level) - 1

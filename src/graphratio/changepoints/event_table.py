@@ -11,9 +11,8 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.changepoints.events import ChangeEvent
 from graphratio.data.samples import NodeSamples
 
-NODE_COLUMNS = ("event", "time", "node", "onset", "kind", "divergence")
+NODE_COLUMNS = ("event", "time", "node", "onset", "kind", "divergence", "feature")
 FEATURE_COLUMNS = (
-    "feature",
     "mean_before",
     "mean_after",
     "spread_before",
@@ -22,31 +21,31 @@ FEATURE_COLUMNS = (
     "mean_changed",
     "spread_changed",
 )
+PAIR_COLUMNS = ("correlation_before", "correlation_after", "correlation_changed")
+
+_NO_FEATURE = (*(float("nan"),) * 5, False, False)
+_NO_PAIR = (float("nan"), float("nan"), False)
 
 
 def event_columns(events: list[ChangeEvent]) -> dict[str, list[Any]]:
-    """One row per event, node and measured feature, nodes in the order of onset.
+    """One row per event, node and measured feature or pair, nodes in the order of onset.
 
     Examples
     --------
     >>> list(event_columns([]))[:4]
     ['event', 'time', 'node', 'onset']
     """
-    rows = [
-        (
-            number,
-            event.time,
-            node,
-            one.onset,
-            one.kind,
-            one.divergence,
-            *(getattr(feature, name) for name in FEATURE_COLUMNS),
-        )
-        for number, event in enumerate(events)
-        for node, one in event.changes.items()
-        for feature in one.features
-    ]
-    names = (*NODE_COLUMNS, *FEATURE_COLUMNS)
+    rows: list[tuple[Any, ...]] = []
+    for number, event in enumerate(events):
+        for node, one in event.changes.items():
+            begin = (number, event.time, node, one.onset, one.kind, one.divergence)
+            for feature in one.features:
+                moments = (getattr(feature, name) for name in FEATURE_COLUMNS)
+                rows.append((*begin, feature.feature, *moments, *_NO_PAIR))
+            for pair in one.correlations:
+                name = f"{pair.first} and {pair.second}"
+                rows.append((*begin, name, *_NO_FEATURE, pair.before, pair.after, pair.changed))
+    names = (*NODE_COLUMNS, *FEATURE_COLUMNS, *PAIR_COLUMNS)
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import Label
+
+# Nodes in the table for notebooks.
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,22 @@ class NodeChange:
     correlations: tuple[CorrelationChange, ...]
     divergence: float
 
+    @property
+    def sizes(self) -> str:
+        """Before and after, of everything that changed, and the divergence."""
+        words = []
+        for one in self.features:
+            if one.mean_changed:
+                words.append(f"mean of {one.feature} {_plain(one.mean_before, one.mean_after)}")
+            if one.spread_changed:
+                words.append(f"spread of {one.feature} x {one.spread_ratio:.2g}")
+        words += [
+            f"correlation of {pair.first} and {pair.second} {pair.before:.2f} to {pair.after:.2f}"
+            for pair in self.correlations
+            if pair.changed
+        ]
+        return "; ".join([*words, f"divergence {self.divergence:.2g}"])
+
 
 @dataclass(frozen=True)
 class ChangeEvent:
@@ -151,6 +173,34 @@ class ChangeEvent:
     statistic: float
     p_value: float
     alarm: Label
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks: the nodes in the order of onset."""
+        facts = [
+            ("time", f"{self.time}, between {self.interval[0]} and {self.interval[1]}"),
+            ("nodes", f"{len(self.nodes):,}"),
+            *(("what", f"{kind}, at {number:,}") for kind, number in self.kinds.items()),
+            ("p", f"{self.p_value:.2g}"),
+        ]
+        rows = [
+            (str(node), str(one.onset), one.sizes)
+            for node, one in list(self.changes.items())[:_SHOWN]
+        ]
+        head = ("first nodes", "onset", "before and after")
+        return titled("ChangeEvent", facts_table(facts), rows_table(head, rows))
+
+
+def _plain(before: float, after: float) -> str:
+    """Two means with as many digits as tell them apart.
+
+    Examples
+    --------
+    >>> _plain(12.1, 15.04), _plain(1013.21, 1013.85)
+    ('12.1 to 15.0', '1013.21 to 1013.85')
+    """
+    size = abs(after - before)
+    digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if size > 0 else 2
+    return f"{before:.{digits}f} to {after:.{digits}f}"
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,17 @@ class Splits:
             shape=(len(n), self.n_times + 1),
         )
 
+    def portions(self, rows: int) -> list[sparse.csr_array]:
+        """The matrix in portions of some rows; kept, since every surrogate uses the same ones."""
+        if rows not in self._portions:
+            starts = range(0, len(self.split), rows)
+            self._portions[rows] = [self.matrix[begin : begin + rows] for begin in starts]
+        return self._portions[rows]
+
+    @cached_property
+    def _portions(self) -> dict[int, list[sparse.csr_array]]:
+        return {}
+
     def penalty(self, extent: int) -> FloatArray:
         """What a squared difference must exceed to count, by the number of such intervals.
 

@@ -3,28 +3,70 @@
 Neighbours help to find a change, but not to name a node: an unchanged node beside changed ones
 would be taken along. A node has one p-value per group of features. The group that shows most nodes
 gets most of the level, since it is the likeliest one, and the others share the rest.
+
+Benjamini and Hochberg bound the share of unchanged nodes among those named. Where the changed nodes
+are clear they spend this share on nodes that are far from being as clear. So a node must also be
+likelier to have changed than not, given the strengths of all nodes of the event (local false
+discovery rate below one half).
+
+Symbols
+-------
+z           strengths, |z| of a standard normal law at nodes without change
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import f, false_discovery_control
+from scipy.stats import f, false_discovery_control, norm
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.stretch import Stretch
+from graphratio.data.dependence import LOST
 
 # Share of the level of a node for the group that shows most nodes.
 MAIN_SHARE = 0.8
 
-# The long-run variance of a node counts as much as this many blocks of all nodes together.
-_POOLED_BLOCKS = 20
+# Rounds of fitting the law of strengths.
+_LAW_ROUNDS = 50
 
 
 def changed_nodes(stretch: Stretch, first: int, last: int, block: int, level: float) -> IntArray:
-    """Nodes that changed, by Benjamini and Hochberg; at least one, since an alarm was raised."""
+    """Nodes that changed; at least one, since an alarm was raised."""
     p_values = node_p_values(stretch, first, last, block, level)
     found = np.flatnonzero(false_discovery_control(p_values) <= level)
+    found = found[chance_of_change(p_values, found)[found] > 0.5]
     return found if found.size else np.array([int(np.argmin(p_values))])
+
+
+def chance_of_change(p_values: FloatArray, named: IntArray) -> FloatArray:
+    """Probability that a node changed, given the strengths of all nodes, shape (n_nodes,).
+
+    Strengths of changed nodes are normal around a usual strength, or around zero with a large
+    variance: alike, or of any size. Shares, centre and variances are fitted, beginning with the
+    nodes that are `named`.
+
+    Examples
+    --------
+    >>> p_values = np.array([1e-20] * 5 + [0.01] + [0.5] * 14)
+    >>> chance_of_change(p_values, np.arange(6)).round(2)[4:7]
+    array([1.  , 0.21, 0.01])
+    """
+    z = norm.isf(np.maximum(p_values, 1e-300) / 2)
+    alike, any_size = np.zeros(len(z)), np.zeros(len(z))
+    alike[named] = any_size[named] = 0.5
+    for _ in range(_LAW_ROUNDS if len(named) else 0):
+        chance = alike + any_size
+        total = max(float(chance.sum()), 1e-12)
+        # One more node of any size: few nodes do not show that there are none.
+        share = (any_size.sum() + 1) / (total + 1)
+        usual = alike @ z / max(float(alike.sum()), 1e-12)
+        spread = np.sqrt(max(alike @ (z - usual) ** 2 / max(float(alike.sum()), 1e-12), 1.0))
+        wide = np.sqrt(max(chance @ z**2 / total, 1.0))
+        alike = total * (1 - share) * norm.pdf(z, usual, spread)
+        any_size = total * share * 2 * norm.pdf(z, 0, wide)
+        whole = alike + any_size + (len(z) - total) * 2 * norm.pdf(z)
+        alike, any_size = alike / whole, any_size / whole
+    return np.asarray(alike + any_size)
 
 
 def node_p_values(stretch: Stretch, first: int, last: int, block: int, level: float) -> FloatArray:
@@ -48,11 +90,11 @@ def node_p_values(stretch: Stretch, first: int, last: int, block: int, level: fl
     total = counts[0] + counts[1]
     variance = (centred**2).sum(axis=0) / np.maximum(total - 2, 1)
     moved = (means[1] - means[0]) ** 2 * (counts[0] * counts[1] / total)
-    inflation = _inflations(centred, variance, block)
+    inflation, unsure = _inflations(centred, variance, block)
     usual = variance > 1e-9
     e = np.where(usual, moved / np.where(usual, variance * inflation, 1.0), 0.0)
-    # Dependence leaves fewer independent observations.
-    freedom = np.maximum(total / np.maximum(inflation.mean(axis=0), 1) - 2, 2)
+    # Dependence leaves fewer independent observations, and blocks only so many variances.
+    freedom = np.maximum(1 / (inflation.mean(axis=0) / total + unsure) - 2, 2)
     by_group = np.ones((len(stretch.layout.groups), x.shape[2]))
     for row, weights in zip(by_group, stretch.layout.weights, strict=True):
         size = weights.sum() ** 2 / (weights**2).sum()
@@ -63,13 +105,22 @@ def node_p_values(stretch: Stretch, first: int, last: int, block: int, level: fl
     return np.asarray(np.minimum((by_group / share[:, np.newaxis]).min(axis=0), 1.0))
 
 
-def _inflations(centred: FloatArray, variance: FloatArray, block: int) -> FloatArray:
-    """Long-run variance over variance, shape (n_features, n_nodes), drawn to that of all nodes."""
+def _inflations(centred: FloatArray, variance: FloatArray, block: int) -> tuple[FloatArray, float]:
+    """Long-run variance over variance, shape (n_features, n_nodes), and its uncertainty.
+
+    Estimates of nodes are drawn towards that of all nodes, as far as chance explains their
+    differences. The uncertainty is one over the number of blocks that they are worth.
+    """
     n_blocks = len(centred) // max(block, 1)
-    if block <= 1 or n_blocks < 2:
-        return np.ones(variance.shape)
+    if block <= 1 or n_blocks < 4:
+        return np.ones(variance.shape), 0.0
     sums = centred[: n_blocks * block].reshape(n_blocks, block, *variance.shape).sum(axis=1)
-    own = (sums**2).mean(axis=0) / (block * np.maximum(variance, 1e-9))
+    # Both sides were centred, which takes off two blocks.
+    own = (sums**2).sum(axis=0) / ((n_blocks - 2) * block * np.maximum(variance, 1e-9))
     pooled = own.mean(axis=1, keepdims=True)
-    weight = n_blocks / (n_blocks + _POOLED_BLOCKS)
-    return np.asarray(np.maximum(weight * own + (1 - weight) * pooled, 1.0))
+    chance = 2 * pooled**2 / n_blocks
+    between = np.maximum(own.var(axis=1, keepdims=True) - chance, 0.0)
+    weight = between / (between + chance)
+    # Successive blocks still depend on each other where they meet.
+    drawn = (weight * own + (1 - weight) * pooled) / (1 - LOST)
+    return np.maximum(drawn, 1.0), float((weight**2).mean()) / n_blocks

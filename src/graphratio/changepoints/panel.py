@@ -72,7 +72,7 @@ def read_panel(
         raise InputError(
             f"a panel of shape {np.shape(panel)} cannot be used",
             "Pass an array of shape (n_times, n_nodes, n_features), or (n_times, n_nodes) for one "
-            "feature, or a long data frame",
+            "feature, or a long data frame; a single series as series[:, np.newaxis]",
         )
     if graph is None:
         graph = Graph.empty(values.shape[1])
@@ -97,6 +97,8 @@ def _from_frame(
     labels, label_codes, times, time_codes, rows, names, _ = frames.long_table(
         frame, node, time, features
     )
+    if not len(rows):
+        raise InputError("the panel has no rows", "Pass one row per node and time")
     for name, codes in ((node, label_codes), (time, time_codes)):
         if (codes < 0).any():
             raise InputError(
@@ -203,6 +205,12 @@ def read_step(
         if lacking:
             raise InputError(
                 f"x_t lacks the nodes {listing(lacking)}", "Give a value for every node"
+            )
+        extra = [node for node in x if node not in set(nodes)]
+        if extra:
+            raise InputError(
+                f"nodes of x_t are not in the panel: {listing(extra)}",
+                nearest_name(extra[0], nodes),
             )
         x = [x[node] for node in nodes]
     values = as_numeric(x, "x_t")

@@ -25,7 +25,7 @@ CHANNEL_SHARES = {"node": 0.3, "all": 0.15, "rest": 0.15, "near": 0.15, "sum": 0
 GROUP_SHARES = {"mean": 0.4, "spread": 0.3, "correlation": 0.3, "shape": 0.3}
 
 # Numbers that are computed at once, so that they stay in the cache.
-_AT_ONCE = 200_000
+_AT_ONCE = 400_000
 
 # Rows of at least this many numbers are added one by one.
 _WIDE = 100
@@ -123,14 +123,12 @@ def cumulative(rows: FloatArray, order: IntArray | None = None) -> FloatArray:
 
 def statistics_at(splits: Splits, sums: FloatArray, layout: ScanLayout) -> FloatArray:
     """Every statistic at every split, from cumulative sums of shape (n_times + 1, width)."""
-    matrix = splits.matrix
-    n_splits = matrix.shape[0]
-    found = np.empty((len(layout.statistics), n_splits), dtype=np.float32)
+    found = np.empty((len(layout.statistics), len(splits.split)), dtype=np.float32)
     chunk = max(16, _AT_ONCE // sums.shape[1])
-    for begin in range(0, n_splits, chunk):
-        squares = matrix[begin : begin + chunk] @ sums
+    for number, part in enumerate(splits.portions(chunk)):
+        squares = part @ sums
         squares *= squares
-        layout.reduce(squares, found[:, begin : begin + chunk])
+        layout.reduce(squares, found[:, number * chunk : (number + 1) * chunk])
     return found
 
 

@@ -67,9 +67,9 @@ def adjustment(
     trend: str | None,
 ) -> Adjustment:
     """Recognise rhythms and trends of values (n_times, n_nodes, n_measured)."""
-    if isinstance(season, int):
-        periods: tuple[int, ...] = (season,)
-        profiles: tuple[FloatArray, ...] = (_profile_of(values, season),)
+    if isinstance(season, int | np.integer):
+        periods: tuple[int, ...] = (int(season),)
+        profiles: tuple[FloatArray, ...] = (_profile_of(values, int(season)),)
     else:
         found, made, rest = [], [], values
         for _ in range(_MOST_RHYTHMS):

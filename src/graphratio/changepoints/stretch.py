@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.changepoints.channels import Channels
@@ -75,7 +73,8 @@ class Stretch:
         rows = self.rows[:, : n_features * n_nodes]
         splits = seeded_splits(self.n_times, rows.shape[1], self.lens.shortest, self.lens.longest)
         sums, weights = cumulative(rows), np.repeat(self.layout.weights.sum(axis=0), n_nodes)
-        energy = [(part @ sums) ** 2 @ weights for part in _portions(splits, rows.shape[1])]
+        portions = splits.portions(max(16, _AT_ONCE // rows.shape[1]))
+        energy = [(part @ sums) ** 2 @ weights for part in portions]
         return splits, np.concatenate(energy)
 
     @cached_property
@@ -106,13 +105,6 @@ class Stretch:
             for part in (scan.splits.split, scan.splits.begin, scan.splits.end)
         )
         return step, float(scores[best]), (begin, end)
-
-
-def _portions(splits: Splits, width: int) -> Iterator[sparse.csr_array]:
-    """The matrix of the splits in portions, so that differences fit into memory."""
-    rows = max(16, _AT_ONCE // width)
-    for begin in range(0, len(splits.split), rows):
-        yield splits.matrix[begin : begin + rows]
 
 
 def side_by_side(columns: list[FloatArray]) -> FloatArray:

@@ -93,9 +93,10 @@ class Dependence:
         show no correlation.
     rest_tau : float
         Integrated autocorrelation time without what observations of one day have in common.
-    slowness : float
-        Sum of lag times autocorrelation, relative to tau: large if a slow component lies under
-        noise.
+    slowness, squared_slowness : float
+        Sum of lag times autocorrelation, relative to tau, of values and squares: large if a slow
+        component lies under noise. That of squares goes on geometrically beyond the lags that can
+        be measured.
     """
 
     found: bool
@@ -109,6 +110,7 @@ class Dependence:
     day_tau: float = 1.0
     rest_tau: float = 1.0
     slowness: float = 0.0
+    squared_slowness: float = 0.0
 
     @property
     def length(self) -> int:
@@ -164,7 +166,7 @@ def measure(
         together = common.scores()
         if _any_evidence(common, together, None, chance):
             shared_tau, _, shared_slow = _times(common, together)
-            tau, slow = np.maximum(tau, shared_tau), max(slow, shared_slow)
+            tau, slow = np.maximum(tau, shared_tau), np.maximum(slow, shared_slow)
     days: tuple[float, bool, float, float] = (np.nan, False, 1.0, 1.0)
     if unit is not None:
         days = _by_unit(series, x, unit)
@@ -175,7 +177,15 @@ def measure(
             seen = _by_unit(common, common.scores(), unit_of_stamp[common.stamp])
             days = (days[0], seen[1], max(days[2], seen[2]), max(days[3], seen[3]))
     return Dependence(
-        True, first, squared, float(tau[0]), float(tau[1]), node_tau, *days, slowness=slow
+        True,
+        first,
+        squared,
+        float(tau[0]),
+        float(tau[1]),
+        node_tau,
+        *days,
+        slowness=float(slow[0]),
+        squared_slowness=float(slow[1]),
     )
 
 
@@ -223,11 +233,11 @@ def _paired(values: FloatArray | IntArray) -> FloatArray:
     return np.asarray(values[0::2] + values[1::2], dtype=float)
 
 
-def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Integrated times of values and squares, shape (2,), and the larger one of every node.
 
-    The last value is (sum of lag times autocorrelation) / tau of the values: slow components
-    under noise hardly show in tau, but in this.
+    The last array is (sum of lag times autocorrelation) / tau of values and squares: slow
+    components under noise hardly show in tau, but in this.
 
     Sums of estimated autocorrelations are too small by tau / n a lag, since every sample was
     centred, and so is the variance; tau solves the equation that says so.
@@ -240,12 +250,14 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float
     by_lag = np.zeros_like(by_node)
     node_sizes = np.maximum(_paired(sizes), 1)
     recent: list[FloatArray] = []
+    sums_to = []
     for lag in range(1, longest + 1):
         sums, pairs = lag_products(series, x, lag)
         if not pairs.any():
             break
         mean = _ratio(sums.sum(axis=0), pairs.sum())
         total += mean
+        sums_to.append(total.copy())
         own = _paired(pairs)[:, np.newaxis]
         at_node = np.where(own > 0, _ratio(_paired(sums), own), mean)
         by_node += at_node
@@ -268,7 +280,26 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, float
     mean_by_lag = np.average(by_lag[chosen], axis=0, weights=node_sizes[chosen])
     # Without the same bias as above.
     slow = (mean_by_lag + tau / usual * lag * (lag + 1) / 2)[:half] / tau[:half]
-    return pair, longest_memory, float(slow.max(initial=0.0))
+    squares = _geometric(np.array(sums_to), tau / usual)[half:] / tau[half:]
+    slowness = np.array([slow.max(initial=0.0), squares.max(initial=0.0)])
+    return pair, longest_memory, slowness
+
+
+def _geometric(sums_to: FloatArray, bias: FloatArray) -> FloatArray:
+    """Sum of lag times autocorrelation, c / (1 - q)^2, of autocorrelations c q^(lag - 1).
+
+    q and c come from the sums over the first and the second half of the lags, so that what
+    lies beyond the last one counts. `sums_to` are sums up to every lag, too small by `bias` a lag.
+    """
+    middle = len(sums_to) // 2
+    if not middle:
+        return np.zeros(sums_to.shape[1:])
+    first = sums_to[middle - 1] + middle * bias
+    second = sums_to[2 * middle - 1] + 2 * middle * bias - first
+    usual = first > 0
+    share = np.clip(np.where(usual, second / np.where(usual, first, 1.0), 0.0), 0.0, 0.9)
+    q = share ** (1 / middle)
+    return np.asarray(np.maximum(first, 0.0) / ((1 - share) * (1 - q)))
 
 
 def _drawn(values: FloatArray, error: FloatArray, centre: FloatArray) -> FloatArray:

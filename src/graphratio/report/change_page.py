@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, Label
-from graphratio.changepoints import ChangeEvent, GraphChangePointDetector, NodeChange
+from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
 from graphratio.changepoints.change_words import event_sentence
 from graphratio.changepoints.intervals import SHORTEST_INTERVAL
-from graphratio.plotting.change_figure import standardised
+from graphratio.plotting.change_figure import main_feature, standardised
 from graphratio.report.page_file import map_data, short, write_page
 from graphratio.report.words import count, enumeration, number, sentence
 
@@ -90,7 +91,7 @@ def write_changes(
                 str(node),
                 time_text(one.onset),
                 one.kind,
-                _sizes(one),
+                one.sizes,
             )
             for event in events
             for node, one in event.changes.items()
@@ -98,11 +99,12 @@ def write_changes(
         settings=_settings(detector),
         notes=[sentence(note) for note in notes],
         features=[str(name) for name in detector.feature_names_in_[:SHOWN_FEATURES]],
+        shown=main_feature(detector),
     )
 
 
 def time_text(label: Label) -> str:
-    """A time for people: midnights as dates.
+    """A time for people: midnights as dates, other times without seconds that are zero.
 
     Returns
     -------
@@ -112,30 +114,14 @@ def time_text(label: Label) -> str:
     --------
     >>> import datetime
     >>> from graphratio.report import time_text
-    >>> time_text(datetime.datetime(2020, 3, 1)), time_text(7)
-    ('2020-03-01', '7')
+    >>> time_text(datetime.datetime(2020, 3, 1)), time_text(datetime.datetime(2020, 3, 1, 14))
+    ('2020-03-01', '2020-03-01 14:00')
     """
-    text = label.isoformat() if hasattr(label, "isoformat") else str(label)
-    return str(text).removesuffix("T00:00:00")
-
-
-def _sizes(change: NodeChange) -> str:
-    """Before and after, of everything that changed at a node."""
-    words = []
-    for one in change.features:
-        if one.mean_changed:
-            words.append(
-                f"mean of {one.feature} {number(one.mean_before)} to {number(one.mean_after)}"
-            )
-        if one.spread_changed:
-            words.append(f"spread of {one.feature} x {number(one.spread_ratio, 2)}")
-    words += [
-        f"correlation of {pair.first} and {pair.second} {pair.before:.2f} to {pair.after:.2f}"
-        for pair in change.correlations
-        if pair.changed
-    ]
-    words.append(f"divergence {number(change.divergence, 2)}")
-    return "; ".join(words)
+    if not isinstance(label, dt.datetime):
+        return str(label)
+    text = label.isoformat(" ").removesuffix(" 00:00:00")
+    whole = label.second == 0 and label.microsecond == 0 and label.tzinfo is None
+    return text.removesuffix(":00") if whole and " " in text else text
 
 
 def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
@@ -143,7 +129,6 @@ def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
     between = f", between {low} and {high}" if low != high else ""
     first = [str(node) for node in event.onsets]
     return {
-        "time": time_text(event.time),
         "what": event_sentence(event, n_nodes),
         "where": f"{count(len(first), 'node')}{between}; first {enumeration(first, _NAMED)}; "
         f"p = {number(event.p_value, 2)}",

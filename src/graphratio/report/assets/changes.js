@@ -36,18 +36,47 @@ const colourBar = (title) => ({
 });
 const wide = { l: 64, r: 92, t: 14, b: 34, autoexpand: false };
 
-const drawPanel = () => Plotly.react("panel-chart", [{
-  type: "heatmap", z: panelOf(shownFeature()), x: data.times, colorscale: valueScale(),
-  zmin: -data.reach, zmax: data.reach, colorbar: colourBar("spreads"),
-  text: data.nodes.map((name) => Array(nColumns).fill(shortText(name, 40))),
-  hovertemplate: "%{text}<br>%{x}: %{z:.1f}<extra></extra>",
-}], chartLayout({
-  margin: wide, ...sized(paperWidth), shapes: eventLines(),
-  xaxis: timeAxis(),
-  yaxis: axis("", { autorange: "reversed", tickmode: nNodes <= 25 ? "array" : "auto",
-    tickvals: data.nodes.map((_, i) => i), ticktext: data.nodes.map((name) => shortText(name, 8)),
-    showticklabels: nNodes <= 25, ticks: "" }),
-}), stillConfig);
+// Nodes that changed come first, and means over short stretches show what single times hide.
+const everChanged = new Set(data.events.flatMap((event) => event.onsets.map(([node]) => node)));
+const rowOrder = data.nodes.map((_, i) => i).sort((a, b) => everChanged.has(b) - everChanged.has(a));
+const stride = Math.ceil(nColumns / 120);
+const coarse = (row) => {
+  const means = [];
+  for (let c = 0; c < row.length; c += stride) {
+    const part = row.slice(c, c + stride);
+    means.push(part.reduce((sum, value) => sum + value, 0) / part.length);
+  }
+  return means;
+};
+const reachOf = (rows) => {
+  const sizes = rows.flat().map(Math.abs).sort((a, b) => a - b);
+  return Math.min(Math.max(sizes[Math.floor(0.98 * (sizes.length - 1))], 0.5), data.reach);
+};
+const betweenRows = everChanged.size && everChanged.size < nNodes ? [{
+  type: "line", xref: "paper", yref: "y", x0: 0, x1: 1,
+  y0: everChanged.size - 0.5, y1: everChanged.size - 0.5,
+}] : [];
+
+const drawPanel = () => {
+  const fine = panelOf(shownFeature());
+  const z = rowOrder.map((i) => coarse(fine[i]));
+  const names = rowOrder.map((i) => data.nodes[i]);
+  const reach = reachOf(z);
+  const line = { color: colour("ink"), width: 1.5 };
+  return Plotly.react("panel-chart", [{
+    type: "heatmap", z, x: data.times.filter((_, c) => c % stride === 0), colorscale: valueScale(),
+    zmin: -reach, zmax: reach, colorbar: colourBar("spreads"),
+    text: names.map((name) => Array(z[0].length).fill(shortText(name, 40))),
+    hovertemplate: "%{text}<br>%{x}: %{z:.1f}<extra></extra>",
+  }], chartLayout({
+    margin: wide, ...sized(paperWidth),
+    shapes: [...eventLines(), ...betweenRows.map((shape) => ({ ...shape, line }))],
+    xaxis: timeAxis(),
+    yaxis: axis("", { autorange: "reversed", tickmode: nNodes <= 25 ? "array" : "auto",
+      tickvals: names.map((_, i) => i), ticktext: names.map((name) => shortText(name, 8)),
+      showticklabels: nNodes <= 25, ticks: "" }),
+  }), stillConfig);
+};
 
 const drawScan = () => Plotly.react("scan", [{
   x: data.scan.times, y: data.scan.values, mode: "lines", line: { color: colour("ratio"), width: 1.5 },
@@ -119,9 +148,8 @@ const stop = () => {
 };
 const play = () => {
   if (Number(slider.value) >= nColumns - 1) slider.value = 0;
-  const stride = Math.max(1, Math.round(nColumns / 100));
   timer = setInterval(() => {
-    slider.value = Number(slider.value) + stride;
+    slider.value = Number(slider.value) + Math.max(1, Math.round(nColumns / 100));
     drawMap();
     if (Number(slider.value) >= nColumns - 1) stop();
   }, 150);
