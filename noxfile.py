@@ -70,4 +70,5 @@ def matrix(session: nox.Session, versions: str) -> None:
     session.install(*core, "-e", ".[dev]" if oldest else ".[dev,geo]", *([] if oldest else ["-U"]))
     session.run("python", "-c", "import sklearn; sklearn.show_versions()")
     chosen = [] if session.posargs == ["all"] else session.posargs or CORE_TESTS
-    session.run("python", "-m", "pytest", "-q", "-m", "not browser", *chosen, *(SPATIAL if oldest else []))
+    chosen = [*chosen, *(SPATIAL if oldest else [])]
+    session.run("python", "-m", "pytest", "-q", "-m", "not browser", *chosen)
