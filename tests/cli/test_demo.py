@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 class Kept:
-    """A function that computes once and then returns copies of what it found."""
+    """A function that computes once and then returns copies of what it found, if it is a tuple."""
 
     def __init__(self, function):
         self.function, self.found = function, None
@@ -28,7 +28,7 @@ class Kept:
     def __call__(self, *args):
         if self.found is None:
             self.found = self.function(*args)
-        return tuple(map(copy, self.found))
+        return tuple(map(copy, self.found)) if isinstance(self.found, tuple) else self.found
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,9 @@ def demo(tmp_path_factory):
     """Run the demo once. Later runs of this module read and write, but fit nothing again."""
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("fit_problem", "find_kinds"):
+        for name in ("fit_problem", "find_kinds", "compared_with_none"):
             patch.setattr(program, name, Kept(getattr(program, name)))
+        patch.setattr(program.Curtain, "open", Kept(program.Curtain.open))
         result = CliRunner().invoke(app, ["demo", "--output", str(folder)])
         assert result.exit_code == 0, result.output
         yield result, folder

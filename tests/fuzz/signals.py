@@ -127,7 +127,7 @@ def strike(times: int, seed: int) -> dict[str, int]:
             outcome = "new" if found == number else "old"
             ended[f"{kind}, {outcome}"] = ended.get(f"{kind}, {outcome}", 0) + 1
             last = found
-            if number % 5 == 0:
+            if number % 5 == 0 or number == times:
                 target.in_peace(number)
                 last = number
     return ended

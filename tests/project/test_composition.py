@@ -371,6 +371,7 @@ class TestWorthOfAGraph:
                 (list(reference), list(target)),
                 {"random": graph, "none": None},
                 ESTIMATORS["GraphRatio"](),
+                worth=False,
                 random_state=0,
             )
             assert found.best is None
