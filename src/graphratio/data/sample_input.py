@@ -276,24 +276,31 @@ def _places(pieces: Pieces, bad: BoolArray, names: Sequence[str]) -> str:
     return ", ".join(shown) + more
 
 
+@dataclass(frozen=True)
+class Roles:
+    """Columns of a long table by what they hold."""
+
+    node: str
+    sample: str
+    features: Sequence[str] | str | None
+    categorical: Any = ()
+    time: str | None = None
+
+
 def from_long_table(
-    frame: Any,
-    node: str,
-    sample: str,
-    reference: Any,
-    target: Any,
-    features: Sequence[str] | str | None,
-    order: tuple[Label, ...] | None,
-    categorical: Any = (),
-    time: str | None = None,
+    frame: Any, roles: Roles, sides_named: tuple[Any, Any], order: tuple[Label, ...] | None
 ) -> tuple[Pieces, tuple[str, ...], Encoding | None]:
-    """Split a long table into the two samples of every node; categories stay coded."""
-    asked = asked_levels(categorical)
-    table = frames.long_table(frame, node, sample, features, asked, time)
+    """Split a long table into the two samples of every node; categories stay coded.
+
+    `sides_named` are the values of the column of samples for reference and target.
+    """
+    asked = asked_levels(roles.categorical)
+    node, sample, time = roles.node, roles.sample, roles.time
+    table = frames.long_table(frame, node, sample, roles.features, asked, time)
     labels, label_codes, sides, side_codes, values, names, levels = table
     sides = [plain_label(side) for side in sides]
-    reference = plain_label(reference, "name of the reference sample")
-    target = plain_label(target, "name of the target sample")
+    reference = plain_label(sides_named[0], "name of the reference sample")
+    target = plain_label(sides_named[1], "name of the target sample")
     if reference == target:
         raise InputError(f"reference and target are both {reference!r}", "Name two samples")
     code = []

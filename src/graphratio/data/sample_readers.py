@@ -141,9 +141,8 @@ class SampleReaders(ABC):
         ('pm25', 'sky=clear', 'sky=rain')
         """
         order = as_labels(nodes) if nodes is not None else None
-        pieces, names, encoding = read.from_long_table(
-            frame, node, sample, reference, target, features, order, categorical, time
-        )
+        roles = read.Roles(node, sample, features, categorical, time)
+        pieces, names, encoding = read.from_long_table(frame, roles, (reference, target), order)
         checked = read.without_missing(pieces, names, missing)
         if encoding is not None:
             checked = replace(checked, values=encoding.expand(checked.values))
