@@ -22,6 +22,7 @@ from scipy.sparse.linalg import cg, splu
 from scipy.special import digamma, polygamma
 
 from graphratio._utils.html import rows_table, titled
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import align, as_graph, as_samples
 from graphratio.data.graph import Graph
@@ -128,8 +129,9 @@ def mean_changes(samples: Any, graph: Graph | None = None) -> MeanChanges:
     own, spread, variance = _observed(data)
     estimate = own.copy()
     if graph.n_edges:
-        for j in range(data.n_features):
-            estimate[:, j] = _smoothed(own[:, j], spread[:, j], variance[:, j], graph)
+        with single_thread():
+            for j in range(data.n_features):
+                estimate[:, j] = _smoothed(own[:, j], spread[:, j], variance[:, j], graph)
     return MeanChanges(own, estimate, data.nodes)
 
 

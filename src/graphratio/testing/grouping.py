@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.selection.search import advantage
@@ -36,6 +37,8 @@ CLEARLY = 3.0
 
 # Starts of the grouping; the best one counts.
 _STARTS = 10
+# Directions in which ratios differ by less than this share of the widest are rounding.
+_NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,11 @@ def grouped(ratios: FloatArray, n_groups: int, seed: int) -> IntArray:
     # Imported here, since it would slow down the import of this package.
     from sklearn.cluster import KMeans
 
-    found = KMeans(n_groups, n_init=_STARTS, random_state=seed).fit(rows)
+    # The same distances in as few coordinates as the ratios span.
+    left, size, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    places = (left * size)[:, size > _NEGLIGIBLE * size[0]]
+    with threadpool_limits(1):  # threads cost more than this little work
+        found = KMeans(n_groups, n_init=_STARTS, random_state=seed).fit(places)
     return np.asarray(found.labels_, dtype=np.intp)
 
 
