@@ -158,6 +158,18 @@ class TestMissingSamples:
         )
         assert_allclose(model.models_["n3"].coef_, pooled.coef_)
 
+    def test_without_reference_nothing_is_reweighted(self):
+        reference, target, y, _, graph = problem()
+        reference["n8"], y["n8"] = np.empty((0, 1)), []
+        model = gr.NodewiseTransfer(LinearRegression(), ratio(), random_state=0)
+        model.fit((reference, target), y, graph)
+        assert model.is_reweighted_[[7, 9]].all()
+        assert not model.is_reweighted_[8]
+        assert model.evidence_.reason[8] == "no reference"
+        assert "uses the model of all nodes" in model.evidence_.describe("n8")
+        count = model.is_reweighted_.sum()
+        assert f"{count} of {count} nodes with a shift are reweighted" in repr(model.evidence_)
+
 
 class TestModels:
     @pytest.mark.parametrize(

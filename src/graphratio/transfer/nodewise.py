@@ -185,7 +185,10 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
             if level < 1
             else np.full(len(self.nodes_), np.nan)
         )
-        chosen = _reweighted(self.p_values_, level, self.estimator_.graph_)
+        # A node without reference observations has nothing to weight.
+        chosen = _reweighted(self.p_values_, level, self.estimator_.graph_) & (
+            aligned.n_reference > 0
+        )
         if hasattr(self.estimator_, "dictionary_"):
             weights = blended(weights, aligned, chosen, self.estimator_.alpha_, share, rng)
         # Thousands of small fits on observations and labels that were checked above.
@@ -281,7 +284,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         own = [weights[node] for node in self.nodes_]
         overlap, trials = np.full(len(own), np.nan), {}
         error = partial(pointwise_errors, self.predictor)
-        for v in np.flatnonzero(chosen & (samples.n_reference > 0)):
+        for v in np.flatnonzero(chosen):
             own_rows = slice(samples.offsets[2 * v], samples.offsets[2 * v + 2])
             n, sizes, node = len(labels[v]), samples.sizes[v], self.nodes_[v]
             folds = np.concatenate([rng.permutation(np.arange(size) % n_folds) for size in sizes])

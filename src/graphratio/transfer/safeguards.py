@@ -29,6 +29,7 @@ from graphratio.transfer.weight_powers import best_exponent, sharpened
 # Why a node has its power.
 Reason = Literal[
     "no shift",  # no evidence that the target differs
+    "no reference",  # there is nothing to weight
     "no overlap",  # the samples lie apart
     "all nodes",  # the held-out loss over nodes is not clearly lower with weights
     "few effective",  # too few observations would decide

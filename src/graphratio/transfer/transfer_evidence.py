@@ -55,8 +55,8 @@ class TransferEvidence(Answered):
     effective_size : ndarray of shape (n_nodes,)
         Effective sample size of the weights that are used.
     reason : tuple of str
-        "shift" (full power), "no shift", "no overlap", "all nodes", "few effective",
-        "held-out loss", or "given".
+        "shift" (full power), "no shift", "no reference" (the model of all nodes), "no overlap",
+        "all nodes", "few effective", "held-out loss", or "given".
     pieces : IndependentPieces
         See `answerable`, `answerable_nodes` and `n_pieces`. A node that is not answerable was
         not tested for a shift and follows its neighbours.
@@ -128,7 +128,10 @@ class TransferEvidence(Answered):
             loss_error=error,
             power=found.power,
             effective_size=used,
-            reason=found.reason,
+            reason=tuple(
+                own if n else "no reference"
+                for own, n in zip(found.reason, samples.n_reference, strict=True)
+            ),
             pieces=testable_pieces(samples),
             backend=samples.backend,
         )
@@ -148,9 +151,11 @@ class TransferEvidence(Answered):
     @property
     def lacks_overlap(self) -> BoolArray:
         """Nodes with a shift whose target the reference does not cover, shape (n_nodes,)."""
-        return np.array([reason != "no shift" for reason in self.reason]) & lacks_overlap(
-            self.overlap, self.uncovered_share
-        )
+        return self._shifted & lacks_overlap(self.overlap, self.uncovered_share)
+
+    @property
+    def _shifted(self) -> BoolArray:
+        return ~np.isin(self.reason, ["no shift", "no reference"])
 
     def to_frame(self) -> Any:
         """One row per node; polars if the samples came from polars."""
@@ -185,8 +190,10 @@ class TransferEvidence(Answered):
         """How many nodes are reweighted, and why others with a shift are not."""
         if not self.answerable:
             return self.pieces.cannot_say("which nodes shifted")
-        shifted = sum(reason != "no shift" for reason in self.reason)
-        text = f"{int((self.power > 0).sum())} of {shifted} nodes with a shift are reweighted"
+        text = (
+            f"{np.count_nonzero(self.power)} of {np.count_nonzero(self._shifted)} nodes with a "
+            "shift are reweighted"
+        )
         lacking = [self.nodes[v] for v in np.flatnonzero(self.lacks_overlap)]
         return f"{text}; no overlap at {listing(lacking)}" if lacking else text
 
@@ -226,6 +233,8 @@ class TransferEvidence(Answered):
 
     def _because(self, v: int) -> str:
         reason = self.reason[v]
+        if reason == "no reference":
+            return "the node has no reference observations and uses the model of all nodes"
         if reason == "no shift":
             if self.answerable_nodes[v]:
                 return f"no evidence of a shift (p = {self.p_values[v]:.2g})"
@@ -257,7 +266,7 @@ class TransferEvidence(Answered):
             "given": "the power was given",
             "shift": f"with evidence of a shift (p = {self.p_values[v]:.2g})"
             if np.isfinite(self.p_values[v])
-            else "as its neighbours"
+            else "too few observations to test, but the neighbours shifted"
             if not self.answerable_nodes[v]
             else "as every node",
         }[reason]
