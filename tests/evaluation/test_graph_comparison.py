@@ -50,6 +50,27 @@ def test_says_no_clear_difference_when_there_is_none(scenario):
     assert "No clear difference between" in result.verdict
 
 
+def test_a_worse_graph_beside_tied_ones_is_named(scenario):
+    graphs = {"one": scenario.graph, "other": scenario.graph, "ring": ring()}
+    result = gr.compare_graphs(
+        scenario.samples, graphs, estimator=MODEL, n_repeats=1, worth=False, random_state=0
+    )
+    assert result.best is None
+    assert result.tied == ["other"]
+    assert result.verdict.startswith(
+        "No clear difference between 'one' and 'other'; 'one' is clearly better than 'ring'."
+    )
+
+
+def test_too_few_observations_for_the_folds():
+    three = ([[0.0, 1.0, 2.0]] * 2, [[1.0, 2.0, 3.0]] * 2)
+    with pytest.raises(InputError, match=r"Collect more observations per node, or pass n_folds=3"):
+        gr.compare_graphs(three, random_state=0)
+    two = ([[0.0, 1.0]] * 2, [[1.0, 2.0]] * 2)
+    with pytest.raises(InputError, match=r"Collect more observations per node\.$"):
+        gr.compare_graphs(two, n_folds=3, random_state=0)
+
+
 def test_every_fit_has_losses_with_intervals(found):
     table = found.to_frame()
     for name in (ALONE, SHARED, "clusters", "ring"):

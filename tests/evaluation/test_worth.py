@@ -97,7 +97,7 @@ def test_samples_of_very_different_size_give_the_same_share():
 def test_the_worth_in_words(measured):
     assert "of each node alone: the graph is worth" in measured["right"].in_words
     assert measured["wrong"].in_words.startswith(
-        "The graph replaces no observations for sure: it is worth 1.0"
+        "It is not clear that the graph replaces observations: it is worth 1.0"
     )
     curve = np.linspace(0.0, -1.0, 4)
     whole = Worth(4.0, 2.5, np.inf, 8, np.array([2.0, 3, 5, 7]), curve - 1, curve, 0.05)

@@ -196,7 +196,7 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
         "fits": [
             {
                 "fit": name,
-                "loss": plain(losses.mean),
+                "loss": plain(found.losses[name].mean),
                 "minus_alone": plain(found.against_alone(name)[0]),
                 "half_width": plain(found.against_alone(name)[1]),
                 "loss_unseen_nodes": plain(found.unseen[name].mean)
@@ -204,7 +204,7 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
                 else None,
                 "against_none": found.against_none(name) if name in found.ranking else None,
             }
-            for name, losses in found.losses.items()
+            for name in found.fits
         ],
         # Only of graphs that are clearly better than none.
         "worth": {

@@ -35,7 +35,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
 from graphratio.evaluation.pieces import Answered, IndependentPieces
-from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
+from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
 from graphratio.selection.nested import HeldOut
@@ -231,7 +231,7 @@ def divergence_bounds(
     read = in_scale_of(chosen, samples)
     graph = as_graph(getattr(chosen, "graph_", None) if graph is None else graph, read)
     data = align(read, graph)
-    n_folds = check_integer(n_folds, "n_folds", low=3)
+    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
     if chosen._is_quadratic:

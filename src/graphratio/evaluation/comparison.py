@@ -57,8 +57,8 @@ class GraphComparison(Answered, Mappable):
     ----------
     nodes : tuple of labels
     losses : dict of name to Losses
-        Of every fit, on held-out observations; the fits without a graph are named "each node
-        alone" and "all nodes as one".
+        Of every fit, on held-out observations; the other fits are named "without a graph" and
+        "all nodes as one".
     unseen : dict of name to Losses
         Of graphs and of "without a graph", on held-out nodes, which are predicted from others.
     level : float
@@ -122,6 +122,11 @@ class GraphComparison(Answered, Mappable):
         by = self.unseen or self.losses
         names = self.graphs or ((LEARNED,) if LEARNED in self.losses else ())
         return sorted(names, key=lambda name: by[name].mean)
+
+    @property
+    def fits(self) -> list[str]:
+        """Names of all fits, with the lowest mean loss first."""
+        return sorted(self.losses, key=lambda name: self.losses[name].mean)
 
     @property
     def level_of_each(self) -> float:
@@ -277,7 +282,7 @@ class GraphComparison(Answered, Mappable):
 
         The worth is NaN unless the graph is clearly better than none.
         """
-        names = sorted(self.losses, key=lambda name: self.losses[name].mean)
+        names = self.fits
         apart, half = zip(*map(self.against_alone, names), strict=True)
         unseen = [self.unseen[name].mean if name in self.unseen else np.nan for name in names]
         rows: dict[str, list[Any]] = {
@@ -339,10 +344,7 @@ class GraphComparison(Answered, Mappable):
     def __repr__(self) -> str:
         lines = [f"GraphComparison of {len(self.losses)} fits at {len(self.nodes)} nodes"]
         if self.answerable:
-            lines += [
-                f"  {name}: held-out loss {self.losses[name].mean:.4f}"
-                for name in sorted(self.losses, key=lambda item: self.losses[item].mean)
-            ]
+            lines += [f"  {name}: held-out loss {self.losses[name].mean:.4f}" for name in self.fits]
         return "\n".join([*lines, f"  {self.verdict}"])
 
     def _repr_html_(self) -> str:

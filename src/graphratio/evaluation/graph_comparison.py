@@ -36,7 +36,7 @@ from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import Difference, loss_terms
 from graphratio.evaluation.node_units import in_own_units, nodes_differ
-from graphratio.evaluation.recipe import Recipe, in_scale_of, repeated_folds
+from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.evaluation.ways import Ways, at_strongest, compares_profiles
@@ -113,7 +113,7 @@ def compare_graphs(
     (['clusters', 'ring'], [])
     """
     level = check_real(level, "level", low=0, high=1)
-    n_folds = check_integer(n_folds, "n_folds", low=3)
+    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
     check_choice(units, "units", UNITS_OF_NODES)
     check_flag(worth, "worth")
     rng = as_generator(random_state)

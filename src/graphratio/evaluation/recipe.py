@@ -21,6 +21,8 @@ from graphratio.selection.cross_validation import Coupling, Fit, SharedFit, Spli
 from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
 
+# Fewest folds of a held-out comparison or bound.
+SMALLEST_SPLIT = 3
 # How often the smallest graph penalty is divided by ten before it becomes 0.
 WEAKER = 2
 
@@ -152,10 +154,12 @@ def repeated_folds(
     by_node: bool = False,
 ) -> list[IntArray]:
     """Folds of every repeat; `by_node` holds out whole nodes."""
-    if samples.sizes.min(axis=1).max() < n_folds:
+    most = int(samples.sizes.min(axis=1).max())
+    if most < n_folds:
+        fewer = f", or pass n_folds={most}" if most >= SMALLEST_SPLIT else ""
         raise InputError(
             f"no node has {n_folds} observations in both samples, so that they cannot be split "
             f"into {n_folds} folds",
-            "Collect more observations per node, or pass a smaller n_folds (3 or more)",
+            f"Collect more observations per node{fewer}",
         )
     return [draw_folds(samples, n_folds, random_state, by_node=by_node) for _ in range(n_repeats)]

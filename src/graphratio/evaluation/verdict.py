@@ -44,7 +44,7 @@ def in_words(
 def comparison_html(found: GraphComparison) -> str:
     """The verdict and the losses of all fits."""
     body = []
-    for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
+    for name in found.fits:
         apart, half = found.against_alone(name)
         body.append((name, f"{found.losses[name].mean:.4f}", f"{apart:+.4f} ± {half:.4f}"))
     facts = [("verdict", found.verdict), ("confidence", f"{1 - found.level:.0%}")]
@@ -60,7 +60,9 @@ def _which(found: GraphComparison) -> str:
         return ""
     first, *rest = found.ranking
     if found.tied:
-        return f"No clear difference between {first!r} and {listing(found.tied)}."
+        text = f"No clear difference between {first!r} and {listing(found.tied)}"
+        worse = [name for name in rest if name not in found.tied]
+        return text + (f"; {first!r} is clearly better than {listing(worse)}." if worse else ".")
     if found.effect == "hurt":
         return f"{first!r} fits the data better than {listing(rest)}."
     return f"{first!r} fits the data best, clearly better than {listing(rest)}."
@@ -90,12 +92,12 @@ def _unclear(found: GraphComparison, name: str, what: str) -> str:
     if found.predicts(name) == "better":
         return (
             f"{what} predicts the change of a node that is left out better than none does "
-            f"({_p_value(found.on_held_out_nodes(name))}), but it made no clear difference here: "
-            "the nodes have enough observations of their own."
+            f"({_p_value(found.on_held_out_nodes(name))}), but next to the nodes' own observations "
+            "it made no clear difference."
         )
     text = f"{what} made no clear difference."
     if name in found.unseen:
-        text += f" Neighbours in {name!r} do not clearly predict the change of a node."
+        text += " Over all nodes, neighbours do not clearly predict the change of a node."
     return text
 
 
@@ -157,7 +159,7 @@ def _beside_all(found: GraphComparison, offer: str) -> str:
     text = {
         "better": "",
         "worse": f"One ratio for all nodes does better{' still' if helped else ''}.",
-        "unclear": "The difference to one ratio for all nodes is not clear.",
+        "unclear": "One ratio for all nodes is neither clearly better nor worse.",
     }[found.judged(name, SHARED)]
     return f"{text} {offer}".strip() if name == LEARNED and helped else text
 

@@ -68,7 +68,7 @@ def graph_help(
         LEARNED: "with a graph learned from the data",
     }
     rows = []
-    for name in sorted(found.losses, key=lambda item: found.losses[item].mean):
+    for name in found.fits:
         apart, half = found.against_alone(name)
         gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
         rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))

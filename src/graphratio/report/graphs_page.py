@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import first_few
 from graphratio.data.graph import Graph
 from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.verdict import ALONE, SHARED, in_words
@@ -82,7 +83,7 @@ def write_graphs(
         f"{count(len(found.graphs), 'graph')} compared.",
         heading=_heading(found),
         verdict=in_words(found, offer="compare_graphs in Python gives it."),
-        fits=[_fit(found, name) for name in _by_loss(found)],
+        fits=[_fit(found, name) for name in found.fits],
         curves=[
             {"name": name, "words": own.in_words, "curve": learning_curve(own)}
             for name, own in found.stated_worth.items()
@@ -116,15 +117,12 @@ def _heading(found: GraphComparison) -> str:
         return "These data cannot say whether a graph helps"
     if found.best is None:
         if found.tied:
-            return "No clear difference between the graphs"
+            tied = first_few([f"“{name}”" for name in (found.ranking[0], *found.tied)])
+            return f"No clear difference between {tied}"
         return "No graph is clearly better than none"
     if len(found.graphs) == 1:
         return f"“{found.best}” is better than no graph"
     return f"“{found.best}” is the best graph"
-
-
-def _by_loss(found: GraphComparison) -> list[str]:
-    return sorted(found.losses, key=lambda name: found.losses[name].mean)
 
 
 def _fit(found: GraphComparison, name: str) -> dict[str, Any]:
