@@ -1,7 +1,13 @@
 import numpy as np
 
 import graphratio as gr
-from graphratio.evaluation.node_means import NodeMeans, by_block
+from graphratio.evaluation.node_means import NodeMeans
+from graphratio.evaluation.pieces import IndependentPieces
+
+
+def by_block(terms, samples):
+    pieces = IndependentPieces.of(samples)
+    return pieces.terms(terms, samples.sizes), pieces.counts
 
 
 def test_terms_of_blocks_keep_the_mean_and_show_the_dependence():

@@ -10,7 +10,7 @@ from graphratio.evaluation import bounds, refits
 from graphratio.evaluation import recipe as recipe_module
 from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
-from graphratio.evaluation.refits import fold_ratios, held_out, ratios_after, spread_of_refits
+from graphratio.evaluation.refits import fold_ratios, held_out, refit, spread_of_refits
 from graphratio.selection import cross_validation
 from graphratio.transfer.evidence import shift_p_values
 
@@ -30,7 +30,7 @@ def draw(sizes, seed=0, nodes=None):
     )
 
 
-class TestRatiosAfter:
+class TestRefit:
     """Two pairs of nodes; the training data lack samples at some of them."""
 
     graph = gr.Graph.from_edges([("a", "b"), ("c", "d")])
@@ -39,7 +39,7 @@ class TestRatiosAfter:
         """At every node, shape (4, n_points)."""
         train = draw(sizes, nodes=[*"abcd"])
         points, node = np.tile(POINTS, (4, 1)), np.repeat(np.arange(4), 5)
-        found = ratios_after(estimator, train, self.graph, points, node, **options)
+        found = refit(estimator, train, self.graph, **options).at_nodes(points, node)
         return found.reshape(4, 5), train
 
     def test_are_those_of_a_fit(self):
@@ -277,13 +277,13 @@ def test_ratios_of_refitted_estimators_stay_in_their_range(monkeypatch, make):
 
 def test_evidence_of_a_shift_keeps_the_hyperparameters_of_the_fit(monkeypatch):
     fixed = []
-    original = refits.ratios_after
+    original = refits.refit
 
     def spy(*args, **options):
         fixed.append(options["fixed"])
         return original(*args, **options)
 
-    monkeypatch.setattr(refits, "ratios_after", spy)
+    monkeypatch.setattr(refits, "refit", spy)
     rng = np.random.default_rng(0)
     samples = gr.NodeSamples.from_arrays(*(list(side) for side in rng.normal(size=(2, 3, 20))))
     model = gr.GRULSIF(random_state=0).fit(samples)

@@ -38,7 +38,7 @@ from graphratio.testing import (
     shared_times,
     statistics,
 )
-from graphratio.transfer import TransferEvidence, evidence, overlap, safeguards, weight_powers
+from graphratio.transfer import TransferEvidence, evidence, safeguards, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -129,7 +129,7 @@ STATED = [
     ("docs/transfer.md", "lower with weights by # standard error", safeguards.CLEARLY_LOWER),
     ("docs/graphs.md", "correlation above # at the same times", node_correlation.CORRELATION_BOUND),
     (TRANSFER, "or more than # of the target is uncovered", weights.UNCOVERED_SHARE),
-    (TransferEvidence, "no overlap below #", overlap.LEAST_OVERLAP),
+    (TransferEvidence, "no overlap below #", safeguards.LEAST_OVERLAP),
     (TRANSFER, "fewer than # reference or target", evidence.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
@@ -140,9 +140,9 @@ STATED = [
      100 * default(TRANSFER, "level")),
     ("docs/transfer.md", "That power is # unless # or # is better by # standard errors",
      *weight_powers.CANDIDATES, weight_powers.CLEAR),
-    ("docs/transfer.md", "on the # nearest neighbours", overlap.NEIGHBOURS),
+    ("docs/transfer.md", "on the # nearest neighbours", safeguards.NEIGHBOURS),
     ("docs/transfer.md", "has none below #, or if more than # of its target is uncovered",
-     overlap.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
+     safeguards.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
     ("docs/transfer.md", "is a given power of #", weight_powers.USUAL),
     ("docs/transfer.md", "Nodes with fewer than # observations", evidence.SMALLEST),
     # Features and solvers

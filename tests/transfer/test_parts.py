@@ -14,8 +14,7 @@ from graphratio.exceptions import InputError
 from graphratio.transfer.evidence import SMALLEST, _welch, shift_p_values
 from graphratio.transfer.labelled import weight_parameter
 from graphratio.transfer.nodewise import _reweighted
-from graphratio.transfer.overlap import matching_weights
-from graphratio.transfer.trials import WeightTrial
+from graphratio.transfer.trials import WeightTrial, matching_weights
 from graphratio.transfer.weight_powers import best_exponent, blended, sharpened
 
 SIZES = [(30, 25), (22, 30), (40, 40)]
@@ -218,8 +217,8 @@ class TestBadArguments:
         target, y = self.REFERENCE + 1, self.REFERENCE[:, :, 0]
         assert model.score(target, y) <= 1
         for x, labels, message in (
-            (target, y[:2], "one entry for each of the 4 nodes"),
-            (target, None, "one entry for each of the 4 nodes"),
+            (target, y[:2], "y has 2 entries for 4 nodes"),
+            (target, None, "y has no entries for 4 nodes"),
             (target, {0: y[0]}, "no labels for the nodes 1, 2, 3"),
             (target, y[:, :3], "y of node 0 has shape .* 12 target observations"),
             ([np.empty((0, 1))] * 4, [[]] * 4, "no observations to score"),

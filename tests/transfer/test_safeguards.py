@@ -7,10 +7,10 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import graphratio as gr
 from graphratio.exceptions import OverlapWarning
-from graphratio.transfer.overlap import overlap_of
 from graphratio.transfer.safeguards import (
     NodePowers,
     enough_effective,
+    overlap_of,
     power_over_nodes,
     shrunken,
     steps_down,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
-from graphratio.selection.cross_validation import Coupling
+from graphratio.selection.cross_validation import Coupling, Fit
 from graphratio.solvers.direct import solve_nodes
 
 # Ridge of the fits by which nodes are compared, relative to a second moment of features.
@@ -23,15 +24,16 @@ COMPARED_DIRECTIONS = 6
 
 @dataclass(frozen=True, eq=False)
 class LearnedFit:
-    """Learn the graph from the training data, then fit the nodes together on it."""
+    """Learn the graph from the training data, then fit the nodes together as `joined` does."""
 
     nodes: tuple[Label, ...]
     n_neighbors: int
+    joined: Callable[[Graph], Fit] = Coupling
 
     def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
         """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
         graph = learned_graph(moments, self.nodes, self.n_neighbors)
-        return Coupling(graph).solve(moments, lam, rho)
+        return self.joined(graph).solve(moments, lam, rho)
 
 
 def learned_graph(moments: Moments, nodes: tuple[Label, ...], n_neighbors: int) -> Graph:

@@ -9,8 +9,6 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
-from graphratio.data.samples import NodeSamples
-from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.moments.node_moments import segment_indicator
 
 # Factor of the standard error over nodes. Nodes are not independent: a graph that happens to suit
@@ -64,22 +62,6 @@ class NodeMeans:
             third.reshape(sizes.shape).sum(axis=1),
             freedom,
         )
-
-
-def by_block(terms: FloatArray, samples: NodeSamples) -> tuple[FloatArray, IntArray]:
-    """One term per block in place of one per observation, and the number of blocks of each sample.
-
-    The terms of a sample have the same mean as before. Blocks are assumed to be independent of each
-    other, so their spread gives the standard error of the mean. Without blocks nothing changes.
-
-    Examples
-    --------
-    >>> samples = NodeSamples.from_arrays([0.0] * 4, [0.0] * 3, block=2)
-    >>> by_block(np.arange(7.0), samples)  # an odd observation joins the block before it
-    (array([0.5, 2.5, 5. ]), array([[2, 1]]))
-    """
-    pieces = IndependentPieces.of(samples)
-    return pieces.terms(terms, samples.sizes), pieces.counts
 
 
 def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:

@@ -35,7 +35,7 @@ from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
 from graphratio.evaluation.pieces import Answered, IndependentPieces
-from graphratio.evaluation.refits import ratios_after
+from graphratio.evaluation.refits import refit
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import node_moments, segment_indicator
 from graphratio.moments.objective import GraphObjective
@@ -272,8 +272,8 @@ class Jackknife:
         """
         at, count = np.full(len(points), position), self.n_groups
         parts = (self.data.subset(observations=self.groups != group) for group in range(count))
-        where = (self.model.graph_, points, at)
-        fits = np.array([ratios_after(self.model, part, *where, fixed=True) for part in parts])
+        refits = (refit(self.model, part, self.model.graph_, fixed=True) for part in parts)
+        fits = np.array([one.at_nodes(points, at) for one in refits])
         return np.asarray(np.sqrt((count - 1) / count) * (fits - fits.mean(axis=0)))
 
     def freedom(self, terms: FloatArray) -> FloatArray:

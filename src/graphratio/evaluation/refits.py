@@ -73,19 +73,6 @@ def refit(
     return Refit(copy.fit(train, graph), known)
 
 
-def ratios_after(
-    estimator: NodeRatioEstimator,
-    train: NodeSamples,
-    graph: Graph,
-    points: FloatArray,
-    node: IntArray,
-    *,
-    fixed: bool = False,
-) -> FloatArray:
-    """Refit, and evaluate the ratio of the given node at each point, shape (n_points,)."""
-    return refit(estimator, train, graph, fixed=fixed).at_nodes(points, node)
-
-
 def fold_ratios(
     estimator: NodeRatioEstimator,
     samples: NodeSamples,
@@ -103,8 +90,8 @@ def fold_ratios(
     for fold in range(int(folds.max()) + 1):
         train = samples.subset(observations=folds != fold)
         joined = graph if isinstance(graph, Graph) else graph(fold)
-        at = (samples.values, samples.node_index)
-        table.append(ratios_after(estimator, train, joined, *at, fixed=fixed))
+        fitted = refit(estimator, train, joined, fixed=fixed)
+        table.append(fitted.at_nodes(samples.values, samples.node_index))
         if bar is not None:
             bar.advance()
     return np.array(table)

@@ -25,7 +25,6 @@ from graphratio.evaluation.profile_fit import (
     wide_bandwidths,
 )
 from graphratio.evaluation.recipe import Recipe
-from graphratio.moments.node_moments import Moments
 from graphratio.selection.cross_validation import Fit
 from graphratio.selection.grids import Candidates, pairs_by_degree
 from graphratio.selection.nested import Contender, HeldOut
@@ -88,7 +87,7 @@ class Ways:
         recipe, nodes, count = self.recipe, self.recipe.samples.nodes, LEARNED_NEIGHBORS
         if self.by_profiles:
             candidates = Candidates(self._middle, *profile_pairs(recipe.samples.sizes, count))
-            return Contender(LearnedProfileFit(nodes, count), candidates)
+            return Contender(LearnedFit(nodes, count, ProfileFit), candidates)
         pairs = pairs_by_degree(len(nodes), count, count, None, recipe.template.ridge)
         return Contender(LearnedFit(nodes, count), Candidates(self._middle, *pairs))
 
@@ -123,16 +122,6 @@ class Ways:
     def _candidates(self, mean_degree: float) -> Candidates:
         pairs = profile_pairs(self.recipe.samples.sizes, mean_degree)
         return Candidates(self.bandwidths, *pairs)
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedProfileFit(LearnedFit):
-    """The same with the coordinates of profiles."""
-
-    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
-        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
-        graph = learned_graph(moments, self.nodes, self.n_neighbors)
-        return ProfileFit(graph).solve(moments, lam, rho)
 
 
 def at_strongest(

@@ -18,7 +18,7 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.evaluation.refits import ratios_after
+from graphratio.evaluation.refits import refit
 from graphratio.moments.node_moments import segment_indicator
 from graphratio.testing.global_null import label_source, node_first_moments
 from graphratio.testing.joint_statistics import exceedances
@@ -75,7 +75,7 @@ class HalfTest:
         pooled = plan.pooled
         node = pooled.samples.node_index
         train = samples.subset(observations=learned)
-        ratios = ratios_after(estimator, train, plan.graph, pooled.samples.values, node)
+        ratios = refit(estimator, train, plan.graph).at_nodes(pooled.samples.values, node)
         means = segment_indicator(pooled.sizes, ratios.dtype) @ ratios
         centred = ratios - (means / np.maximum(pooled.sizes, 1))[node]
         return cls(plan, centred)

@@ -14,7 +14,8 @@ from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.evaluation.node_means import NodeMeans, by_block, loss_terms
+from graphratio.evaluation.node_means import NodeMeans, loss_terms
+from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.evaluation.refits import Refit, refit
 from graphratio.moments.folds import divide, row_weights
 from graphratio.testing.grouping import Gains, grouped
@@ -80,9 +81,10 @@ class ChangedNodes:
         behind, ahead = (loss_terms(f[np.newaxis], target, self.alpha) for f in (against, ratios))
         terms = np.zeros(self.samples.n_observations)
         terms[self.own_rows] = behind - ahead
-        pieces, sizes = by_block(terms, self.samples)
-        own = np.isin(np.repeat(np.arange(self.samples.n_nodes), sizes.sum(axis=1)), self.members)
-        return NodeMeans.of(pieces[own], sizes[self.members])
+        pieces = IndependentPieces.of(self.samples)
+        node = np.repeat(np.arange(self.samples.n_nodes), pieces.counts.sum(axis=1))
+        own = pieces.terms(terms, self.samples.sizes)[np.isin(node, self.members)]
+        return NodeMeans.of(own, pieces.counts[self.members])
 
     @cached_property
     def held_out_ratios(self) -> FloatArray:

@@ -25,19 +25,25 @@ def read_labels(
     `y` is a mapping, or a sequence in the order of the samples as given; `numeric` for regression.
     """
     given = samples if samples.labelled else samples.aligned(nodes)
+    by_node = by_label(y, given.nodes, "y")
     if isinstance(y, Mapping):
         check_same_labels(tuple(y), nodes, remedy="Give the labels of every node by its name")
-        by_node = dict(y)
-    else:
-        if not hasattr(y, "__len__") or len(y) != len(nodes):
-            raise InputError(
-                f"y has {len(y) if hasattr(y, '__len__') else 'no'} entries for {len(nodes)} nodes",
-                "Pass a dict or a list with the labels of the reference observations of each node",
-            )
-        by_node = dict(zip(given.nodes, y, strict=True))
     return [
         checked_labels(by_node[node], node, len(given.reference(node)), numeric) for node in nodes
     ]
+
+
+def by_label(values: Any, nodes: tuple[Label, ...], name: str) -> dict[Label, Any]:
+    """Entries of a mapping, or of a sequence with one entry per node; `name` is the argument."""
+    if isinstance(values, Mapping):
+        return dict(values)
+    if not hasattr(values, "__len__") or len(values) != len(nodes):
+        count = len(values) if hasattr(values, "__len__") else "no"
+        raise InputError(
+            f"{name} has {count} entries for {len(nodes)} nodes",
+            "Pass a dict by node, or a list with one entry per node",
+        )
+    return dict(zip(nodes, values, strict=True))
 
 
 def checked_labels(

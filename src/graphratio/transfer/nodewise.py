@@ -31,14 +31,14 @@ from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.moments.folds import divide
 from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import (
+    by_label,
     checked_labels,
     pointwise_errors,
     read_labels,
     unset_seeds,
     weight_parameter,
 )
-from graphratio.transfer.overlap import overlap_of
-from graphratio.transfer.safeguards import NodePowers, lacks_overlap
+from graphratio.transfer.safeguards import NodePowers, lacks_overlap, overlap_of
 from graphratio.transfer.transfer_evidence import TransferEvidence
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import blended, read_powers, sharpened
@@ -239,14 +239,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
             return float(
                 model.score(points, checked_labels(y, node, len(points), numeric, "target"))
             )
-        parts = self._by_node(x)
-        if not isinstance(y, Mapping):
-            if not hasattr(y, "__len__") or len(y) != len(self.nodes_):
-                raise InputError(
-                    f"y does not have one entry for each of the {len(self.nodes_)} nodes",
-                    "Pass a dict or a list with the labels of the target observations of each node",
-                )
-            y = dict(zip(self.nodes_, y, strict=True))
+        parts, y = self._by_node(x), by_label(y, self.nodes_, "y")
         if lacking := [label for label in parts if label not in y]:
             raise InputError(
                 f"y has no labels for the nodes {listing(lacking)}",
@@ -372,15 +365,8 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
                     "Pass them as they were before standardized(); the model rescales them",
                 )
             return {node: own.target(node) for node in self.nodes_}
-        if isinstance(x, Mapping):
-            return dict(x)
-        if isinstance(x, list) or np.ndim(x) == 3:
-            if len(x) != len(self.nodes_):
-                raise InputError(
-                    f"x has {len(x)} entries for {len(self.nodes_)} nodes",
-                    "Pass one array per node, or node= for a single one",
-                )
-            return dict(zip(self.nodes_, x, strict=True))
+        if isinstance(x, Mapping | list) or np.ndim(x) == 3:
+            return by_label(x, self.nodes_, "x")
         raise InputError(
             "it is not clear which node's model is meant", "Pass node=, or a dict of arrays by node"
         )

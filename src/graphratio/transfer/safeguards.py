@@ -1,8 +1,11 @@
 """How far the weights of each node may go, so that they do no harm.
 
 A node keeps equal weights where its reference does not overlap its target: a few observations at
-the edge would decide everything, and nothing tells whether they are right. Elsewhere held-out
-losses with weights are compared with those without, both weighted to look like the target.
+the edge would decide everything, and nothing tells whether they are right. If both have the same
+law, half of the nearest neighbours of a target observation, among equally many observations of
+both, are reference observations. This needs no ratio: an estimated ratio is shrunk, and says little
+about places where the reference has no observations. Elsewhere held-out losses with weights are
+compared with those without, both weighted to look like the target.
 
 1. Over all these nodes: the power of the weights is lowered until the mean loss is lower than
    without weights by one standard error over nodes. If no power reaches this, weights are not used.
@@ -19,10 +22,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.estimators.weights import UNCOVERED_SHARE, effective_size, least_effective
-from graphratio.transfer.overlap import LEAST_OVERLAP
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import best_exponent, sharpened
 
@@ -38,6 +41,11 @@ Reason = Literal[
     "shift",  # the weights are used as they are
 ]
 
+# How many nearest neighbours of a target observation are looked at.
+NEIGHBOURS = 3
+# A node has no overlap below this value; nine times as many target as reference observations
+# around a target observation give it.
+LEAST_OVERLAP = 0.2
 # Powers between those that are tried for all nodes and none.
 FLATTENED = (1.0, 0.75, 0.5, 0.25)
 
@@ -45,6 +53,31 @@ FLATTENED = (1.0, 0.75, 0.5, 0.25)
 CLEARLY_LOWER = 1.0
 # Standard errors by which that of a node may be larger.
 TOLERATED = 1.0
+
+
+def overlap_of(
+    reference: FloatArray, target: FloatArray, fold: IntArray, rng: np.random.Generator
+) -> float:
+    """Overlap of a node: about 1 with equal laws, 0 if the samples lie apart.
+
+    Twice the share of the reference among the nearest neighbours of target observations, at most
+    1. Neighbours are sought among equally many observations of both samples, drawn at random.
+    `fold` is that of every target observation. Neighbours in its own fold do not count: they may
+    depend on it and be alike. NaN if a sample is empty or the target is in a single fold.
+    """
+    found = total = 0
+    for k in np.unique(fold):
+        rest = target[fold != k]
+        size = min(len(reference), len(rest))
+        if not size:
+            return float("nan")
+        both = np.concatenate([rng.permutation(reference)[:size], rng.permutation(rest)[:size]])
+        # In random order, so that ties favour neither sample.
+        order = rng.permutation(2 * size)
+        ranks = range(1, min(NEIGHBOURS, size) + 1)
+        nearest = order[cKDTree(both[order]).query(target[fold == k], k=ranks)[1]]
+        found, total = found + int((nearest < size).sum()), total + nearest.size
+    return min(2 * found / total, 1.0) if total else float("nan")
 
 
 def lacks_overlap(overlap: FloatArray, uncovered: FloatArray) -> BoolArray:

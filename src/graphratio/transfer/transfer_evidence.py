@@ -18,8 +18,7 @@ from graphratio.data.validation import find_label
 from graphratio.estimators.weights import ImportanceWeights, effective_size
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.transfer.evidence import testable_pieces
-from graphratio.transfer.overlap import LEAST_OVERLAP
-from graphratio.transfer.safeguards import NodePowers, Reason, lacks_overlap
+from graphratio.transfer.safeguards import LEAST_OVERLAP, NodePowers, Reason, lacks_overlap
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import sharpened
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.transfer.overlap import matching_weights
 from graphratio.transfer.weight_powers import sharpened
 
 
@@ -80,3 +80,9 @@ class WeightTrial:
     def _shares(self) -> FloatArray:
         even = sharpened(self.weights, 1.0)
         return np.asarray(even / even.sum())
+
+
+def matching_weights(reference: FloatArray, target: FloatArray) -> FloatArray:
+    """How many target observations have each reference observation as their nearest."""
+    nearest = cKDTree(reference).query(target)[1]
+    return np.bincount(nearest, minlength=len(reference)).astype(np.float64)
