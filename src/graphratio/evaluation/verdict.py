@@ -82,6 +82,12 @@ def _whether(found: GraphComparison) -> str:
         f"{what} {found.effect}: held-out losses are {abs(alone.mean):.2g} {lower} on average "
         f"than without a graph ({_p_value(alone)})."
     )
+    on_nodes = found.predicts(name)
+    if on_nodes == ("worse" if found.effect == "helped" else "better"):
+        return (
+            f"{text} But it predicts nodes that are left out {on_nodes} than none does "
+            f"({_p_value(found.on_held_out_nodes(name))}), so no graph is named the best."
+        )
     if found.effect == "hurt" and found.without_graph is not None:
         text += f" {found.without_graph!r} is the better choice."
     return text
