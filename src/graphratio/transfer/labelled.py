@@ -50,19 +50,17 @@ def checked_labels(
     values: Any, node: Label, n: int, numeric: bool, sample: str = "reference"
 ) -> np.ndarray:
     """Labels of the n observations of a node, shape (n,); numbers if `numeric`, else classes."""
+    one_each = f"Give one label for each {sample} observation, in the same order"
+    leave_out = "Leave these observations out of samples and y"
     try:
         labels = np.asarray(values)
     except ValueError as error:
         raise InputError(
-            f"y of node {node!r} has entries of different lengths",
-            f"Give one label for each {sample} observation, in the same order",
+            f"y of node {node!r} has entries of different lengths", one_each
         ) from error
     if labels.shape != (n,):
-        raise InputError(
-            f"y of node {node!r} has shape {labels.shape}, but the node has {n} {sample} "
-            "observations",
-            f"Give one label for each {sample} observation, in the same order",
-        )
+        problem = f"has shape {labels.shape}, but the node has {n} {sample} observations"
+        raise InputError(f"y of node {node!r} {problem}", one_each)
     if numeric:
         try:
             labels = labels.astype(np.float64)
@@ -71,17 +69,10 @@ def checked_labels(
                 f"y of node {node!r} is not numeric, and the predictor is not a classifier",
                 "Pass numbers, or a classifier",
             ) from error
-    bad = int((~np.isfinite(labels)).sum()) if labels.dtype.kind == "f" else 0
-    if bad:
-        raise InputError(
-            f"y of node {node!r} has {bad} missing or infinite values",
-            "Leave these observations out of samples and y",
-        )
-    if not numeric and labels.dtype.kind == "O" and any(label is None for label in labels):
-        raise InputError(
-            f"y of node {node!r} has missing classes (None)",
-            "Leave these observations out of samples and y",
-        )
+    if labels.dtype.kind == "f" and (bad := int((~np.isfinite(labels)).sum())):
+        raise InputError(f"y of node {node!r} has {bad} missing or infinite values", leave_out)
+    if labels.dtype.kind == "O" and any(label is None for label in labels):
+        raise InputError(f"y of node {node!r} has missing classes (None)", leave_out)
     if not numeric and labels.dtype.kind == "f" and (labels != np.round(labels)).any():
         raise InputError(
             f"y of node {node!r} has fractions, and the predictor is a classifier",

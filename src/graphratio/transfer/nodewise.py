@@ -29,7 +29,6 @@ from graphratio.estimators.contract import check_estimator
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.moments.folds import divide
-from graphratio.transfer.evidence import shift_p_values
 from graphratio.transfer.labelled import (
     by_label,
     checked_labels,
@@ -39,6 +38,7 @@ from graphratio.transfer.labelled import (
     weight_parameter,
 )
 from graphratio.transfer.safeguards import NodePowers, lacks_overlap, overlap_of
+from graphratio.transfer.shift_test import shift_p_values
 from graphratio.transfer.transfer_evidence import TransferEvidence
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import blended, read_powers, sharpened

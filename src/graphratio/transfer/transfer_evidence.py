@@ -17,8 +17,8 @@ from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import find_label
 from graphratio.estimators.weights import ImportanceWeights, effective_size
 from graphratio.evaluation.pieces import Answered, IndependentPieces
-from graphratio.transfer.evidence import testable_pieces
 from graphratio.transfer.safeguards import LEAST_OVERLAP, NodePowers, Reason, lacks_overlap
+from graphratio.transfer.shift_test import testable_pieces
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import sharpened
 
