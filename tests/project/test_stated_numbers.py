@@ -124,9 +124,9 @@ STATED = [
     # Weights and transfer
     (TRANSFER, "for all nodes: #, since .* one of # and # if", *weight_powers.CANDIDATES),
     (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
-    (TRANSFER, "lower than without weights by # standard error; .* larger by more than # standard",
+    (TRANSFER, "lower than without weights by # a standard error; .* by more than # standard",
      safeguards.CLEARLY_LOWER, safeguards.TOLERATED),
-    ("docs/transfer.md", "lower with weights by # standard error", safeguards.CLEARLY_LOWER),
+    ("docs/transfer.md", "lower with weights by # a standard error", safeguards.CLEARLY_LOWER),
     ("docs/graphs.md", "correlation above # at the same times", node_correlation.CORRELATION_BOUND),
     (TRANSFER, "or more than # of the target is uncovered", weights.UNCOVERED_SHARE),
     (TransferEvidence, "no overlap below #", safeguards.LEAST_OVERLAP),

@@ -62,10 +62,10 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
     4. Safeguards. A node keeps equal weights without overlap: if the nearest neighbours of its
        target observations are hardly ever reference observations, or more than half of the
        target is uncovered by the ratio. Elsewhere the power is lowered until the
-       importance-weighted held-out loss over nodes is lower than without weights by one standard
-       error; if no power reaches this, no node is reweighted. Then a node keeps equal weights if
-       its own held-out loss is larger by more than one standard error, and flatter ones if too
-       few observations would be effective. `evidence_` says it per node.
+       importance-weighted held-out loss over nodes is lower than without weights by half a
+       standard error; if no power reaches this, no node is reweighted. Then a node keeps equal
+       weights if its own held-out loss is larger by more than one standard error, and flatter
+       ones if too few observations would be effective. `evidence_` says it per node.
 
     Parameters
     ----------

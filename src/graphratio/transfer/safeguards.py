@@ -8,7 +8,8 @@ about places where the reference has no observations. Elsewhere held-out losses 
 compared with those without, both weighted to look like the target.
 
 1. Over all these nodes: the power of the weights is lowered until the mean loss is lower than
-   without weights by one standard error over nodes. If no power reaches this, weights are not used.
+   without weights by half a standard error over nodes. If no power reaches this, weights are not
+   used.
 2. At each node: it keeps equal weights if its loss is larger by more than one standard error. A
    single node says little, so its difference is first shrunk towards the mean over nodes, the
    more the less nodes differ beyond noise (empirical Bayes).
@@ -50,7 +51,7 @@ LEAST_OVERLAP = 0.2
 FLATTENED = (1.0, 0.75, 0.5, 0.25)
 
 # Standard errors by which the mean held-out loss over nodes must be lower with weights.
-CLEARLY_LOWER = 1.0
+CLEARLY_LOWER = 0.5
 # Standard errors by which that of a node may be larger.
 TOLERATED = 1.0
 
