@@ -203,6 +203,7 @@ class TestBadArguments:
             ({"predictor": LinearRegression}, r"predictor is the class.*LinearRegression\(\)"),
             ({"sharpness": []}, "sharpness is an empty sequence"),
             ({"sharpness": [1.0, -1.0]}, "sharpness"),
+            ({"y": {0: [1], 1: [1], 2: [1], 4: [1]}}, "y and the samples .* same nodes: 4, 3"),
             ({"y": [[[1], [2, 3]]] * 4}, "y of node 0 has entries of different lengths"),
             ({"predictor": LogisticRegression(), "y": [[None] * 12] * 4}, "missing classes"),
             ({"predictor": LogisticRegression()}, "has fractions, and the predictor is a class"),

@@ -305,12 +305,9 @@ def _named(graphs: Any, samples: NodeSamples) -> dict[str, Graph]:
 
 
 def _in_order(graph: Graph, first: Graph, name: str) -> Graph:
-    if graph.nodes == first.nodes:
-        return graph
     if odd := {*graph.nodes} ^ {*first.nodes}:
         raise InputError(
-            f"graph {name!r} has other nodes than the first: {listing(list(odd))}",
+            f"graph {name!r} has other nodes than the first: {listing(sorted(odd, key=str))}",
             "Give all graphs the same nodes; nodes=[...] adds those without edges",
         )
-    order = np.array([graph.position(node) for node in first.nodes])
-    return Graph.from_adjacency(graph.adjacency[order][:, order], nodes=first.nodes)
+    return graph if graph.nodes == first.nodes else graph.subset(first.nodes)

@@ -11,9 +11,8 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from graphratio._utils.errors import InputError
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import Label
-from graphratio.data.sample_input import check_same_labels
 from graphratio.data.samples import NodeSamples
 
 
@@ -26,8 +25,12 @@ def read_labels(
     """
     given = samples if samples.labelled else samples.aligned(nodes)
     by_node = by_label(y, given.nodes, "y")
-    if isinstance(y, Mapping):
-        check_same_labels(tuple(y), nodes, remedy="Give the labels of every node by its name")
+    common = by_node.keys() & set(nodes)
+    if odd := [node for node in (*by_node, *nodes) if node not in common]:
+        raise InputError(
+            f"y and the samples do not have the same nodes: {listing(odd)}",
+            "Give the labels of every node by its name",
+        )
     return [
         checked_labels(by_node[node], node, len(given.reference(node)), numeric) for node in nodes
     ]
