@@ -12,7 +12,7 @@ from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, refit, spread_of_refits
 from graphratio.selection import cross_validation
-from graphratio.transfer.shift_test import shift_p_values
+from graphratio.transfer.shift import shift_p_values
 
 ATOMS = np.linspace(-3, 3, 8)[:, np.newaxis]
 FIXED = {"bandwidth": 1.0, "ridge": 0.01, "dictionary": ATOMS}

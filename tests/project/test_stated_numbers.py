@@ -38,7 +38,7 @@ from graphratio.testing import (
     shared_times,
     statistics,
 )
-from graphratio.transfer import TransferEvidence, safeguards, shift_test, weight_powers
+from graphratio.transfer import TransferEvidence, safeguards, shift, weight_powers
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -130,7 +130,7 @@ STATED = [
     ("docs/graphs.md", "correlation above # at the same times", node_correlation.CORRELATION_BOUND),
     (TRANSFER, "or more than # of the target is uncovered", weights.UNCOVERED_SHARE),
     (TransferEvidence, "no overlap below #", safeguards.LEAST_OVERLAP),
-    (TRANSFER, "fewer than # reference or target", shift_test.SMALLEST),
+    (TRANSFER, "fewer than # reference or target", shift.SMALLEST),
     ("docs/transfer.md", "at least # times the reference's", weights.UNCOVERED_RATIO),
     (weights.ImportanceWeights, "at least # times that of the reference",
      weights.UNCOVERED_RATIO),
@@ -144,7 +144,7 @@ STATED = [
     ("docs/transfer.md", "has none below #, or if more than # of its target is uncovered",
      safeguards.LEAST_OVERLAP, weights.UNCOVERED_SHARE),
     ("docs/transfer.md", "is a given power of #", weight_powers.USUAL),
-    ("docs/transfer.md", "Nodes with fewer than # observations", shift_test.SMALLEST),
+    ("docs/transfer.md", "Nodes with fewer than # observations", shift.SMALLEST),
     # Features and solvers
     ("docs/guide/selection.md", "A feature with at most # values that repeat",
      dictionary.DISCRETE_VALUES),

@@ -14,7 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import graphratio as gr
 from graphratio.exceptions import DataWarning, InputError
-from graphratio.transfer.shift_test import shift_p_values
+from graphratio.transfer.shift import shift_p_values
 from graphratio.transfer.weight_powers import USUAL
 
 NODES = [f"n{i}" for i in range(12)]

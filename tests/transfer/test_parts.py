@@ -13,7 +13,7 @@ import graphratio as gr
 from graphratio.exceptions import InputError
 from graphratio.transfer.labelled import weight_parameter
 from graphratio.transfer.nodewise import _reweighted
-from graphratio.transfer.shift_test import SMALLEST, _welch, shift_p_values
+from graphratio.transfer.shift import SMALLEST, _welch, shift_p_values
 from graphratio.transfer.trials import WeightTrial, matching_weights
 from graphratio.transfer.weight_powers import best_exponent, blended, sharpened
 

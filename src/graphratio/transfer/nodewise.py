@@ -38,7 +38,7 @@ from graphratio.transfer.labelled import (
     weight_parameter,
 )
 from graphratio.transfer.safeguards import NodePowers, lacks_overlap, overlap_of
-from graphratio.transfer.shift_test import shift_p_values
+from graphratio.transfer.shift import shift_p_values
 from graphratio.transfer.transfer_evidence import TransferEvidence
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import blended, read_powers, sharpened

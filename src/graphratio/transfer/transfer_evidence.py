@@ -18,7 +18,7 @@ from graphratio.data.validation import find_label
 from graphratio.estimators.weights import ImportanceWeights, effective_size
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.transfer.safeguards import LEAST_OVERLAP, NodePowers, Reason, lacks_overlap
-from graphratio.transfer.shift_test import testable_pieces
+from graphratio.transfer.shift import testable_pieces
 from graphratio.transfer.trials import WeightTrial
 from graphratio.transfer.weight_powers import sharpened
 
