@@ -148,6 +148,7 @@ def compare_graphs(
     if coupled and correlation is None and data.n_nodes >= 2 * n_folds:
         whole = repeated_folds(data, n_folds, n_repeats, rng, by_node=True)
         unseen, _ = with_graphs.losses(whole)
+    measured = worth and coupled and not with_graphs.ways.refits
     return GraphComparison(
         data.nodes,
         losses,
@@ -160,7 +161,7 @@ def compare_graphs(
         {name: g.n_neighbors > 0 for name, g in coupled.items()},
         "own" if own else "given",
         at_end,
-        worth_of(recipe, coupled, level, rng) if worth and not with_graphs.ways.refits else {},
+        worth_of(recipe, coupled, level, rng) if measured else {},
         with_graphs.agreement(level, rng) if correlation is None else {},
         correlation,
     )

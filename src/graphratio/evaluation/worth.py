@@ -183,8 +183,6 @@ def _worth_of(
     rng: np.random.Generator,
 ) -> dict[str, Worth]:
     """The same on all nodes, with the same subsets for all graphs."""
-    if not graphs:
-        return {}
     with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
         subsets = _Subsets.of(recipe, rng)
         alone = subsets.losses(recipe.alone())
@@ -216,15 +214,15 @@ class _Subsets:
         folds = draw_folds(samples, wanted, rng, by_node=False)
         n_folds = int(folds.max()) + 1
         typical = usual * (1 - 1 / n_folds)
-        sizes = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES[not few])
+        wished = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES[not few])
         split = recipe.split(folds, n_folds, np.float32)
         # Blocks that depend on each other join as a whole.
         blocked = samples.has_blocks and samples.blocks.exist
         unit = samples.blocks.number if blocked else np.arange(samples.n_observations)
         rank = np.stack([rng.permutation(int(unit.max()) + 1)[unit] for _ in range(n_folds)])
         width = _bandwidth(split, recipe)
-        sizes = np.unique(np.round(sizes))
-        return cls(recipe, split, split.at(width)[1], rank, sizes, usual, typical)
+        data, sizes = split.at(width)[1], np.unique(np.round(wished))
+        return cls(recipe, split, data, rank, sizes, usual, typical)
 
     def worth(
         self,
@@ -246,8 +244,7 @@ class _Subsets:
         ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
         # A single large ratio at a held-out observation would outweigh all other nodes.
         tail = min(WINSORISED / len(ahead), 0.1)
-        limits = np.quantile(ahead, [tail, 1 - tail], axis=0)
-        ahead = np.clip(ahead, *limits)
+        ahead = np.clip(ahead, *np.quantile(ahead, [tail, 1 - tail], axis=0))
         draws = resampled_regions(
             ahead, regions_of(graph, REGION_NODES)[known], BOOTSTRAP_DRAWS, rng
         )
@@ -364,10 +361,8 @@ class _Subsets:
         psi = data.psi[order[rows]]
         subset = FoldedMoments(psi, sizes, inner[rows], data.alpha, data.prior_ratio)
         lam, rho = contender.candidates.pairs
-        if len(lam) == 1:
-            return contender.fit.solve(subset.without(), lam, rho)[:, 0]
-        scores = _fold_losses(subset, contender, n_inner)
-        best = [int(np.nanargmin(scores))]
+        several = len(lam) > 1
+        best = [int(np.nanargmin(_fold_losses(subset, contender, n_inner))) if several else 0]
         return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
 
 
