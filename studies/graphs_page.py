@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import binomtest
 
 PAGE = Path(__file__).parent.parent / "docs" / "graphs.md"
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
@@ -24,6 +25,8 @@ def study_text(tables: dict[str, Rows]) -> str:
     parts = []
     if tables["power"]:
         parts.append(_power(tables["power"]))
+    if tables["nodes"]:
+        parts.append(_nodes(tables["nodes"]))
     sizes = dict.fromkeys(row["n"] for row in tables["worth"])
     parts += [_worth(n, [row for row in tables["worth"] if row["n"] == n]) for n in sizes]
     return "\n\n".join(parts)
@@ -35,14 +38,37 @@ def _power(rows: Rows) -> str:
         "equal": "one of two equally good graphs is called better than the other",
         "alone": "`best` is a random graph instead of None",
     }
-    lines = ["| what happens | n | isolated nodes | share | draws |", "|---|---|---|---|---|"]
+    lines = [
+        "| what happens | n | isolated nodes | share, 95 % interval | draws |",
+        "|---|---|---|---|---|",
+    ]
     keys = dict.fromkeys((row["case"], row["n"], row["isolated"]) for row in rows)
     for case, n, isolated in sorted(keys, key=lambda key: (list(words).index(key[0]), *key[1:])):
         part = [r for r in rows if (r["case"], r["n"], r["isolated"]) == (case, n, isolated)]
         said = "named" if case == "equal" else "best"
         named = [row[said] == "right" if case == "right" else bool(row[said]) for row in part]
-        lines.append(f"| {words[case]} | {n} | {isolated} | {np.mean(named):.0%} | {len(part)} |")
+        lines.append(f"| {words[case]} | {n} | {isolated} | {_share(named)} | {len(part)} |")
     return "\n".join(lines)
+
+
+def _share(found: list[bool]) -> str:
+    """A share with its exact binomial interval."""
+    low, high = binomtest(sum(found), len(found)).proportion_ci()
+    return f"{np.mean(found):.0%} ({low:.0%} to {high:.0%})"
+
+
+def _nodes(rows: Rows) -> str:
+    """How often the right graph is named in smaller networks."""
+    lines = []
+    for nodes in dict.fromkeys(row["nodes"] for row in rows):
+        named = [row["best"] == "right" for row in rows if row["nodes"] == nodes]
+        lines.append(f"{_share(named)} of {len(named)} draws with {nodes} nodes")
+    wrong = sum(row["best"] not in ("right", "") for row in rows)
+    return (
+        f"With fewer nodes the right graph is found less often. At n = {rows[0]['n']}, without "
+        f"isolated nodes, `best` is the right graph of three in {'; in '.join(lines)}. It is "
+        f"another graph in {wrong} of {len(rows)}; otherwise it is None."
+    )
 
 
 def _worth(n: str, rows: Rows) -> str:
