@@ -2,13 +2,14 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.report import write_report
+from graphratio.report import graphs_page, write_report
 from graphratio.report.graph_section import (
     can_compare,
     compared_with_none,
@@ -76,3 +77,10 @@ def test_contributors_need_not_be_neighbours():
     assert [node for node, _ in first] == [v for v in table.index if v != 0]
     for node, share in first:
         assert share == pytest.approx(table.loc[node, "share"], abs=2e-3)
+
+
+def test_the_heading_names_only_the_graphs_that_are_tied():
+    found = SimpleNamespace(
+        ranking=["roads", "near", "pipes"], tied=["near"], best=None, answerable=True
+    )
+    assert graphs_page._heading(found) == "No clear difference between “roads” and “near”"

@@ -117,8 +117,8 @@ def _heading(found: GraphComparison) -> str:
         return "These data cannot say whether a graph helps"
     if found.best is None:
         if found.tied:
-            tied = first_few([f"“{name}”" for name in (found.ranking[0], *found.tied)])
-            return f"No clear difference between {tied}"
+            tied = first_few([f"“{name}”" for name in found.tied])
+            return f"No clear difference between “{found.ranking[0]}” and {tied}"
         return "No graph is clearly better than none"
     if len(found.graphs) == 1:
         return f"“{found.best}” is better than no graph"
