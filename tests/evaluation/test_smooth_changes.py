@@ -140,3 +140,14 @@ def test_nodes_with_few_observations_learn_from_those_with_many():
     few = sizes == 3
     own, smooth = (np.abs(part[few, 0] - truth[few]).mean() for part in (found.own, found.estimate))
     assert smooth < 0.4 * own
+
+
+def test_nodes_that_only_one_without_observations_joins():
+    rng = np.random.default_rng(0)
+    parts = {f"s{i}": rng.normal(size=4) for i in range(4)}
+    moved = {name: values + 1 for name, values in parts.items()}
+    graph = gr.Graph.from_edges([(name, "hub") for name in parts])
+    empty = {"hub": np.empty((0, 1))}
+    found = gr.mean_changes(({**parts, **empty}, {**moved, **empty}), graph)
+    assert np.isfinite(found.estimate).all()
+    assert found.estimate[graph.position("hub"), 0] == pytest.approx(1.0)

@@ -145,3 +145,12 @@ def test_import_needs_no_optional_package():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_errors_are_named_by_their_public_place():
+    """Also before anything has imported that place."""
+    code = "import graphratio as gr; gr.Graph.empty(0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "graphratio.exceptions.InputError: " in done.stderr
+    for name in gr.exceptions.__all__:
+        assert getattr(gr.exceptions, name).__module__ == "graphratio.exceptions"

@@ -116,6 +116,13 @@ class OverlapWarning(DataWarning):
     """Reference and target overlap so little that few observations carry most of the weight."""
 
 
+# Tracebacks and pickles name the place that users import from.
+for _kind in (
+    ConvergenceWarning, DataWarning, EngineError, FileFormatError, GraphRatioError,
+    GraphRatioWarning, InputError, MissingDependencyError, OverlapWarning,
+):  # fmt: skip
+    _kind.__module__ = "graphratio.exceptions"
+
 _NOUNS = (
     "blocks", "columns", "days", "edges", "events", "features", "graphs", "kinds", "labels",
     "links", "nodes", "observations", "places", "points", "profiles", "ratios", "regions", "rows",

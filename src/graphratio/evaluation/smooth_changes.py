@@ -233,7 +233,8 @@ def _likeliest(
         chosen = chosen[mask[chosen]]
     part = graph.subset([graph.nodes[i] for i in chosen])
     values, vectors = linalg.eigh(part.laplacian.toarray())
-    noise, degree = float(np.median(variance[chosen])), max(part.mean_degree, 1e-300)
+    # Where only nodes without observations join the others, their edges give the unit.
+    noise, degree = float(np.median(variance[chosen])), part.mean_degree or graph.mean_degree
     turned, ones = vectors.T @ y[chosen], vectors.sum(axis=0)
     scale = float(np.var(y[chosen]))
 

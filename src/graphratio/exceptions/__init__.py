@@ -23,7 +23,3 @@ __all__ = [
     "MissingDependencyError",
     "OverlapWarning",
 ]
-
-# Tracebacks and pickles name the place that users import from.
-for _name in __all__:
-    globals()[_name].__module__ = __name__
