@@ -113,7 +113,8 @@ def _finish_ranked(ax: Any, what: str, low: FloatArray, high: FloatArray) -> Non
         room = 0.5 * (ends[1] - ends[0])
         shown = (max(low.min(), ends[0] - room), min(high.max(), ends[1] + room))
         margin = 0.05 * (shown[1] - shown[0])
-        ax.set_ylim(shown[0] - margin, shown[1] + margin)
+        if margin:
+            ax.set_ylim(shown[0] - margin, shown[1] + margin)
     style.without_frame(ax, "top", "right")
 
 
