@@ -1,10 +1,12 @@
 """Files appear as a whole or not at all, however the writing ends."""
 
 import errno
+import fcntl
 import os
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -141,6 +143,50 @@ class TestStaged:
             assert {entry.read_text() for entry in folder.iterdir()} == {generation}
         assert names(folder) == ["a", "b"]
         assert names(tmp_path) == ["results"]
+
+    def test_a_file_that_comes_just_before_the_exchange_stays(self, tmp_path, monkeypatch):
+        folder = tmp_path / "results"
+        folder.mkdir()
+        (folder / "a").write_text("old")
+        exchanged = files._exchanged
+
+        def late(one, other):
+            (folder / "mine.txt").write_text("mine")
+            return exchanged(one, other)
+
+        monkeypatch.setattr(files, "_exchanged", late)
+        with staged(folder) as rough:
+            (rough / "a").write_text("new")
+        assert {name: (folder / name).read_text() for name in names(folder)} == {
+            "a": "new",
+            "mine.txt": "mine",
+        }
+        assert names(tmp_path) == ["results"]
+
+    def test_what_is_flushed_is_open_for_writing(self, tmp_path, monkeypatch):
+        # Windows refuses to flush a file that is open for reading.
+        flushed = []
+
+        def flush(descriptor):
+            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                flushed.append(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE)
+
+        monkeypatch.setattr(os, "fsync", flush)
+        with staged(tmp_path / "results") as rough:
+            (rough / "a").write_text("new")
+        assert flushed == [os.O_RDWR]
+
+    @pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+    def test_file_systems_that_flush_no_folders(self, tmp_path, monkeypatch, number):
+        def flush(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", flush)
+        refused = pytest.raises(OSError, match="results") if number == errno.EIO else nullcontext()
+        with refused, staged(tmp_path / "results") as rough:
+            (rough / "a").write_text("new")
+        assert (tmp_path / "results").exists() == (number == errno.EINVAL)
 
     def test_the_mode_of_the_folder_stays(self, tmp_path):
         folder = tmp_path / "results"

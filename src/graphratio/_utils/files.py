@@ -9,6 +9,7 @@ hidden file or folder behind, which the next one with the same target removes.
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import os
 import secrets
@@ -93,7 +94,10 @@ def _settle(rough: Path, target: Path, replaces: Sequence[str]) -> None:
         if not target.exists():
             os.rename(rough, target)
         elif _holds_only(target, {*ready, *replaces}) and _exchanged(rough, target):
-            shutil.rmtree(rough)
+            # A file that came in meanwhile is not ours to remove.
+            for entry in rough.iterdir():
+                if entry.name not in {*ready, *replaces}:
+                    os.replace(entry, target / entry.name)
         else:
             for name in ready:
                 with _naming(target / name):
@@ -182,14 +186,23 @@ def _lock(path: Path) -> int | None:
 
 
 def _to_disk(path: Path) -> None:
-    """Wait until the content of a file, or the names in a folder, are on the disk."""
-    if path.is_dir() and os.name == "nt":
+    """Wait until the content of a file, or the names in a folder, are on the disk.
+
+    Some file systems flush no folders, and some folders may be entered and not listed.
+    """
+    folder = path.is_dir()
+    if folder and os.name == "nt":
         return
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        # Windows flushes only what is open for writing.
+        descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if not folder or error.errno not in (errno.EACCES, errno.EINVAL, errno.ENOTSUP):
+            raise
 
 
 @contextmanager
