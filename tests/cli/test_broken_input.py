@@ -247,7 +247,7 @@ def test_lists_in_parquet(run, tmp_path):
     assert_helpful(result, ["'station' has lists", "text or numbers"])
     columns = ["--node", "x", *COLUMNS[2:], "--features", "station"]
     result = run("fit", tmp_path / "data.parquet", *columns, "--no-graph")
-    assert_helpful(result, ["'station' has 2 values that are not numbers", "other features"])
+    assert_helpful(result, ["'station' has 2 values other than numbers", "other features"])
 
 
 def test_the_index_of_a_frame_is_a_column_of_its_file(run, table, tmp_path):
@@ -282,7 +282,7 @@ def test_infinite_times(write, run):
 def test_endless_cells_give_short_messages(write, run):
     data = write(GOOD.replace("2.5", "x" * 150_000))
     result = run("fit", data, *COLUMNS, "--features", "pm25", "--no-graph")
-    assert_helpful(result, ["not numbers: 'xxx", "..."])
+    assert_helpful(result, ["than numbers: 'xxx", "..."])
     assert len(result.stderr) < 2000
     data = write(GOOD.replace("pm25", "y" * 120_000))
     result = run("fit", data, *COLUMNS, "--features", "y" * 119_999, "--no-graph")
@@ -375,7 +375,7 @@ def test_archives_that_hold_no_table(write, run, tmp_path):
     with tarfile.open(fileobj=tar, mode="w") as archive:
         archive.add(__file__, "a.csv")
     for content, words in {
-        several.getvalue(): ["zip archive of 2 files", "name one"],
+        several.getvalue(): ["air.csv is a zip archive of 2 files", "name one"],
         tar.getvalue(): ["tar archive"],
         gzip.compress(tar.getvalue()): ["tar archive"],
         gzip.compress(b""): ["compressed and empty"],
@@ -383,6 +383,14 @@ def test_archives_that_hold_no_table(write, run, tmp_path):
         path = write(content, "air.csv")
         result = run("fit", path, *COLUMNS, "--no-graph", "--output", tmp_path / "out")
         assert_helpful(result, words)
+
+
+def test_the_attributes_that_macos_packs_are_no_second_file(write):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("air.csv", GOOD)
+        archive.writestr("__MACOSX/._air.csv", b"\0\5\26\7")
+    assert len(TableFile(Path(write(content.getvalue(), "air.zip"))).read(["station"])) == 4
 
 
 def test_an_archive_that_unpacks_to_too_much(write, monkeypatch):
@@ -418,6 +426,11 @@ def test_standard_input(tmp_path):
     again = subprocess.run([*command[:-1], str(tmp_path / "b")], input=b"", capture_output=True)
     assert again.returncode == 1
     assert b"standard input is empty" in again.stderr
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *command[:-1], str(tmp_path / "c")]
+    done = subprocess.run(closed, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert b"standard input is empty" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_a_dangling_link_is_called_by_its_name(tmp_path, run):

@@ -59,7 +59,7 @@ class TestWide:
         told, model = fit(write(wide), "--wide", *options, "--features", "flow", "--no-graph")
         assert model.feature_names_in_.tolist() == ["flow"]
         assert model.sizes_.tolist() == [[30, 30]] * 3
-        assert "1 column has no numbers" in told.stderr
+        assert "they hold no numbers: 'day'" in told.stderr
 
     def test_changes(self, wide, write, run, tmp_path):
         rng = np.random.default_rng(1)
@@ -91,10 +91,23 @@ class TestWide:
             assert word in result.stderr
 
     def test_either_a_node_or_wide(self, wide, write, run, tmp_path):
-        for options in ([], ["--wide", "--node", "n"]):
+        for options, words in (
+            ([], "--node COLUMN, or --wide"),
+            (["--wide", "--node", "n"], "--node and --wide exclude each other"),
+        ):
             result = run("fit", write(wide), *options, *SPLIT, "--output", tmp_path / "out")
             assert result.exit_code == 2
-            assert "--node COLUMN, or --wide" in " ".join(result.stderr.replace("│", "").split())
+            assert words in " ".join(result.stderr.replace("│", "").split())
+
+    def test_one_wrong_entry_does_not_cost_a_node(self, wide, write, run, tmp_path):
+        table = wide.astype({"s": object})
+        table.loc[3, "s"] = "broken"
+        split = ["--sample", "period", "--reference", "before", "--target", "after"]
+        command = ["fit", write(table), "--wide", *split, "--no-graph", "--output", tmp_path / "o"]
+        result = run(*command)
+        assert result.exit_code == 1
+        assert "column 's' has 1 value other than numbers: 'broken'" in result.stderr
+        assert "--na-values" in result.stderr
 
 
 class TestMissingValues:

@@ -47,9 +47,10 @@ def name_of(path: Path) -> str:
 def content_of(path: Path) -> bytes:
     """Read an input as a whole, and unpack it if it is compressed."""
     content = _raw(path)
-    if not content.strip():
-        hint = "It can be read once only: " if path == STANDARD_INPUT else ""
-        raise InputError(f"{name_of(path)} is empty", f"{hint}Check how it was exported")
+    if not content or content.isspace():
+        piped = "Pipe a table into the command; only one option can read standard input"
+        remedy = piped if path == STANDARD_INPUT else "Check how it was exported"
+        raise InputError(f"{name_of(path)} is empty", remedy)
     for mark, unpack in _PACKED.items():
         if content.startswith(mark):
             content = _unpacked(path, content, unpack)
@@ -61,7 +62,8 @@ def content_of(path: Path) -> bytes:
 def _raw(path: Path) -> bytes:
     """All bytes of an input; the error for a missing file suggests the nearest name."""
     if path == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
+        # There is none in a process that was started with its standard input closed.
+        return b"" if sys.stdin is None else sys.stdin.buffer.read()
     if path.is_dir():
         raise InputError(f"{path} is a folder", "Name a CSV or Parquet file in it")
     try:
@@ -84,6 +86,8 @@ def _unpacked(path: Path, content: bytes, unpack: Callable[[BinaryIO], Any]) -> 
     try:
         with unpack(io.BytesIO(content)) as stream:
             unpacked: bytes = stream.read(LARGEST_UNPACKED + 1)
+    except InputError as error:
+        raise InputError(f"{name_of(path)} {error.problem}", error.remedy) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{name_of(path)} is compressed, and damaged or cut off ({error})", "Pack it again"
@@ -97,20 +101,22 @@ def _unpacked(path: Path, content: bytes, unpack: Callable[[BinaryIO], Any]) -> 
             f"{name_of(path)} unpacks to more than {LARGEST_UNPACKED // 2**30} GiB",
             "Unpack it first, and keep only the columns you need",
         )
-    if not unpacked.strip():
+    if not unpacked or unpacked.isspace():
         raise InputError(f"{name_of(path)} is compressed and empty", "Check how it was exported")
     return unpacked
 
 
 def _only_member(stream: BinaryIO) -> Any:
-    """The one file in a zip archive; a workbook is an archive of several."""
+    """The one file in a zip archive; a workbook is an archive of several. Errors lack its name."""
     archive = zipfile.ZipFile(stream)
     names = [member.filename for member in archive.infolist() if not member.is_dir()]
+    # macOS packs a second file with attributes for every file.
+    names = [name for name in names if not name.startswith("__MACOSX/")]
     if any(name.startswith(("xl/", "[Content_Types].xml")) for name in names):
-        raise InputError("the file is an Excel workbook", "Export the table as CSV")
+        raise InputError("is an Excel workbook", "Export the table as CSV")
     if len(names) != 1:
         raise InputError(
-            f"the file is a zip archive of {len(names)} files", "Unpack it, and name one of them"
+            f"is a zip archive of {len(names)} files", "Unpack it, and name one of them"
         )
     return archive.open(names[0])
 

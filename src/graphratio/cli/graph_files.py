@@ -147,7 +147,8 @@ def _from_matrix(
         table, named = file.read(file.columns), file.columns
     else:
         return None
-    weights = np.column_stack([as_numbers(table[name], name) for name in named])
+    use = "The entries of the matrix are weights: use numbers"
+    weights = np.column_stack([_numbers(table[name], name, file, use) for name in named])
     empty = int(np.isnan(weights).sum())
     if empty:
         notes.append(f"{empty} empty weights in {file.name} count as no edge")
@@ -204,12 +205,7 @@ def _from_list(
 
 
 def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
-    try:
-        weights = as_numbers(column, name)
-    except InputError as error:
-        raise InputError(
-            f"in {file.name}, {error.problem}", "The third column is the weight: use numbers"
-        ) from error
+    weights = _numbers(column, name, file, "The third column is the weight: use numbers")
     if weights.isna().any():
         raise InputError(
             f"{file.name} has {int(weights.isna().sum())} edges without a weight in the third "
@@ -217,6 +213,13 @@ def _weights(column: Any, name: str, file: TableFile) -> FloatArray:
             "Fill it, or remove the column",
         )
     return np.asarray(weights, dtype=np.float64)
+
+
+def _numbers(column: Any, name: str, file: TableFile, remedy: str) -> Any:
+    try:
+        return as_numbers(column, name, remedy)
+    except InputError as error:
+        raise InputError(f"in {file.name}, {error.problem}", error.remedy) from error
 
 
 def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: TableFile) -> None:

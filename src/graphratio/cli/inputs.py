@@ -24,7 +24,13 @@ from graphratio.cli.options import (
     TableOptions,
 )
 from graphratio.cli.periods import TimeAxis, by_time
-from graphratio.cli.table_files import TableFile, as_numbers, as_text, is_numeric
+from graphratio.cli.table_files import (
+    TableFile,
+    as_numbers,
+    as_text,
+    is_mostly_numeric,
+    is_numeric,
+)
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
@@ -226,15 +232,18 @@ def _stacked(
     raw = file.read(file.columns, blank=split_names(data.na_values, []))
     kept = [name for name in special if name != data.where]
     nodes = [name for name in file.columns if name not in kept]
-    other = [name for name in nodes if not is_numeric(raw[name])]
+    other = [name for name in nodes if not is_mostly_numeric(raw[name])]
     nodes = [name for name in nodes if name not in other]
+    for name in nodes:
+        # One wrong entry must not cost a node.
+        as_numbers(raw[name], name, "Correct them, or name them with --na-values")
     if not nodes:
         raise InputError(
             f"{file.name} has no column of numbers besides {listing(kept)}",
             "Give every node a column with its observations",
         )
     if other:
-        notes.append(f"{len(other)} columns have no numbers and are no nodes: {listing(other)}")
+        notes.append(f"left out, because they hold no numbers: {listing(other)}")
     notes.append(f"{len(nodes)} columns are nodes: {listing(nodes, limit=3)}")
     return raw.melt(id_vars=kept, value_vars=nodes, var_name=data.where, value_name=feature)
 

@@ -102,7 +102,9 @@ class TableOptions:
     delimiter: Delimiter = None
 
     def __post_init__(self) -> None:
-        if (self.node is None) == (not self.wide):
+        if self.node is not None and self.wide:
+            raise typer.BadParameter("--node and --wide exclude each other: pass one of them")
+        if self.node is None and not self.wide:
             raise typer.BadParameter(
                 "say where the rows belong: --node COLUMN, or --wide for one column per node"
             )

@@ -175,18 +175,21 @@ def as_text(column: Any) -> Any:
 _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none", "-", "?", ".", "missing"}
 
 
-def as_numbers(column: Any, name: str) -> Any:
-    """Values of a pandas column as floats; other values are an error."""
+def as_numbers(
+    column: Any,
+    name: str,
+    remedy: str = "Remove these values, choose other features, or name it as --categorical",
+) -> Any:
+    """Values of a pandas column as floats; other values are an error with this remedy."""
     numbers = _parsed(column)
     bad = numbers.isna() & ~_blank(column)
     if bad.any():
         first = int(bad.to_numpy().argmax()) + 1
         values = listing(dict.fromkeys(str(value) for value in column[bad]), limit=3)
-        remedy = "Remove these values, choose other features, or name it as --categorical"
         if column[bad].astype(str).str.fullmatch(r"[+-]?\d+,\d+").all():
             remedy = "Write decimals with a point: 1.5, not 1,5"
         raise InputError(
-            f"column {name!r} has {int(bad.sum())} values that are not numbers: {values} "
+            f"column {name!r} has {int(bad.sum())} values other than numbers: {values} "
             f"(first in row {first} below the header)",
             remedy,
         )
@@ -201,6 +204,12 @@ def _is_one_of(column: Any, words: Sequence[str]) -> Any:
         with suppress(ValueError):
             found |= numbers == float(word)
     return found
+
+
+def is_mostly_numeric(column: Any) -> bool:
+    """Tell whether at least half of the entries that are not blank are numbers."""
+    numbers = _parsed(column).notna().sum()
+    return bool(numbers) and bool(2 * numbers >= (~_blank(column)).sum())
 
 
 def is_numeric(column: Any) -> bool:

@@ -294,7 +294,7 @@ def few(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
             nodes,
             None,
             f"a sample has fewer than {FEW_OBSERVATIONS} observations {at_nodes(nodes)}",
-            "Their ratios rest on their neighbours: use a graph, or collect more",
+            "Their ratios rest mostly on their neighbours; without a graph, collect more",
         )
     ]
 
