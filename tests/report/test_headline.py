@@ -9,9 +9,9 @@ import graphratio as gr
 from graphratio.exceptions import InputError
 from graphratio.report import write_report
 from graphratio.report.divergence_scale import DivergenceScale
-from graphratio.report.headline import direction_of, page_headline, page_words
+from graphratio.report.headline import _capital, direction_of, page_headline, page_words
 from graphratio.report.node_table import Subject
-from graphratio.report.verdicts import NodeVerdicts
+from graphratio.report.verdicts import CANNOT_SAY, CHANGED, NOT_FOUND, NodeVerdicts
 
 WORDS = {"noun": ("station", "stations"), "units": {"x0": "mm"}}
 
@@ -52,14 +52,14 @@ def judged_by(subject, **options):
 def test_one_direction_is_the_verb():
     subject = subject_of([2.0, 2.5, 0.0, 0.0])
     text = said(subject)
-    assert text.startswith("X0 rose at 2 of 4 stations from winter to summer, most at b and a (+")
+    assert text.startswith("x0 rose at 2 of 4 stations from winter to summer, most at b and a (+")
     assert text.endswith(" mm).")
-    assert said(subject_of([-2.0] * 3)).startswith("X0 fell at all 3 stations")
+    assert said(subject_of([-2.0] * 3)).startswith("x0 fell at all 3 stations")
 
 
 def test_two_directions_are_told_apart():
     text = said(subject_of([2.0, 2.0, 2.0, -2.0]))
-    assert text.startswith("X0 rose at 3 of 4 stations from winter to summer")
+    assert text.startswith("x0 rose at 3 of 4 stations from winter to summer")
     assert text.endswith("; it fell at 1.")
 
 
@@ -73,7 +73,7 @@ def test_a_change_of_spread_has_no_direction():
 
 def test_the_feature_that_changed_most_is_named():
     subject = subject_of([2.0, 2.0], n_features=3)
-    assert said(subject).startswith("X0 rose at all 2 stations")
+    assert said(subject).startswith("x0 rose at all 2 stations")
 
 
 def test_nothing_changed():
@@ -86,9 +86,31 @@ def test_nothing_changed():
 def test_a_single_node():
     subject = subject_of([2.0])
     text = said(subject)
-    assert text.startswith("X0 rose at the station from winter to summer by +")
+    assert text.startswith("x0 rose at the station from winter to summer by +")
     quiet = said(subject_of([0.0]))
-    assert quiet == "No clear change was found at the only station."
+    assert quiet == "No clear change was found at the station."
+
+
+def test_names_of_features_keep_their_spelling():
+    assert [_capital(text) for text in ("ground speed rose", "pH fell", "pm25 rose", "x fell")] == [
+        "Ground speed rose",
+        "pH fell",
+        "pm25 rose",
+        "x fell",
+    ]
+
+
+def test_nodes_that_cannot_be_judged_are_no_part_of_the_count():
+    state = np.array([CHANGED, NOT_FOUND, CANNOT_SAY])
+    words = page_words(("winter", "summer"), ("well", "wells"), None, subject_of([0.0]).samples)
+
+    def judged(*states):
+        return words.judged(NodeVerdicts(state[list(states)], "test", [], np.array([])))
+
+    assert judged(0, 1, 1) == "3 wells"
+    assert judged(0, 1, 2) == "the 2 wells that these data can judge"
+    assert judged(0, 2, 2) == "the only well that these data can judge"
+    assert judged(0) == "the well"
 
 
 def test_data_that_cannot_say():
@@ -104,7 +126,7 @@ def test_counts_add_up_and_say_how_sure_they_are():
         ("2", "changed"),
         ("1", "no change found"),
     ]
-    assert tiles[0]["note"] == "5% chance that any of them is a false alarm"
+    assert tiles[0]["note"] == "at most 5% chance that any of them is a false alarm"
     assert "standard deviations would have been found" in tiles[1]["note"]
     few = subject_of([2.0, 2.0], n=2)
     test = judged_by(few)

@@ -83,7 +83,10 @@ def test_all_parts_repeat_one_verdict(parts: dict[str, Any], page: Path) -> None
     assert said["no change found"] == str(counts[1])
     assert said["cannot say"] == str(counts[0]) == "1"
     # The headline counts the same nodes, and those judged at all.
-    assert f"rose at {counts[2]} of {counts[2] + counts[1]} wells" in text
+    assert (
+        f"rose at {counts[2]} of the {counts[2] + counts[1]} wells that these data can judge"
+        in text
+    )
     # Kinds: exactly the changed nodes have one, and "unchanged" are those without a finding.
     labels = ["unchanged", *data["kinds"]["labels"]]
     kind = np.array([labels[k] for k in data["kinds"]["kind"]])
@@ -106,7 +109,7 @@ def test_regions_and_bounds_come_from_the_same_test(parts: dict[str, Any], page:
     test, text = parts["kinds"].test, shown(page)
     for region in test.regions():
         assert 0 <= region.changed_at_least <= region.size
-        assert f"{region.size} nodes: " in text
+        assert f"{region.size} wells: " in text
     assert sum(region.size for region in test.regions()) == test.n_rejected
 
 

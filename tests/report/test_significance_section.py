@@ -119,7 +119,7 @@ def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() 
     )
     meaning = describe_test(test, test.nodes, [str(node) for node in test.nodes])["meaning"]
     assert test.global_p_value == pytest.approx(12 / 400)
-    assert "is at most 0.03, the smallest that so many exchanges can show." in meaning
+    assert "is at most 0.03, the smallest that so many exchanges can show for 12 nodes." in meaning
     quiet = gr.two_sample_test(
         (list(rng.normal(size=(12, 40))), list(target - 3.0)), n_permutations=399, random_state=0
     )

@@ -131,8 +131,8 @@ def _show(
         for which in ("", "_with_neighbors")
     )
     for title, chosen in (
-        ("Ten most changed airports", ranked[:10]),
-        ("Ten least changed airports", ranked[:-11:-1]),
+        ("Ten airports with the largest divergence", ranked[:10]),
+        ("Ten airports with the smallest divergence", ranked[:-11:-1]),
     ):
         nodes = [model.nodes_[i] for i in chosen]
         screen.table(

@@ -78,7 +78,7 @@ def stacked_columns(frame: Any, time: str, node: str, value: str) -> Any:
     if not nodes:
         raise InputError("the frame has no columns besides that of the times", "Add one per node")
     for name in nodes:
-        _number_column(wrapped, name, "a node")
+        _number_column(wrapped, name, "column of a node")
     if hasattr(frame, "melt"):
         return frame.melt(time, nodes, var_name=node, value_name=value)
     return wrapped.unpivot(nodes, index=time, variable_name=node, value_name=value).to_native()

@@ -189,6 +189,6 @@ def worth_tile(section: dict[str, Any] | None) -> list[dict[str, str]]:
         {
             "value": value,
             "label": "worth of the graph",
-            "note": note if worth.open_above else f"{note} (95 % interval {worth.low:.1f} {top})",
+            "note": note if worth.open_above else f"{note} (95% interval {worth.low:.1f} {top})",
         }
     ]

@@ -14,7 +14,7 @@ from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.verdict import ALONE, SHARED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import map_data, short, write_page
-from graphratio.report.words import count, number, sentence
+from graphratio.report.words import count, enumeration, number, sentence
 
 _NONE = "\N{EN DASH}"
 
@@ -88,7 +88,9 @@ def write_graphs(
             {"name": name, "words": own.in_words, "curve": learning_curve(own)}
             for name, own in found.stated_worth.items()
         ],
-        without_worth=[name for name in found.worth if name not in found.stated_worth],
+        without_worth=enumeration(
+            [f"“{name}”" for name in found.worth if name not in found.stated_worth]
+        ),
         first=first,
         confidence=f"{1 - found.level:.0%}",
         rows=[

@@ -35,6 +35,14 @@ class PageWords:
         """So many nodes."""
         return f"{count:,} {self.noun[count != 1]}"
 
+    def judged(self, verdicts: NodeVerdicts) -> str:
+        """The nodes that were judged, if there are several, or the one."""
+        known, total = int(verdicts.judged.sum()), len(verdicts.state)
+        which = "" if known == total else " that these data can judge"
+        if known == 1:
+            return f"the {'only ' if which else ''}{self.noun[0]}{which}"
+        return f"{'the ' if which else ''}{self.nodes(known)}{which}"
+
     def change(self, value: float, feature: str) -> str:
         """A signed change with its unit."""
         sign = "+" if value > 0 else "\u2212" if value < 0 else "\u00b1"
@@ -71,17 +79,18 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
         return "These data cannot say whether anything changed."
     if not n_changed:
         beyond = "No clear change" if verdicts.by == "size" else "No change beyond chance"
-        where = f"any of {words.nodes(judged)}" if judged > 1 else f"the only {words.noun[0]}"
+        where = f"{'any of ' if judged > 1 else ''}{words.judged(verdicts)}"
         return f"{beyond} was found at {where}."
-    text = _direction(subject, np.flatnonzero(verdicts.changed), judged, words)
+    text = _direction(subject, verdicts, words)
     if verdicts.by == "exploration":
         return f"Something changed, beyond chance. It looks as if {text}."
     return f"{_capital(text)}."
 
 
-def _direction(subject: Subject, changed: IntArray, judged: int, words: PageWords) -> str:
+def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> str:
     """Which feature rose or fell, at how many of the judged nodes, where most, by how much."""
-    n_changed = len(changed)
+    changed, judged = np.flatnonzero(verdicts.changed), int(verdicts.judged.sum())
+    n_changed, these = len(changed), words.judged(verdicts)
     effect = _effects(subject)
     feature = int(np.argmax(np.minimum(np.abs(effect[changed]), 3.0).sum(axis=0)))
     name = _feature_name(subject, feature)
@@ -89,9 +98,9 @@ def _direction(subject: Subject, changed: IntArray, judged: int, words: PageWord
     up, down = changed[own >= NOTABLE], changed[own <= -NOTABLE]
     rest = n_changed - up.size - down.size
     between = f"from {words.sides[0]} to {words.sides[1]}"
-    where = f"{n_changed:,} of {words.nodes(judged)}" if judged > 1 else f"the {words.noun[0]}"
+    where = f"{n_changed:,} of {these}" if judged > 1 else these
     if n_changed == judged > 1:
-        where = f"all {words.nodes(judged)}"
+        where = f"all {these.removeprefix('the ')}"
     if not up.size and not down.size:
         chosen = set(changed.tolist())
         ranked = [int(i) for i in subject.model.ranking_ if int(i) in chosen]
@@ -102,7 +111,7 @@ def _direction(subject: Subject, changed: IntArray, judged: int, words: PageWord
     if down.size > up.size:
         main, verb, other, opposite = down, "fell", up, "rose"
     if main.size < judged:
-        where = f"{main.size:,} of {words.nodes(judged)}"
+        where = f"{main.size:,} of {these}"
     more = []
     if other.size:
         more.append(f"it {opposite} at {other.size:,}")
@@ -147,7 +156,10 @@ def _feature_name(subject: Subject, feature: int) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Begin with a capital, unless that would misspell the name of a feature: pH, pm25, x."""
+    first = text.split()[0]
+    ordinary = len(first) > 1 and first.isalpha() and first.islower()
+    return text[:1].upper() + text[1:] if ordinary else text
 
 
 def direction_of(subject: Subject, words: PageWords) -> dict[str, Any] | None:

@@ -125,7 +125,7 @@ def write_report(
         verdicts, chance = NodeVerdicts.of_size(model.divergence_, scale), None
     else:
         verdicts = NodeVerdicts.of_test(test, model.nodes_)
-        chance = describe_test(test, model.nodes_, subject.names, spelling)
+        chance = describe_test(test, model.nodes_, subject.names, spelling, words.noun)
     fitting = describe_fit(subject, notes, spelling)
     graph = graph_help(model, subject.names, comparison, spelling)
     alike = describe_kinds(subject, words, kinds)

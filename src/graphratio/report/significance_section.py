@@ -17,7 +17,11 @@ _NAMED = 6
 
 
 def describe_test(
-    test: TwoSampleResult, nodes: tuple[Label, ...], names: list[str], spelling: Spelling = str
+    test: TwoSampleResult,
+    nodes: tuple[Label, ...],
+    names: list[str],
+    spelling: Spelling = str,
+    noun: tuple[str, str] = ("node", "nodes"),
 ) -> dict[str, Any]:
     """What the page says about a test of its nodes, which the test may have in another order.
 
@@ -30,6 +34,7 @@ def describe_test(
         if region.size > 1:
             members = [position[node] for node in region.nodes]
             text = _region_text([names[i] for i in members], region, 1 - test.level)
+            text = f"{region.size:,} {noun[1]}: {text}"
             regions.append({"position": members[0], "name": names[members[0]], "text": text})
     return {
         "found": _found(test),
@@ -63,7 +68,8 @@ def _meaning(test: TwoSampleResult) -> str:
         how = f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
     if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
-        p_value = f"at most {p_value}, the smallest that so many exchanges can show"
+        tested = count(int(test.tested.sum()), "node")
+        p_value = f"at most {p_value}, the smallest that so many exchanges can show for {tested}"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
@@ -94,4 +100,4 @@ def _region_text(names: list[str], region: Any, confidence: float) -> str:
     else:
         many = "all of them" if least == region.size else f"at least {least}"
         bound = f"{many} truly changed, with {confidence:.0%} confidence"
-    return f"{count(region.size, 'node')}: {enumeration(names, limit=_NAMED)}; {bound}"
+    return f"{enumeration(names, limit=_NAMED)}; {bound}"

@@ -113,7 +113,7 @@ class NodeVerdicts:
             sure = "exploratory: unchanged nodes beside changed ones stand out as well"
             return sure, "that does not prove that they did not change"
         sure = {
-            "fwer": f"{test.level:.0%} chance that any of them is a false alarm",
+            "fwer": f"at most {test.level:.0%} chance that any of them is a false alarm",
             None: f"every unchanged one had a {test.level:.0%} chance to be among them",
         }.get(test.correction, f"at most {test.level:.0%} of them are expected to be false alarms")
         shifts = test.detectable_shift[test.tested & ~np.isnan(test.detectable_shift)]

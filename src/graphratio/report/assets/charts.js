@@ -42,7 +42,7 @@ const drawMap = (selected, showEdges) => {
   const { x, y } = data.map;
   const colours = mapColours();
   const known = [], unknown = [];
-  for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null ? unknown : known).push(i);
+  for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null || verdicts.state[i] === 0 ? unknown : known).push(i);
   // The most changed are drawn last, on top of the others.
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
@@ -83,7 +83,7 @@ const mapCaption = () => {
   if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {
     said.push("Estimates below 0 are coloured as 0.");
   }
-  if (nodes.divergence.some((value) => value === null)) said.push("Open circles: not estimated.");
+  if (verdicts.state.includes(0)) said.push("Open circles: these data cannot say.");
   if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed by more than chance"}.`);
   said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
   return said.join(" ");

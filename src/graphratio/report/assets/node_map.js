@@ -1,5 +1,5 @@
 // Pages with one map of nodes and one table below it.
-const drawNodes = (values, { label, title = label, words, range, scale, line }) => {
+const drawNodes = (values, { label, title = label, words, range, scale, line, open = values.map((value) => value === null) }) => {
   const { x, y, edges } = data.map;
   const places = data.nodes.map((_, i) => i);
   const size = places.length > 1500 ? 5 : places.length > 300 ? 8 : places.length > 100 ? 10 : 13;
@@ -9,7 +9,7 @@ const drawNodes = (values, { label, title = label, words, range, scale, line }) 
       + `<br>${asText(words[i])}`),
     marker: {
       size, color: values.map((value) => value ?? 0), cmin: range[0], cmax: range[1], colorscale: scale,
-      symbol: values.map((value) => (value === null ? "circle-open" : "circle")),
+      symbol: open.map((empty) => (empty ? "circle-open" : "circle")),
       line,
       colorbar: mapBar("map", title),
     },

@@ -186,7 +186,7 @@ const meansOf = (i) => {
 const restsOn = (i) => {
   const borrowed = data.borrowed;
   if (!borrowed) return [];
-  const percent = (share) => `${Math.round(100 * share)} %`;
+  const percent = (share) => `${Math.round(100 * share)}%`;
   const others = borrowed.largest[i].filter(([, share]) => share >= 0.01)
     .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
   const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";

@@ -1,11 +1,13 @@
-// The map of a test: colour is the effect size, a ring marks significant nodes.
+// The map of a test: colour is the effect size, a ring marks significant nodes, the others of which the data can say
+// nothing are open.
 const isFound = data.verdicts.state.map((state) => state === 2);
 showPage(() => drawNodes(data.effect, {
   label: "effect size", words: data.verdicts.words,
   range: [0, Math.max(1, ...data.effect.filter((value) => value !== null))],
   scale: scaleOf(),
+  open: data.verdicts.state.map((state) => state === 0),
   line: {
     color: isFound.map((found) => colour(found ? "ink" : "behind")),
-    width: isFound.map((found) => (found ? 2.2 : 0.8)),
+    width: data.verdicts.state.map((state) => [2.2, 0.8, 2.2][state]),
   },
 }));

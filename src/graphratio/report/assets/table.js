@@ -91,8 +91,8 @@ const nodeTable = (onSelect) => {
     });
   };
 
-  head.append(element("tr", {}, ...columns.map(({ title, text, ascending }, place) => element(
-    "th", { scope: "col", class: text ? "" : "number" },
+  head.append(element("tr", {}, ...columns.map(({ title, text, ascending, class: extra }, place) => element(
+    "th", { scope: "col", class: text ? "" : `number ${extra || ""}` },
     element("button", { type: "button", onclick: () => {
       // Numbers first from the largest, p-values from the smallest, names from A.
       const again = sorted.column === place;
