@@ -108,8 +108,8 @@ def test_nodes_that_cannot_be_judged_are_no_part_of_the_count():
         return words.judged(NodeVerdicts(state[list(states)], "test", [], np.array([])))
 
     assert judged(0, 1, 1) == "3 wells"
-    assert judged(0, 1, 2) == "the 2 wells that these data can judge"
-    assert judged(0, 2, 2) == "the only well that these data can judge"
+    assert judged(0, 1, 2) == "2 judged wells"
+    assert judged(0, 2, 2) == "the only judged well"
     assert judged(0) == "the well"
 
 

@@ -38,10 +38,10 @@ class PageWords:
     def judged(self, verdicts: NodeVerdicts) -> str:
         """The nodes that were judged, if there are several, or the one."""
         known, total = int(verdicts.judged.sum()), len(verdicts.state)
-        which = "" if known == total else " that these data can judge"
+        which = "" if known == total else "judged "
         if known == 1:
-            return f"the {'only ' if which else ''}{self.noun[0]}{which}"
-        return f"{'the ' if which else ''}{self.nodes(known)}{which}"
+            return f"the {'only ' if which else ''}{which}{self.noun[0]}"
+        return f"{known:,} {which}{self.noun[1]}"
 
     def change(self, value: float, feature: str) -> str:
         """A signed change with its unit."""
@@ -100,7 +100,7 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
     between = f"from {words.sides[0]} to {words.sides[1]}"
     where = f"{n_changed:,} of {these}" if judged > 1 else these
     if n_changed == judged > 1:
-        where = f"all {these.removeprefix('the ')}"
+        where = f"all {these}"
     if not up.size and not down.size:
         chosen = set(changed.tolist())
         ranked = [int(i) for i in subject.model.ranking_ if int(i) in chosen]
