@@ -9,15 +9,9 @@ import typer
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
 from graphratio.cli.models import fit_problem, prepared
-from graphratio.cli.options import (
-    DataOptions,
-    FitOptions,
-    MapOptions,
-    OutputOptions,
-    PageOptions,
-    SampleOptions,
-)
+from graphratio.cli.options import DataOptions, FitOptions, MapOptions, SampleOptions
 from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
+from graphratio.cli.output_options import OutputOptions, PageOptions
 from graphratio.cli.two_sample import (
     Null,
     TestOptions,

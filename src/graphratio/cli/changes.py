@@ -16,8 +16,9 @@ from graphratio.cli.console import Screen
 from graphratio.cli.graph_files import build_graph
 from graphratio.cli.inputs import read_rows, refuse_blanks, roles_of, warnings_as, with_labels
 from graphratio.cli.models import new_estimator
-from graphratio.cli.options import GraphOptions, OutputOptions, TableOptions, TimeOptions
+from graphratio.cli.options import GraphOptions, TableOptions, TimeOptions
 from graphratio.cli.output import check_folder, moved, write_table
+from graphratio.cli.output_options import OutputOptions
 from graphratio.cli.periods import TimeAxis
 from graphratio.cli.table_files import TableFile, as_numbers
 from graphratio.data.graph import Graph

@@ -12,8 +12,9 @@ from graphratio.cli.console import Screen, as_option
 from graphratio.cli.curtain import Curtain
 from graphratio.cli.inputs import Problem, at_random
 from graphratio.cli.models import fit_problem, prepared, settings_of
-from graphratio.cli.options import FitOptions, Json, Quiet
+from graphratio.cli.options import FitOptions
 from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
+from graphratio.cli.output_options import Json, Quiet
 from graphratio.cli.two_sample import find_kinds
 from graphratio.data.graph import Graph
 from graphratio.datasets import NetworkData, load_flights

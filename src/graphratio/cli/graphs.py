@@ -22,14 +22,12 @@ from graphratio.cli.options import (
     NEIGHBORS_HELP,
     DataOptions,
     GraphOptions,
-    Json,
     Metric,
-    Overwrite,
     PrepareOptions,
-    Quiet,
     SampleOptions,
 )
 from graphratio.cli.output import check_folder, moved, write_table
+from graphratio.cli.output_options import Json, Overwrite, Quiet
 from graphratio.data.graph import Graph
 from graphratio.evaluation import GraphComparison, compare_graphs
 from graphratio.evaluation.verdict import in_words

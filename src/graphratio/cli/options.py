@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from graphratio._utils.errors import InputError
 from graphratio.cli.expand import option
+from graphratio.cli.output_options import OUTPUT
 from graphratio.data.durations import parse_duration
 
 # Rows with missing values, distances between nodes, and estimators.
@@ -23,7 +24,6 @@ _SAMPLES = "The two samples"
 _GRAPH = "The graph (one of --edges, --coordinates, --no-graph)"
 _FIT = "The fit"
 _TIME = "Time"
-_OUTPUT = "Output"
 
 # What a wide table leaves open: the name of the column of nodes, and of what was measured.
 NODE, VALUE = "node", "value"
@@ -52,16 +52,6 @@ Delimiter = Annotated[
         show_default=False,
         rich_help_panel=_DATA,
     ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object instead of text.", rich_help_panel=_OUTPUT),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace earlier output.", rich_help_panel=_OUTPUT)
 ]
 
 
@@ -260,7 +250,7 @@ class MapOptions(GraphOptions):
     """The same where results can go on a map."""
 
     geojson: bool = option(
-        _OUTPUT,
+        OUTPUT,
         "Also write the table of nodes as GeoJSON, one point per node; with --coordinates lat,lon.",
         "--geojson",
         default=False,
@@ -360,47 +350,3 @@ class TimeOptions:
             raise typer.BadParameter("--level must be between 0 and 1")
         if self.season not in ("auto", "none") and not self.season.isdigit():
             raise typer.BadParameter("--season must be auto, none or a number of time points")
-
-
-@dataclass(frozen=True)
-class PageOptions:
-    """What things are called on the page."""
-
-    title: str | None = option(_OUTPUT, "Title of the page. Default: the name of the table.")
-    unit: str | None = option(
-        _OUTPUT, "Units of features, separated by commas, e.g. speed=mph,delay=min."
-    )
-    noun: str | None = option(
-        _OUTPUT, "What one node and several are called, e.g. airport,airports."
-    )
-
-    def words(self) -> dict[str, Any]:
-        """Options of the page."""
-        page: dict[str, Any] = {}
-        if self.title is not None:
-            page["title"] = self.title
-        if self.noun is not None:
-            parts = [part.strip() for part in self.noun.split(",")]
-            if len(parts) != 2 or not all(parts):
-                raise typer.BadParameter(
-                    f"--noun {self.noun} is not two words with a comma, e.g. airport,airports"
-                )
-            page["noun"] = (parts[0], parts[1])
-        if self.unit is not None:
-            pairs = [text.partition("=") for text in self.unit.split(",")]
-            if not all(feature.strip() and unit.strip() for feature, _, unit in pairs):
-                raise typer.BadParameter(f"--unit {self.unit} is not FEATURE=UNIT, e.g. speed=mph")
-            page["units"] = {feature.strip(): unit.strip() for feature, _, unit in pairs}
-        return page
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """Where results go."""
-
-    output: Path = option(
-        _OUTPUT, "Folder for the results; it must not exist yet.", default=Path("graphratio-report")
-    )
-    overwrite: Overwrite = False
-    json: Json = False
-    quiet: Quiet = False

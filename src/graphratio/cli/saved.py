@@ -16,8 +16,9 @@ from graphratio._utils.typing import FloatArray
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
-from graphratio.cli.options import Delimiter, Json, Overwrite, Quiet
+from graphratio.cli.options import Delimiter
 from graphratio.cli.output import SHOWN_NODES, write_table
+from graphratio.cli.output_options import Json, Overwrite, Quiet
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import load

@@ -17,17 +17,9 @@ from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.expand import option
 from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
 from graphratio.cli.models import new_estimator, prepared
-from graphratio.cli.options import (
-    DataOptions,
-    Estimator,
-    Json,
-    MapOptions,
-    Overwrite,
-    PrepareOptions,
-    Quiet,
-    SampleOptions,
-)
+from graphratio.cli.options import DataOptions, Estimator, MapOptions, PrepareOptions, SampleOptions
 from graphratio.cli.output import check_folder, moved, write_geojson, write_table
+from graphratio.cli.output_options import Json, Overwrite, Quiet
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
