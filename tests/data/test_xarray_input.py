@@ -78,6 +78,12 @@ class TestFromXarray:
                 "'1999' selects no times",
             ),
             (
+                lambda f: gr.NodeSamples.from_xarray(
+                    f, "station", ("2020-01-01", "2020-01-05"), slice(None)
+                ),
+                r"\('2020-01-01', '2020-01-05'\) selects no times",
+            ),
+            (
                 lambda f: january(xr.Dataset({"a": f, "b": f.isel(time=0, drop=True)})),
                 "different dimensions",
             ),

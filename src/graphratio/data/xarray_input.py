@@ -93,9 +93,10 @@ def two_parts(
 
 def _within(data: Any, time: str, frame: Any, part: Any) -> np.ndarray:
     """Rows whose time a slice or label selects, as xarray understands it."""
+    pandas = import_optional("pandas", "frame", "times of labelled arrays")
     try:
         chosen = np.atleast_1d(data[time].sel({time: part}).values)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, pandas.errors.InvalidIndexError) as error:
         raise InputError(
             f"{part!r} selects no times of {time!r} ({error})",
             'Pass a slice such as slice("2019-01", "2019-03")',

@@ -13,11 +13,13 @@ import secrets
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from graphratio._utils.errors import GraphRatioError
 from graphratio._utils.threads import single_thread
@@ -57,7 +59,7 @@ class PartitionHost:
 
     def __init__(self, fit: str) -> None:
         self.partition: Partition | None = None
-        self.thread = _THREADS.setdefault(fit, ThreadPoolExecutor(1, "graphratio"))
+        self.thread = _THREADS.get(fit) or _THREADS.setdefault(fit, _Thread())
 
     async def build(self, plan: PartitionPlan, source: Source) -> Answer:
         """Make the partition and load its data."""
@@ -75,11 +77,38 @@ class PartitionHost:
         return await self._work(self.partition.run, method, inbox, arguments)
 
     async def _work(self, *work: Any) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self.thread, _guarded, *work)
+        return await asyncio.wrap_future(self.thread.submit(*work))
 
 
-# Threads of the fits on this worker, which end when nothing uses them any more.
-_THREADS: WeakValueDictionary[str, ThreadPoolExecutor] = WeakValueDictionary()
+class _Thread:
+    """A thread that does one piece of work after the other, and ends when nothing uses it.
+
+    A ThreadPoolExecutor would keep a process from ending as long as a loader hangs.
+    """
+
+    def __init__(self) -> None:
+        self.todo: SimpleQueue[tuple[Future[Answer], tuple[Any, ...]] | None] = SimpleQueue()
+        Thread(target=_serve, args=(self.todo,), name="graphratio", daemon=True).start()
+        finalize(self, self.todo.put, None)
+
+    def submit(self, *work: Any) -> Future[Answer]:
+        answer: Future[Answer] = Future()
+        self.todo.put((answer, work))
+        return answer
+
+
+def _serve(todo: SimpleQueue[tuple[Future[Answer], tuple[Any, ...]] | None]) -> None:
+    while (one := todo.get()) is not None:
+        answer, work = one
+        # Nobody waits any more for what was cancelled before it began.
+        if answer.set_running_or_notify_cancel():
+            answer.set_result(_guarded(*work))
+        # Otherwise the last partition would stay until the next call.
+        del one, answer, work
+
+
+# Threads of the fits on this worker.
+_THREADS: WeakValueDictionary[str, _Thread] = WeakValueDictionary()
 
 
 def _guarded(work: Callable[..., Any], *arguments: Any) -> Answer:
