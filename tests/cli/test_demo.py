@@ -44,6 +44,12 @@ def demo(tmp_path_factory):
         yield result, folder
 
 
+def test_the_page_names_no_option_that_the_demo_lacks(demo):
+    page = (demo[1] / "report.html").read_text(encoding="utf-8")
+    assert "Features were standardised" in page
+    assert "--no-standardize" not in page
+
+
 def test_demo_finds_what_winter_does(demo):
     _, folder = demo
     model = gr.load(folder / "model.graphratio")

@@ -132,6 +132,8 @@ def test_counts_add_up_and_say_how_sure_they_are():
     test = judged_by(few)
     open_ = verdicts_of(few, test).tiles(test)[-1]
     assert (open_["value"], open_["label"]) == ("2", "cannot say")
+    none = verdicts_of(few, test).tiles(test)[0]
+    assert (none["value"], none["label"], none["note"]) == ("0", "changed", "")
 
 
 def test_verdicts_follow_the_order_of_the_model():

@@ -99,9 +99,10 @@ class NodeVerdicts:
         why = "a sample is missing, or too few independent observations"
         notes = {CHANGED: sure, NOT_FOUND: missed, CANNOT_SAY: why}
         return [
-            {"value": f"{self.count(state):,}", "label": _TILES[self.by][state], "note": note}
+            # What it means to be among none need not be said.
+            {"value": f"{n:,}", "label": _TILES[self.by][state], "note": note if n else ""}
             for state, note in notes.items()
-            if state != CANNOT_SAY or self.count(state)
+            if (n := self.count(state)) or state != CANNOT_SAY
         ]
 
     def _meaning(self, test: TwoSampleResult | None) -> tuple[str, str]:
