@@ -14,6 +14,7 @@ import graphratio as gr
 from graphratio.cli import demo as program
 from graphratio.cli.app import app
 from graphratio.cli.inputs import at_random
+from graphratio.report import graph_section
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow
@@ -36,8 +37,12 @@ def demo(tmp_path_factory):
     """Run the demo once. Later runs of this module read and write, but fit nothing again."""
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("fit_problem", "find_kinds", "compared_with_none"):
-            patch.setattr(program, name, Kept(getattr(program, name)))
+        for module, name in (
+            (program, "fit_problem"),
+            (program, "find_kinds"),
+            (graph_section, "compared_with_none"),
+        ):
+            patch.setattr(module, name, Kept(getattr(module, name)))
         patch.setattr(program.Curtain, "open", Kept(program.Curtain.open))
         result = CliRunner().invoke(app, ["demo", "--output", str(folder)])
         assert result.exit_code == 0, result.output
