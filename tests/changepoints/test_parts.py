@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 import graphratio as gr
 from graphratio.changepoints import dating
 from graphratio.changepoints.blocks_of_time import block_length, panel_dependence, shuffled
-from graphratio.changepoints.channels import Channels
+from graphratio.changepoints.channels import Channels, filled_in
 from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import MARGIN, seeded_splits
 from graphratio.changepoints.naming import chance_of_change, changed_nodes, node_p_values
@@ -214,6 +214,16 @@ def test_blocks_of_volatile_nodes_lose_little_of_the_long_run_variance():
     assert longest_blocks(values) > 1.2 * found.length
 
 
+def test_five_changes_of_one_long_series_are_not_taken_for_dependence():
+    lengths = []
+    for seed in range(4):
+        values = noise(600, 1, seed=seed)
+        for step in (100, 300, 500):
+            values[step : step + 100] += 2.0
+        lengths.append(longest_blocks(values))
+    assert np.median(lengths) == 1
+
+
 def test_a_single_series_whose_spread_changes_keeps_some_steps_together():
     """It may be restless as well, which one series does not show."""
     lengths = []
@@ -324,6 +334,40 @@ def test_quiet_nodes_with_a_memory_are_not_named_more_often():
     assert np.sum(p_values <= 0.01) <= 9
     # Without the memory they would be far too small.
     assert np.sum(node_p_values(stretch, 600, 600, 1, 0.05) <= 0.01) >= 20
+
+
+def test_gaps_are_filled_with_what_varies_as_much():
+    """A mean would leave the observed steps of a node too much of its variance."""
+    x = noise(200, 2).transpose(0, 2, 1)
+    x[20:180, :, 1] = np.nan
+    filled = filled_in(x)
+    there = np.r_[0:20, 180:200]
+    np.testing.assert_array_equal(filled[there], x[there])
+    assert filled[20:180, 0, 1].std() == pytest.approx(x[there, 0, 1].std(), rel=1e-6)
+    # Four times the forty others in a row, from somewhere on.
+    order = [np.flatnonzero(x[there, 0, 1] == value)[0] for value in filled[20:60, 0, 1]]
+    assert (np.diff(order) % 40 == 1).all()
+    np.testing.assert_array_equal(filled_in(x, np.ones((1, 2)))[20:180, 0, 1], 1.0)
+
+
+def test_the_kernel_sees_shapes():
+    """One pooled sample has enough atoms for all directions."""
+    features = lens_of(noise(300)).features
+    assert features.kernel_map.n_components == 5
+    assert len(features.dictionary) > 20
+
+
+@pytest.mark.parametrize("block", [1, 20])
+def test_onsets_are_the_date_unless_nodes_say_otherwise(block):
+    values = noise(300, 12, seed=4)
+    if block > 1:
+        values = lfilter([1], [1, -0.5], values, axis=0)
+    values[150:, :11] += 1.5
+    values[180:, 11] += 6.0
+    stretch = Stretch(values, 0, 300, lens_of(values, gr.Graph.empty(12)))
+    onsets = dating.node_onsets(stretch, 150, (149, 151), np.arange(12), block)
+    assert (onsets[:11] == 150).sum() >= 10
+    assert abs(onsets[11] - 180) <= 2
 
 
 def test_missing_values_leave_the_others_as_they_are():

@@ -118,9 +118,9 @@ STATED = [
     ("docs/change-points.md", "last # observations at most", default(DETECTOR, "memory")),
     ("docs/change-points.md", "a stretch of # updates", online.HORIZON),
     ("docs/change-points.md", "its # % likelihood-ratio interval",
-     100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
+     100 * (1 - np.exp(-dating.interval_drop(0.0) / 2)) ** 2),
     (gr.changepoints.ChangeEvent, "with # % confidence",
-     100 * (1 - np.exp(-dating.INTERVAL_DROP / 2)) ** 2),
+     100 * (1 - np.exp(-dating.interval_drop(0.0) / 2)) ** 2),
     # Weights and transfer
     (TRANSFER, "for all nodes: #, since .* one of # and # if", *weight_powers.CANDIDATES),
     (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
