@@ -39,26 +39,22 @@ def described(
     before, after = values[begin : found.step, chosen], values[found.last : end, chosen]
     looks = level / max(1, 2 * len(names) + len(measured_pairs(len(names))))
     means = _means(before, after, block) <= looks
-    spreads = _means(_deviations(before), _deviations(after), block) <= looks
+    deviations = _deviations(before), _deviations(after)
+    spreads = _means(*deviations, block) <= looks
     changes: dict[Label, NodeChange] = {}
     for i in sorted(range(len(chosen)), key=lambda i: found.onsets[i]):
-        features = tuple(
-            FeatureChange(
-                str(name),
-                *_moments(before[:, i, j], after[:, i, j]),
-                bool(means[i, j]),
-                bool(spreads[i, j]),
-            )
-            for j, name in enumerate(names)
-        )
+        features = []
+        for j, name in enumerate(names):
+            moments = _moments(before[:, i, j], after[:, i, j])
+            clear = spreads[i, j] and _agree(moments[2:], [side[:, i, j] for side in deviations])
+            features.append(FeatureChange(str(name), *moments, bool(means[i, j]), bool(clear)))
         correlations = tuple(
             _correlations(before[:, i], after[:, i], (first, second), names, block, looks)
             for first, second in measured_pairs(len(names))
         )
         changes[nodes[chosen[i]]] = NodeChange(
             label(found.onsets[i]),
-            _kind(features, correlations),
-            features,
+            tuple(features),
             correlations,
             found.divergences[i],
         )
@@ -91,6 +87,17 @@ def _deviations(x: FloatArray) -> FloatArray:
     middle = np.zeros(x.shape[1:])
     middle[there] = np.nanmedian(x[:, there], axis=0)
     return np.asarray(np.abs(x - middle))
+
+
+def _agree(spreads: Sequence[float], deviations: Sequence[FloatArray]) -> bool:
+    """Whether standard deviations moved as deviations from the median did, half as far or more.
+
+    They need not if the shape changes: two peaks instead of one may have the same spread.
+    """
+    before, after = (float(np.nanmean(side)) for side in deviations)
+    if not min(before, after, *spreads) > 0:
+        return True
+    return bool(np.log(spreads[1] / spreads[0]) / np.log(after / before) >= 0.5)
 
 
 def _means(before: FloatArray, after: FloatArray, block: int) -> FloatArray:
@@ -139,23 +146,3 @@ def _correlations(
     z = np.diff(np.arctanh(np.clip(values, -0.9999, 0.9999)))[0] / np.sqrt(error)
     changed = bool(2 * stats.norm.sf(abs(z)) <= level)
     return CorrelationChange(names[pair[0]], names[pair[1]], values[0], values[1], changed)
-
-
-def _kind(features: Sequence[FeatureChange], correlations: Sequence[CorrelationChange]) -> str:
-    """The changes that chance does not explain, in words; "shape" if there are none."""
-    words = []
-    for one in features:
-        if one.mean_changed:
-            words.append(f"mean of {one.feature} {_direction(one.mean_before, one.mean_after)}")
-        if one.spread_changed:
-            sense = _direction(one.spread_before, one.spread_after)
-            words.append(f"spread of {one.feature} {sense}")
-    for pair in correlations:
-        if pair.changed:
-            sense = _direction(pair.before, pair.after)
-            words.append(f"correlation of {pair.first} and {pair.second} {sense}")
-    return ", ".join(words) if words else "shape"
-
-
-def _direction(before: float, after: float) -> str:
-    return "up" if after > before else "down"
