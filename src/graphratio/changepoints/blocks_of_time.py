@@ -111,3 +111,17 @@ def shuffled(n_times: int, block: int, rng: np.random.Generator) -> IntArray:
     order = rng.permutation(n_blocks)[:, np.newaxis] * block + np.arange(block)
     rest = np.arange(n_blocks * block, n_times)
     return np.asarray((np.concatenate([order.ravel(), rest]) + first) % n_times)
+
+
+def long_run_ratio(
+    rest: FloatArray, variance: FloatArray, block: int, fewest: int = 1
+) -> FloatArray:
+    """Long-run variance over variance of centred values, from sums over blocks.
+
+    One with fewer than `fewest` whole blocks. Shape of `variance`, that of `rest` without times.
+    """
+    n_blocks = len(rest) // max(block, 1)
+    if block <= 1 or n_blocks < fewest:
+        return np.ones(np.shape(variance))
+    sums = rest[: n_blocks * block].reshape(n_blocks, block, *rest.shape[1:]).sum(axis=1)
+    return np.asarray((sums**2).mean(axis=0) / (block * np.maximum(variance, 1e-300)))

@@ -86,7 +86,7 @@ def event_sentence(event: ChangeEvent, n_nodes: int) -> str:
     """
     sizes: Counter[str] = Counter()
     for one in event.changes.values():
-        sizes.update(one.parts)  # type: ignore[arg-type]
+        sizes.update(one.parts)
     main = sizes.most_common(1)[0][0]
     nodes = [node for node, one in event.changes.items() if main in one.parts]
     text = f"{time_words(event.time)} {_happened(main)}"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.changepoints.blocks_of_time import long_run_ratio
 from graphratio.changepoints.intervals import MARGIN
 from graphratio.changepoints.smoother import GraphSmoother
 from graphratio.changepoints.stretch import Stretch
@@ -167,14 +168,8 @@ def _inflation(y: FloatArray, change: int, block: int) -> FloatArray:
 
     One number for a single series of shape (n_times,).
     """
-    whole = len(y) // block * block
-    if block <= 1 or not whole:
-        return np.ones(y.shape[1:])
-    sides = y[:change], y[change:]
-    rest = np.concatenate([side - side.mean(axis=0) for side in sides])
-    sums = rest[:whole].reshape(-1, block, *y.shape[1:]).sum(axis=1)
-    variance = np.maximum(rest.var(axis=0), 1e-300)
-    return np.asarray(np.maximum((sums**2).mean(axis=0) / (block * variance), 1.0))
+    rest = np.concatenate([side - side.mean(axis=0) for side in (y[:change], y[change:])])
+    return np.maximum(long_run_ratio(rest, rest.var(axis=0), block), 1.0)
 
 
 def _profile(y: FloatArray, inflation: FloatArray | float, allowed: slice) -> FloatArray:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import FloatArray, Label
+from graphratio.changepoints.blocks_of_time import long_run_ratio
 from graphratio.changepoints.events import (
     ChangeEvent,
     CorrelationChange,
@@ -109,23 +110,14 @@ def _means(before: FloatArray, after: FloatArray, block: int) -> FloatArray:
         mean = np.where(there, side, 0.0).sum(axis=0) / count
         rest = np.where(there, side - mean, 0.0)
         variance = (rest**2).sum(axis=0) / np.maximum(count - 1, 1)
-        moments.append((count, mean, variance / count * _long_run(rest, variance, block)))
+        inflation = max(1.0, float(long_run_ratio(rest, variance, block, fewest=2).mean()))
+        moments.append((count, mean, variance / count * inflation))
     (n_before, mean_before, error_before), (n_after, mean_after, error_after) = moments
     error = np.sqrt(error_before + error_after)
     usual = error > 0
     t = np.where(usual, (mean_after - mean_before) / np.where(usual, error, 1.0), 0.0)
     t = np.where(~usual & (mean_after != mean_before), np.inf, t)
     return np.asarray(2 * stats.t.sf(np.abs(t), np.maximum(np.minimum(n_before, n_after) - 1, 1)))
-
-
-def _long_run(rest: FloatArray, variance: FloatArray, block: int) -> FloatArray:
-    """Long-run variance over variance, the mean over nodes and features."""
-    n_blocks = len(rest) // max(block, 1)
-    if block <= 1 or n_blocks < 2:
-        return np.ones(variance.shape)
-    sums = rest[: n_blocks * block].reshape(n_blocks, block, *variance.shape).sum(axis=1)
-    own = (sums**2).mean(axis=0) / np.maximum(block * variance, 1e-300)
-    return np.full(variance.shape, max(1.0, float(own.mean())))
 
 
 def _correlations(

@@ -83,25 +83,22 @@ def adjustment(
     trend: str | None,
 ) -> Adjustment:
     """Recognise rhythms and trends of values (n_times, n_nodes, n_measured)."""
-    if isinstance(season, int | np.integer):
-        periods: tuple[int, ...] = (int(season),)
-        profiles: tuple[FloatArray, ...] = (_profile_of(values, int(season)),)
-    else:
-        found, made, rest = [], [], values
-        for _ in range(_MOST_RHYTHMS):
-            period = _rhythm(rest, times)
-            if period is None or period in found:
-                break
-            found.append(period)
-            made.append(_profile_of(rest, period))
-            rest = rest - made[-1][np.arange(len(rest)) % period]
-        periods, profiles = tuple(found), tuple(made) if season == "auto" else ()
-    made_rest = values
-    for profile in profiles:
-        made_rest = made_rest - profile[np.arange(len(values)) % len(profile)]
-    trending, slope = _trends(made_rest)
+    found: list[int] = []
+    profiles: list[FloatArray] = []
+    rest = values
+    given = isinstance(season, int | np.integer)
+    for _ in range(1 if given else _MOST_RHYTHMS):
+        period = int(season) if given else _rhythm(rest, times)  # type: ignore[arg-type]
+        if period is None or period in found:
+            break
+        found.append(period)
+        profiles.append(_profile_of(rest, period))
+        rest = rest - profiles[-1][np.arange(len(rest)) % period]
+    if season is None:
+        profiles, rest = [], values
+    trending, slope = _trends(rest)
     removed = np.where(trending, slope, 0.0) if trend == "auto" else np.zeros_like(slope)
-    return Adjustment(periods, profiles, trending, removed, (len(values) - 1) / 2)
+    return Adjustment(tuple(found), tuple(profiles), trending, removed, (len(values) - 1) / 2)
 
 
 def _profile_of(values: FloatArray, period: int) -> FloatArray:
