@@ -6,7 +6,7 @@ from scipy import optimize, stats
 from scipy.signal import lfilter
 
 import graphratio as gr
-from graphratio.changepoints import dating
+from graphratio.changepoints import dating, effects, naming
 from graphratio.changepoints.blocks_of_time import block_length, panel_dependence, shuffled
 from graphratio.changepoints.channels import Channels, filled_in
 from graphratio.changepoints.common_scale import Evidence
@@ -127,6 +127,11 @@ def test_statistics_are_largest_and_summed_energies():
             expected = max(z, 0) ** 2
         assert found[number, row] == pytest.approx(expected, rel=1e-3, abs=1e-4)
     assert np.exp(stretch.layout.log_shares).sum() == pytest.approx(1)
+    # A scan takes off what the largest of so many short intervals reaches by chance.
+    scan = stretch.scan(400)
+    penalty = 2 * np.log(400 / (scan.splits.end - scan.splits.begin))
+    plain = statistics_at(scan.splits, cumulative(stretch.rows), stretch.layout)
+    np.testing.assert_allclose(scan.curves(), plain - penalty, atol=1e-4)
 
 
 def test_the_estimator_fixes_what_it_names():
@@ -310,6 +315,21 @@ def test_nodes_far_from_the_clear_ones_are_not_named():
     # Weaker ones that chance does not explain stay, however clear the others are.
     p_values[25] = 1e-5
     assert (chance_of_change(p_values, named)[:26] > 0.5).all()
+
+
+def test_few_nodes_must_pass_benjamini_and_hochberg_too(monkeypatch):
+    """Two of four p-values of 4 % are likelier changed than not, but not certain enough."""
+    monkeypatch.setattr(naming, "node_p_values", lambda *_: np.array([0.04, 0.041, 0.7, 0.8]))
+    assert changed_nodes(None, 0, 0, 1, 0.05).tolist() == [0]
+    assert changed_nodes(None, 0, 0, 1, 0.1).tolist() == [0, 1]
+
+
+def test_what_changed_accounts_for_dependence():
+    slow = lfilter([1], [1, -0.8], noise(700, 200), axis=0)[100:]
+    p_values = effects._means(slow[:300], slow[300:], 40)
+    # Of 200 p-values 10 are expected below 5 %; without the dependence more than a third is.
+    assert np.sum(p_values <= 0.05) <= 20
+    assert np.sum(effects._means(slow[:300], slow[300:], 1) <= 0.05) >= 60
 
 
 def test_nodes_are_named_by_their_own_observations():

@@ -36,6 +36,7 @@ def test_a_rhythm_is_recognised_said_and_taken_out():
     found = detector().fit(panel, GRAPH)
     assert found.periods_ == (24,)
     assert "A rhythm of 24 steps was taken out." in found.headline()
+    assert found.adjusted_.std() < 0.7 * found.panel_.std()
     assert len(found.events_) == 1
     assert abs(found.events_[0].step - 300) <= 2
     assert set(found.events_[0].nodes) >= {4, 5, 6, 7}

@@ -287,6 +287,11 @@ class GraphChangePointDetector(DetectorViews):
         return self._raw[0]
 
     @property
+    def adjusted_(self) -> FloatArray:
+        """`panel_` without the rhythms and trends that were taken out."""
+        return self._watch.values
+
+    @property
     def periods_(self) -> tuple[int, ...]:
         """Recognised or given periods, in steps."""
         return self.adjustment_.periods

@@ -165,7 +165,7 @@ def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict
         "steps": edges[:-1].tolist(),
         "n_times": detector.n_times_,
         "window": SHORTEST_INTERVAL,
-        "panel": [_packed(detector.panel_[:, :, j], edges) for j in range(shown)],
+        "panel": [_packed(detector.adjusted_[:, :, j], edges) for j in range(shown)],
         "unit": UNIT,
         "reach": COLOUR_REACH,
         "scan": {
