@@ -332,6 +332,20 @@ def test_what_changed_accounts_for_dependence():
     assert np.sum(effects._means(slow[:300], slow[300:], 1) <= 0.05) >= 60
 
 
+def test_correlations_of_slow_features_differ_by_chance():
+    slow = lfilter([1], [1, -0.8], noise(700, 150, 2), axis=0)[100:]
+    changed = [
+        sum(
+            effects._correlations(x[:300], x[300:], (0, 1), "xy", block, 0.05).changed
+            for x in np.swapaxes(slow, 0, 1)
+        )
+        for block in (1, 40)
+    ]
+    # Of 150 one in twenty may; more than a fifth would without the dependence.
+    assert changed[0] >= 30
+    assert changed[1] <= 14
+
+
 def test_nodes_are_named_by_their_own_observations():
     values = noise(300, 40, seed=2)
     values[150:, :10] += 1.2
