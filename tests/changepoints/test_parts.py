@@ -12,6 +12,7 @@ from graphratio.changepoints.channels import Channels, filled_in
 from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import MARGIN, seeded_splits
 from graphratio.changepoints.naming import chance_of_change, changed_nodes, node_p_values
+from graphratio.changepoints.online import Scales
 from graphratio.changepoints.panel_features import ScoreMap, look
 from graphratio.changepoints.scan import cumulative, statistics_at
 from graphratio.changepoints.smoother import GraphSmoother
@@ -412,3 +413,12 @@ def test_missing_values_leave_the_others_as_they_are():
     stretch = Stretch(gaps, 0, 300, lens_of(gaps))
     assert changed_nodes(stretch, 150, 150, 1, 0.05).tolist() == [0, 1]
     assert abs(dating.date(stretch, 140, 1).step - 150) <= 2
+
+
+def test_short_scales_online_must_exceed_more():
+    """The largest of 1,000 / h squares of normal numbers grows as twice their logarithm."""
+    scales = Scales.of(20, 200)
+    splits = scales.splits(0, np.array([300]))
+    h = splits.end - splits.split
+    assert h.min() == 10
+    np.testing.assert_allclose(scales.penalty(splits), 2 * np.log(1000 / h), rtol=1e-5)
