@@ -12,7 +12,7 @@ import graphratio as gr
 from graphratio.changepoints.online import Scales, recent_statistics
 from graphratio.changepoints.scan import cumulative
 from graphratio.changepoints.stretch import Stretch
-from graphratio.exceptions import FileFormatError, InputError
+from graphratio.exceptions import DataWarning, FileFormatError, InputError
 
 GRAPH = gr.Graph.from_edges(
     [(i, j) for block in (range(6), range(6, 12)) for i in block for j in block if i < j] + [(5, 6)]
@@ -371,3 +371,17 @@ def test_false_alarms_are_as_rare_as_stated():
         alarms += bool(found.events_)
     # Binomial with 40 panels and 10 %: at most 10 with probability 0.999.
     assert alarms <= 10
+
+
+def test_long_gaps_raise_no_false_alarms():
+    """One node reports at the beginning and at the end only, three begin late."""
+    alarms = 0
+    for seed in range(20):
+        panel = quiet(seed, n_times=200)[:, :8]
+        panel[20:180, 2] = np.nan
+        panel[:130, 5:] = np.nan
+        with pytest.warns(DataWarning, match="observations are missing"):
+            found = detector(random_state=seed).fit(panel, missing="drop")
+        alarms += bool(found.events_)
+    # Binomial with 20 panels and 5 %: at most 4 with probability 0.997.
+    assert alarms <= 4

@@ -173,3 +173,21 @@ class TestOtherShapes:
         _, long = self.long()
         with pytest.raises(InputError, match="has 2 rows at time 2020-01-01"):
             read_panel(pd.concat([long, long[:1]]), None, time="day")
+
+
+def test_times_that_no_node_has_are_gaps_or_warned_about():
+    hours = pd.date_range("2024-01-01", periods=100, freq="h").delete([30, 31, 60])
+    frame = pd.DataFrame({"node": "a", "time": hours, "x": np.arange(97.0)})
+    with pytest.warns(DataWarning, match="3 of 100 times are absent at all nodes"):
+        panel, _ = read_panel(frame, None)
+    assert len(panel.values) == len(panel.times) == 97
+    with pytest.warns(DataWarning, match="3 of 100 observations are missing"):
+        panel, _ = read_panel(frame, None, missing="drop")
+    assert np.flatnonzero(np.isnan(panel.values[:, 0, 0])).tolist() == [30, 31, 60]
+    assert panel.times[30] == dt.datetime(2024, 1, 2, 6)
+    assert panel.values[32, 0, 0] == 30
+    # Working days and months are steps of their own.
+    for freq in ("B", "MS"):
+        days = pd.date_range("2024-01-01", periods=50, freq=freq)
+        frame = pd.DataFrame({"node": "a", "time": days, "x": np.arange(50.0)})
+        assert len(read_panel(frame, None, missing="drop")[0].values) == 50

@@ -6,12 +6,13 @@ from scipy import optimize, stats
 from scipy.signal import lfilter
 
 import graphratio as gr
-from graphratio.changepoints import dating
+from graphratio.changepoints import dating, effects, naming
 from graphratio.changepoints.blocks_of_time import block_length, panel_dependence, shuffled
-from graphratio.changepoints.channels import Channels
+from graphratio.changepoints.channels import Channels, filled_in
 from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import MARGIN, seeded_splits
 from graphratio.changepoints.naming import chance_of_change, changed_nodes, node_p_values
+from graphratio.changepoints.online import Scales
 from graphratio.changepoints.panel_features import ScoreMap, look
 from graphratio.changepoints.scan import cumulative, statistics_at
 from graphratio.changepoints.smoother import GraphSmoother
@@ -127,6 +128,11 @@ def test_statistics_are_largest_and_summed_energies():
             expected = max(z, 0) ** 2
         assert found[number, row] == pytest.approx(expected, rel=1e-3, abs=1e-4)
     assert np.exp(stretch.layout.log_shares).sum() == pytest.approx(1)
+    # A scan takes off what the largest of so many short intervals reaches by chance.
+    scan = stretch.scan(400)
+    penalty = 2 * np.log(400 / (scan.splits.end - scan.splits.begin))
+    plain = statistics_at(scan.splits, cumulative(stretch.rows), stretch.layout)
+    np.testing.assert_allclose(scan.curves(), plain - penalty, atol=1e-4)
 
 
 def test_the_estimator_fixes_what_it_names():
@@ -212,6 +218,16 @@ def test_blocks_of_volatile_nodes_lose_little_of_the_long_run_variance():
     assert 5.5 <= found.squared_slowness <= 12
     assert 100 <= longest_blocks(values) <= 220
     assert longest_blocks(values) > 1.2 * found.length
+
+
+def test_five_changes_of_one_long_series_are_not_taken_for_dependence():
+    lengths = []
+    for seed in range(4):
+        values = noise(600, 1, seed=seed)
+        for step in (100, 300, 500):
+            values[step : step + 100] += 2.0
+        lengths.append(longest_blocks(values))
+    assert np.median(lengths) == 1
 
 
 def test_a_single_series_whose_spread_changes_keeps_some_steps_together():
@@ -302,6 +318,35 @@ def test_nodes_far_from_the_clear_ones_are_not_named():
     assert (chance_of_change(p_values, named)[:26] > 0.5).all()
 
 
+def test_few_nodes_must_pass_benjamini_and_hochberg_too(monkeypatch):
+    """Two of four p-values of 4 % are likelier changed than not, but not certain enough."""
+    monkeypatch.setattr(naming, "node_p_values", lambda *_: np.array([0.04, 0.041, 0.7, 0.8]))
+    assert changed_nodes(None, 0, 0, 1, 0.05).tolist() == [0]
+    assert changed_nodes(None, 0, 0, 1, 0.1).tolist() == [0, 1]
+
+
+def test_what_changed_accounts_for_dependence():
+    slow = lfilter([1], [1, -0.8], noise(700, 200), axis=0)[100:]
+    p_values = effects._means(slow[:300], slow[300:], 40)
+    # Of 200 p-values 10 are expected below 5 %; without the dependence more than a third is.
+    assert np.sum(p_values <= 0.05) <= 20
+    assert np.sum(effects._means(slow[:300], slow[300:], 1) <= 0.05) >= 60
+
+
+def test_correlations_of_slow_features_differ_by_chance():
+    slow = lfilter([1], [1, -0.8], noise(700, 150, 2), axis=0)[100:]
+    changed = [
+        sum(
+            effects._correlations(x[:300], x[300:], (0, 1), "xy", block, 0.05).changed
+            for x in np.swapaxes(slow, 0, 1)
+        )
+        for block in (1, 40)
+    ]
+    # Of 150 one in twenty may; more than a fifth would without the dependence.
+    assert changed[0] >= 30
+    assert changed[1] <= 14
+
+
 def test_nodes_are_named_by_their_own_observations():
     values = noise(300, 40, seed=2)
     values[150:, :10] += 1.2
@@ -326,6 +371,40 @@ def test_quiet_nodes_with_a_memory_are_not_named_more_often():
     assert np.sum(node_p_values(stretch, 600, 600, 1, 0.05) <= 0.01) >= 20
 
 
+def test_gaps_are_filled_with_what_varies_as_much():
+    """A mean would leave the observed steps of a node too much of its variance."""
+    x = noise(200, 2).transpose(0, 2, 1)
+    x[20:180, :, 1] = np.nan
+    filled = filled_in(x)
+    there = np.r_[0:20, 180:200]
+    np.testing.assert_array_equal(filled[there], x[there])
+    assert filled[20:180, 0, 1].std() == pytest.approx(x[there, 0, 1].std(), rel=1e-6)
+    # Four times the forty others in a row, from somewhere on.
+    order = [np.flatnonzero(x[there, 0, 1] == value)[0] for value in filled[20:60, 0, 1]]
+    assert (np.diff(order) % 40 == 1).all()
+    np.testing.assert_array_equal(filled_in(x, np.ones((1, 2)))[20:180, 0, 1], 1.0)
+
+
+def test_the_kernel_sees_shapes():
+    """One pooled sample has enough atoms for all directions."""
+    features = lens_of(noise(300)).features
+    assert features.kernel_map.n_components == 5
+    assert len(features.dictionary) > 20
+
+
+@pytest.mark.parametrize("block", [1, 20])
+def test_onsets_are_the_date_unless_nodes_say_otherwise(block):
+    values = noise(300, 12, seed=4)
+    if block > 1:
+        values = lfilter([1], [1, -0.5], values, axis=0)
+    values[150:, :11] += 1.5
+    values[180:, 11] += 6.0
+    stretch = Stretch(values, 0, 300, lens_of(values, gr.Graph.empty(12)))
+    onsets = dating.node_onsets(stretch, 150, (149, 151), np.arange(12), block)
+    assert (onsets[:11] == 150).sum() >= 10
+    assert abs(onsets[11] - 180) <= 2
+
+
 def test_missing_values_leave_the_others_as_they_are():
     values = noise(300, 6, seed=3)
     values[150:, :2] += 2.0
@@ -334,3 +413,12 @@ def test_missing_values_leave_the_others_as_they_are():
     stretch = Stretch(gaps, 0, 300, lens_of(gaps))
     assert changed_nodes(stretch, 150, 150, 1, 0.05).tolist() == [0, 1]
     assert abs(dating.date(stretch, 140, 1).step - 150) <= 2
+
+
+def test_short_scales_online_must_exceed_more():
+    """The largest of 1,000 / h squares of normal numbers grows as twice their logarithm."""
+    scales = Scales.of(20, 200)
+    splits = scales.splits(0, np.array([300]))
+    h = splits.end - splits.split
+    assert h.min() == 10
+    np.testing.assert_allclose(scales.penalty(splits), 2 * np.log(1000 / h), rtol=1e-5)

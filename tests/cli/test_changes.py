@@ -61,7 +61,7 @@ def test_json_and_numbers_as_times(series, write, changes, edges):
     assert first["kind"] == "mean of pm25 up"
     assert first["features"][0]["mean_after"] - first["features"][0]["mean_before"] > 3
     assert content["events"][0]["kinds"] == {"mean of pm25 up": 3}
-    assert content["headline"].startswith("At 100 pm25 rose at 3 of 8 nodes, first at s")
+    assert content["headline"].startswith("At 100 pm25 rose at 3 of 8 nodes (s")
     assert content["too_short"] is False
 
 

@@ -52,7 +52,7 @@ def test_page_says_what_was_found(
     event = detector.events_[0]
     assert "1 change found, at 8 nodes." in page
     assert str(event.time.date()) in page
-    assert "On 30 May 2020 pm25 rose at 8 of 16 nodes, first at " in page
+    assert "On 30 May 2020 pm25 rose at 8 of 16 nodes, among them " in page
     assert "mean of pm25 " in page
     assert HOSTILE not in page
     assert BREAKOUT not in page

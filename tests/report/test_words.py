@@ -2,7 +2,8 @@
 
 import pytest
 
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio._utils.errors import enumeration
+from graphratio.report.words import count, number, sentence
 
 
 @pytest.mark.parametrize(

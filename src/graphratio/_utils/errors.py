@@ -163,3 +163,12 @@ def first_few(texts: Sequence[str], limit: int = 5) -> str:
     """Join the first few texts and count the rest."""
     more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
     return f"{', '.join(texts[:limit])}{more}"
+
+
+def enumeration(names: Sequence[str], limit: int = 8) -> str:
+    """Names in a sentence; the rest is counted."""
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return "".join(names)

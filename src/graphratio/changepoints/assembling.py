@@ -61,7 +61,7 @@ def _event(run: list[Change], stretches: Stretches, block: int, level: float, al
     stretch = stretches(begin, end)
     nodes = changed_nodes(stretch, first, last, block, level)
     interval = run[0].dated.interval
-    onsets = node_onsets(stretch, first, (interval[0], max(interval[1], last)), nodes)
+    onsets = node_onsets(stretch, first, (interval[0], max(interval[1], last)), nodes, block)
     strongest = max(run, key=lambda one: one.score)
     return Found(
         step=first,

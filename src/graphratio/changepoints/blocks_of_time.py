@@ -3,9 +3,10 @@
 A change looks like dependence: observations before it are alike, and so are those after it. So the
 panel is cut where it differs most, and the dependence is measured again within the pieces. Cuts
 take away true dependence too, so they count only if they shorten the blocks to a quarter, and few
-nodes, which show less of what is left, allow fewer. Calm and restless times of few nodes are hard
-to tell from changes of the spread. Where squares depend on each other and values do not, there is
-at most one cut, and only if a third of the panel is one block without it.
+nodes, which show less of what is left, allow fewer: three, or one in 100 steps. Calm and restless
+times of few nodes are hard to tell from changes of the spread. Where squares depend on each other
+and values do not, there is at most one cut, and only if a third of the panel is one block without
+it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from graphratio.data.series import Series
 # of 35 equally likely ways to divide them; with seven no p-value falls below 5 %.
 FEWEST_TIME_BLOCKS = 8
 
-# Most cuts of few or restless nodes and of others, and the share of the blocks that must be left.
-_MOST_CUTS = (3, 8)
+# Most cuts, and of few nodes one in so many steps; restless nodes allow this many.
+_MOST_CUTS = 8
+_STEPS_PER_CUT = 100
+_RESTLESS_CUTS = 3
+
+# The share of the length of blocks that may be left for cuts to count.
 _CLEARLY_SHORTER = 0.25
 
 # Below this autocorrelation time, in steps, values hardly depend on each other.
@@ -80,9 +85,9 @@ def block_length(z: FloatArray, suspect: Callable[[int, int], tuple[int, float]]
     found = panel_dependence(z, [])
     restless = found.tau < _CALM and found.squared_tau > 1.5 * found.tau
     few = z.shape[1] < _FEW_NODES
-    most = _MOST_CUTS[not (few or restless)]
-    if restless and few:
-        most = 1 if found.length > len(z) / 3 else 0
+    most = int(np.clip(len(z) // _STEPS_PER_CUT, _RESTLESS_CUTS, _MOST_CUTS)) if few else _MOST_CUTS
+    if restless:
+        most = _RESTLESS_CUTS if not few else int(found.length > len(z) / 3)
     cuts: list[int] = []
     while found.length > 1 and len(cuts) < most:
         pieces = [(a, b) for a, b in pairwise([0, *sorted(cuts), len(z)]) if b - a >= 4 * MARGIN]
@@ -106,3 +111,17 @@ def shuffled(n_times: int, block: int, rng: np.random.Generator) -> IntArray:
     order = rng.permutation(n_blocks)[:, np.newaxis] * block + np.arange(block)
     rest = np.arange(n_blocks * block, n_times)
     return np.asarray((np.concatenate([order.ravel(), rest]) + first) % n_times)
+
+
+def long_run_ratio(
+    rest: FloatArray, variance: FloatArray, block: int, fewest: int = 1
+) -> FloatArray:
+    """Long-run variance over variance of centred values, from sums over blocks.
+
+    One with fewer than `fewest` whole blocks. Shape of `variance`, that of `rest` without times.
+    """
+    n_blocks = len(rest) // max(block, 1)
+    if block <= 1 or n_blocks < fewest:
+        return np.ones(np.shape(variance))
+    sums = rest[: n_blocks * block].reshape(n_blocks, block, *rest.shape[1:]).sum(axis=1)
+    return np.asarray((sums**2).mean(axis=0) / (block * np.maximum(variance, 1e-300)))

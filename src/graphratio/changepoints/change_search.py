@@ -51,7 +51,6 @@ class SearchResult:
     p_value: float
     times: IntArray
     curve: FloatArray
-    evidence: Evidence | None
 
 
 @dataclass(eq=False)
@@ -72,8 +71,7 @@ class Search:
         n_times = len(self.values)
         block = self.block or block_length(self.stretch(0, n_times).z, self._suspect)
         if n_times // block < FEWEST_TIME_BLOCKS:
-            nothing = np.zeros(0)
-            return SearchResult([], block, True, 1.0, np.zeros(0, dtype=np.intp), nothing, None)
+            return SearchResult([], block, True, 1.0, np.zeros(0, dtype=np.intp), np.zeros(0))
         changes: list[Change] = []
         result: SearchResult | None = None
         for _ in range(MOST_SEARCHES):
@@ -87,7 +85,7 @@ class Search:
                 break
             found, evidence, p_value, curve = self._round(pieces, block)
             if result is None:
-                result = SearchResult([], block, False, p_value, *curve, evidence)
+                result = SearchResult([], block, False, p_value, *curve)
             if p_value > self.level or not found:
                 break
             revised = self._settled([*ends[1:-1], *found], changes, block, evidence)
@@ -173,12 +171,10 @@ class Search:
             for i, step in enumerate(steps):
                 before = changes[-1].dated.step if changes else 0
                 after = steps[i + 1] if i + 1 < len(steps) else n_times
-                known_one = found.get(step)
-                if known_one is not None and known_one.neighbours == (before, after):
-                    changes.append(known_one)
-                    continue
-                first = not known
-                changes.append(self._dated(before, after, block, evidence, first=first))
+                one = found.get(step)
+                if one is None or one.neighbours != (before, after):
+                    one = self._dated(before, after, block, evidence, first=not known)
+                changes.append(one)
             weakest = min(changes, key=lambda one: one.score, default=None)
             if weakest is None or weakest.score > evidence.threshold:
                 return changes

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphratio._utils.errors import enumeration
 from graphratio._utils.typing import Label
 from graphratio.changepoints.events import ChangeEvent
+from graphratio.changepoints.seasons import rhythm_words
 
 if TYPE_CHECKING:
     from graphratio.changepoints.detector import GraphChangePointDetector
@@ -19,8 +22,8 @@ _MONTHS = (
     "October", "November", "December",
 )  # fmt: skip
 
-# Nodes that are named as the first ones.
-_FIRST = 2
+# Nodes that are named as the first ones, and most nodes that are all named.
+_FIRST, _ALL = 2, 3
 
 
 def change_headline(detector: GraphChangePointDetector) -> str:
@@ -49,11 +52,13 @@ def _nothing(detector: GraphChangePointDetector) -> str:
 
 def _warnings(detector: GraphChangePointDetector) -> list[str]:
     said = []
-    periods = " and ".join(str(period) for period in detector.periods_)
-    if periods and not detector.adjustment_.profiles:
-        said.append(f"Warning: a rhythm of {periods} steps is there and was not taken out.")
-    elif periods:
-        said.append(f"A rhythm of {periods} steps was taken out.")
+    rhythms = [rhythm_words(period, detector.times_) for period in detector.periods_]
+    was = "were" if len(rhythms) > 1 else "was"
+    named = " and ".join(rhythms)
+    if rhythms and not detector.adjustment_.profiles:
+        said.append(f"Warning: {named} {was} found and not taken out.")
+    elif rhythms:
+        said.append(f"{named[:1].upper()}{named[1:]} {was} taken out.")
     trends = len(detector.trend_nodes_)
     if trends:
         taken = bool(detector.adjustment_.slope.any())
@@ -73,25 +78,39 @@ def event_sentence(event: ChangeEvent, n_nodes: int) -> str:
     --------
     >>> from graphratio.changepoints.events import ChangeEvent, FeatureChange, NodeChange
     >>> flow = FeatureChange("flow", 100.0, 112.0, 5.0, 5.0, True, False)
-    >>> change = NodeChange(7, "mean of flow up", (flow,), (), 0.5)
+    >>> change = NodeChange(7, (flow,), (), 0.5)
     >>> event = ChangeEvent(7, (6, 8), ("A",), {"A": 7}, {"A": change}, {change.kind: 1}, 7, 3.0,
     ...                     0.01, 9)
     >>> event_sentence(event, 40)
-    'At 7 flow rose at 1 of 40 nodes, A, by 12 %.'
+    'At 7 flow rose at 1 of 40 nodes (A), by 12 %.'
     """
-    counted = Counter(part for one in event.changes.values() for part in one.kind.split(", "))
-    main, count = counted.most_common(1)[0]
-    nodes = [node for node, one in event.changes.items() if main in one.kind.split(", ")]
-    text = f"{time_words(event.time)} {_happened(main)} at {count} of {n_nodes} nodes"
-    named = " and ".join(str(node) for node in nodes[:_FIRST])
-    text += f", first at {named}" if len(nodes) > _FIRST else f", {named}"
-    size = _size(event, main, nodes)
-    if size:
-        text += f", {size}" + (" on average" if len(nodes) > 1 else "")
-    others = len(event.nodes) - count
+    sizes: Counter[str] = Counter()
+    for one in event.changes.values():
+        sizes.update(one.parts)
+    main = sizes.most_common(1)[0][0]
+    nodes = [node for node, one in event.changes.items() if main in one.parts]
+    text = f"{time_words(event.time)} {_happened(main)}"
+    if n_nodes > 1:
+        order, named = where_first(event, nodes)
+        text += f" at {len(nodes)} of {n_nodes} nodes"
+        text += f", {order}{named}" if order else f" ({named})"
+    if size := _size(event, main, nodes):
+        text += f"{', ' if n_nodes > 1 else ' '}{size}" + (" on average" if len(nodes) > 1 else "")
+    others = len(event.nodes) - len(nodes)
     if others:
         text += f"; {others} more node{'s' if others > 1 else ''} changed in other ways"
     return f"{text}."
+
+
+def where_first(event: ChangeEvent, nodes: Sequence[Label]) -> tuple[str, str]:
+    """Words before the names of some nodes of an event, and the names: those that were first."""
+    names = [str(node) for node in nodes]
+    early = [str(node) for node in nodes if event.onsets[node] == event.onsets[nodes[0]]]
+    if len(early) < len(names):
+        return "first at ", enumeration(early, _FIRST)
+    if len(names) > _ALL:
+        return "among them ", enumeration(names[:_FIRST])
+    return "", enumeration(names)
 
 
 def time_words(time: Label) -> str:

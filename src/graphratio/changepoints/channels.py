@@ -92,14 +92,26 @@ class Channels:
 
 
 def filled_in(x: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-    """Missing features replaced by the mean of their node, which moves no difference."""
+    """Missing features replaced by `centre`, or by others of their node, in the order of time.
+
+    Others vary as much as what is missing. Means would not: where a node is observed without gaps
+    it would vary more than in surrogates, whose gaps are scattered, and raise false alarms.
+    """
     lacking = np.isnan(x)
     if not lacking.any():
         return x
-    if centre is None:
-        count = np.maximum((~lacking).sum(axis=0), 1)
-        centre = np.where(lacking, 0.0, x).sum(axis=0) / count
-    return np.where(lacking, centre, x).astype(x.dtype)
+    if centre is not None:
+        return np.where(lacking, centre, x).astype(x.dtype)
+    result, rng = x.copy(), np.random.default_rng(0)
+    for node in np.flatnonzero(lacking.any(axis=(0, 1))):
+        gone = lacking[:, 0, node]
+        there = np.flatnonzero(~gone)
+        if there.size:
+            order = (rng.integers(there.size) + np.arange(gone.sum())) % there.size
+            result[gone, :, node] = x[there[order], :, node]
+        else:
+            result[:, :, node] = 0.0
+    return result
 
 
 def _slopes(x: FloatArray, common: FloatArray) -> FloatArray:

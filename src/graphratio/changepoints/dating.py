@@ -18,13 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.changepoints.blocks_of_time import long_run_ratio
 from graphratio.changepoints.intervals import MARGIN
 from graphratio.changepoints.smoother import GraphSmoother
 from graphratio.changepoints.stretch import Stretch
-
-# In 5 % of cases twice the log-likelihood of the best date of an abrupt change exceeds that of the
-# true date by more than this, in continuous time: (1 - exp(-x / 2))^2 = 0.95.
-INTERVAL_DROP = float(-2 * np.log(1 - np.sqrt(0.95)))
 
 # A random walk in steps stays below the Brownian motion through it, as if the boundary were farther
 # away by this many standard deviations of a step (Siegmund). This is right for jumps up to about
@@ -86,7 +83,15 @@ def interval_drop(jump: float) -> float:
     >>> [round(interval_drop(jump), 2) for jump in (0.0, 1.0, 10.0)]
     [7.35, 6.19, 5.6]
     """
-    return INTERVAL_DROP - 2 * _OVERSHOOT * min(jump, _LARGEST_JUMP)
+    return _largest_drop(0.05) - 2 * _OVERSHOOT * min(jump, _LARGEST_JUMP)
+
+
+def _largest_drop(chance: float) -> float:
+    """By how much twice the log-likelihood of the best date exceeds that of the true one.
+
+    By more with this chance, in continuous time: (1 - exp(-x / 2))^2 = 1 - chance.
+    """
+    return float(-2 * np.log(1 - np.sqrt(1 - chance)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +134,13 @@ def _best_profile(x: FloatArray, change: int, direction: _Direction, block: int)
 
 
 def node_onsets(
-    stretch: Stretch, step: int, interval: tuple[int, int], nodes: IntArray
+    stretch: Stretch, step: int, interval: tuple[int, int], nodes: IntArray, block: int
 ) -> IntArray:
-    """When each of the nodes changed, from its own features and not far from the date."""
+    """When each of the nodes changed, by its own features and not far from the date.
+
+    It is the date of the event, unless the features of the node say clearly that it is another:
+    of simultaneous nodes one or more seem to differ with a chance of 5 %.
+    """
     x = stretch.columns(0)[:, :, nodes]
     change = step - stretch.begin
     delta = _difference(x, change, np.ones(len(x), dtype=bool))
@@ -139,7 +148,9 @@ def node_onsets(
     y = np.einsum("tfv,fv->tv", x, weights * delta)
     reach = max(2 * stretch.lens.shortest, interval[1] - interval[0])
     allowed = slice(max(MARGIN, change - reach), min(len(x) - MARGIN, change + reach) + 1)
-    return np.asarray(stretch.begin + np.argmax(_profile(y, 1.0, allowed), axis=0))
+    profile = _profile(y, _inflation(y, change, block), allowed)
+    same = profile[change] >= profile.max(axis=0) - _largest_drop(0.05 / max(len(nodes), 1))
+    return np.asarray(stretch.begin + np.where(same, change, np.argmax(profile, axis=0)))
 
 
 def _difference(x: FloatArray, change: int, used: FloatArray) -> FloatArray:
@@ -152,19 +163,16 @@ def _difference(x: FloatArray, change: int, used: FloatArray) -> FloatArray:
     return np.asarray(factor * means)
 
 
-def _inflation(y: FloatArray, change: int, block: int) -> float:
-    """Long-run variance over variance, from sums over blocks of what a change leaves."""
-    if block <= 1:
-        return 1.0
-    rest = np.concatenate([y[:change] - y[:change].mean(), y[change:] - y[change:].mean()])
-    whole = len(rest) // block * block
-    if not whole:
-        return 1.0
-    sums = rest[:whole].reshape(-1, block).sum(axis=1)
-    return max(1.0, float((sums**2).mean() / (block * max(rest.var(), 1e-300))))
+def _inflation(y: FloatArray, change: int, block: int) -> FloatArray:
+    """Long-run variance over variance, from sums over blocks of what a change leaves, (n_series,).
+
+    One number for a single series of shape (n_times,).
+    """
+    rest = np.concatenate([side - side.mean(axis=0) for side in (y[:change], y[change:])])
+    return np.maximum(long_run_ratio(rest, rest.var(axis=0), block), 1.0)
 
 
-def _profile(y: FloatArray, inflation: float, allowed: slice) -> FloatArray:
+def _profile(y: FloatArray, inflation: FloatArray | float, allowed: slice) -> FloatArray:
     """Twice the log-likelihood of a change of mean with first step s, (n_times, n_series)."""
     n = len(y)
     sums = np.concatenate([np.zeros((1, y.shape[1])), np.cumsum(y - y.mean(axis=0), axis=0)])

@@ -30,6 +30,9 @@ from graphratio.changepoints.watch import ChangeWatch, WatchSettings
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator, all_or_nothing
 
+# Searches of a panel with trends, each with slopes that account for the changes found before.
+_MOST_SLOPES = 4
+
 
 class GraphChangePointDetector(DetectorViews):
     """Change-points of time series on a graph: when, at which nodes, in which order, and what.
@@ -50,8 +53,9 @@ class GraphChangePointDetector(DetectorViews):
         Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
         KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order
         of time: the bandwidth is the median distance, and the ridge 5 % of the variance of the
-        features. A graph penalty of 0, or an estimator that does not couple nodes, switches
-        neighbourhoods off; another one sets their size.
+        features. A dictionary "coherence" becomes "uniform", since the panel is one sample. A graph
+        penalty of 0, or an estimator that does not couple nodes, switches neighbourhoods off;
+        another one sets their size.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
@@ -109,7 +113,7 @@ class GraphChangePointDetector(DetectorViews):
     >>> detector.predict()
     [200, 300]
     >>> detector.headline()
-    'At 200 x0 rose at 3 of 6 nodes, first at 3 and 4, by 4.1 on average.'
+    'At 200 x0 rose at 3 of 6 nodes (3, 4 and 5), by 4.1 on average.'
     """
 
     def __init__(
@@ -202,10 +206,17 @@ class GraphChangePointDetector(DetectorViews):
             lens = Lens(
                 features_of, self._smoothers(features_of), self.standardize, shortest, longest
             )
-            search = Search(
-                values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
-            )
-            result = search.run()
+            changes: list[int] = []
+            for left in reversed(range(_MOST_SLOPES)):
+                search = Search(
+                    values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
+                )
+                result = search.run()
+                before, changes = changes, [one.dated.step for one in result.changes]
+                if not left or changes == before or not self.adjustment_.slope.any():
+                    break
+                self.adjustment_ = self.adjustment_.given(read.values, changes)
+                values = self.adjustment_(read.values)
             found = assembled(result.changes, search.stretch, result.block, self.level, n_times - 1)
         self.p_value_, self.too_short_, self.block_ = result.p_value, result.too_short, result.block
         self.statistic_, self.scan_times_ = result.curve, result.times
@@ -274,6 +285,11 @@ class GraphChangePointDetector(DetectorViews):
         if len(self._raw) > 1:
             self._raw = [np.concatenate(self._raw)]
         return self._raw[0]
+
+    @property
+    def adjusted_(self) -> FloatArray:
+        """`panel_` without the rhythms and trends that were taken out."""
+        return self._watch.values
 
     @property
     def periods_(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import FloatArray, Label
+from graphratio.changepoints.blocks_of_time import long_run_ratio
 from graphratio.changepoints.events import (
     ChangeEvent,
     CorrelationChange,
@@ -39,26 +40,22 @@ def described(
     before, after = values[begin : found.step, chosen], values[found.last : end, chosen]
     looks = level / max(1, 2 * len(names) + len(measured_pairs(len(names))))
     means = _means(before, after, block) <= looks
-    spreads = _means(_deviations(before), _deviations(after), block) <= looks
+    deviations = _deviations(before), _deviations(after)
+    spreads = _means(*deviations, block) <= looks
     changes: dict[Label, NodeChange] = {}
     for i in sorted(range(len(chosen)), key=lambda i: found.onsets[i]):
-        features = tuple(
-            FeatureChange(
-                str(name),
-                *_moments(before[:, i, j], after[:, i, j]),
-                bool(means[i, j]),
-                bool(spreads[i, j]),
-            )
-            for j, name in enumerate(names)
-        )
+        features = []
+        for j, name in enumerate(names):
+            moments = _moments(before[:, i, j], after[:, i, j])
+            clear = spreads[i, j] and _agree(moments[2:], [side[:, i, j] for side in deviations])
+            features.append(FeatureChange(str(name), *moments, bool(means[i, j]), bool(clear)))
         correlations = tuple(
             _correlations(before[:, i], after[:, i], (first, second), names, block, looks)
             for first, second in measured_pairs(len(names))
         )
         changes[nodes[chosen[i]]] = NodeChange(
             label(found.onsets[i]),
-            _kind(features, correlations),
-            features,
+            tuple(features),
             correlations,
             found.divergences[i],
         )
@@ -93,6 +90,17 @@ def _deviations(x: FloatArray) -> FloatArray:
     return np.asarray(np.abs(x - middle))
 
 
+def _agree(spreads: Sequence[float], deviations: Sequence[FloatArray]) -> bool:
+    """Whether standard deviations moved as deviations from the median did, half as far or more.
+
+    They need not if the shape changes: two peaks instead of one may have the same spread.
+    """
+    before, after = (float(np.nanmean(side)) for side in deviations)
+    if not min(before, after, *spreads) > 0:
+        return True
+    return bool(np.log(spreads[1] / spreads[0]) / np.log(after / before) >= 0.5)
+
+
 def _means(before: FloatArray, after: FloatArray, block: int) -> FloatArray:
     """P-values of equal means, shape (n_nodes, n_measured)."""
     moments = []
@@ -102,23 +110,14 @@ def _means(before: FloatArray, after: FloatArray, block: int) -> FloatArray:
         mean = np.where(there, side, 0.0).sum(axis=0) / count
         rest = np.where(there, side - mean, 0.0)
         variance = (rest**2).sum(axis=0) / np.maximum(count - 1, 1)
-        moments.append((count, mean, variance / count * _long_run(rest, variance, block)))
+        inflation = max(1.0, float(long_run_ratio(rest, variance, block, fewest=2).mean()))
+        moments.append((count, mean, variance / count * inflation))
     (n_before, mean_before, error_before), (n_after, mean_after, error_after) = moments
     error = np.sqrt(error_before + error_after)
     usual = error > 0
     t = np.where(usual, (mean_after - mean_before) / np.where(usual, error, 1.0), 0.0)
     t = np.where(~usual & (mean_after != mean_before), np.inf, t)
     return np.asarray(2 * stats.t.sf(np.abs(t), np.maximum(np.minimum(n_before, n_after) - 1, 1)))
-
-
-def _long_run(rest: FloatArray, variance: FloatArray, block: int) -> FloatArray:
-    """Long-run variance over variance, the mean over nodes and features."""
-    n_blocks = len(rest) // max(block, 1)
-    if block <= 1 or n_blocks < 2:
-        return np.ones(variance.shape)
-    sums = rest[: n_blocks * block].reshape(n_blocks, block, *variance.shape).sum(axis=1)
-    own = (sums**2).mean(axis=0) / np.maximum(block * variance, 1e-300)
-    return np.full(variance.shape, max(1.0, float(own.mean())))
 
 
 def _correlations(
@@ -139,23 +138,3 @@ def _correlations(
     z = np.diff(np.arctanh(np.clip(values, -0.9999, 0.9999)))[0] / np.sqrt(error)
     changed = bool(2 * stats.norm.sf(abs(z)) <= level)
     return CorrelationChange(names[pair[0]], names[pair[1]], values[0], values[1], changed)
-
-
-def _kind(features: Sequence[FeatureChange], correlations: Sequence[CorrelationChange]) -> str:
-    """The changes that chance does not explain, in words; "shape" if there are none."""
-    words = []
-    for one in features:
-        if one.mean_changed:
-            words.append(f"mean of {one.feature} {_direction(one.mean_before, one.mean_after)}")
-        if one.spread_changed:
-            sense = _direction(one.spread_before, one.spread_after)
-            words.append(f"spread of {one.feature} {sense}")
-    for pair in correlations:
-        if pair.changed:
-            sense = _direction(pair.before, pair.after)
-            words.append(f"correlation of {pair.first} and {pair.second} {sense}")
-    return ", ".join(words) if words else "shape"
-
-
-def _direction(before: float, after: float) -> str:
-    return "up" if after > before else "down"

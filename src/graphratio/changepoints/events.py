@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -80,8 +81,6 @@ class NodeChange:
     ----------
     onset : label
         When the node changed, by its own observations.
-    kind : str
-        The change in words, for instance "mean of flow up, spread of flow up", or "shape".
     features : tuple of FeatureChange
     correlations : tuple of CorrelationChange
     divergence : float
@@ -99,10 +98,37 @@ class NodeChange:
     """
 
     onset: Label
-    kind: str
     features: tuple[FeatureChange, ...]
     correlations: tuple[CorrelationChange, ...]
     divergence: float
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Changes that chance does not explain, in words, and their sizes on one scale.
+
+        A size is about the shift of the mean, in standard deviations, that is as easily seen.
+        """
+        found = {}
+        for one in self.features:
+            usual = math.hypot(one.spread_before, one.spread_after) / math.sqrt(2)
+            moved = one.mean_after - one.mean_before
+            if one.mean_changed:
+                size = abs(moved) / usual if usual > 0 else math.inf
+                found[f"mean of {one.feature} {_sense(moved)}"] = size
+            if one.spread_changed:
+                moved = math.log(max(one.spread_after, 1e-300) / max(one.spread_before, 1e-300))
+                found[f"spread of {one.feature} {_sense(moved)}"] = math.sqrt(2) * abs(moved)
+        for pair in self.correlations:
+            if pair.changed:
+                ends = np.clip([pair.before, pair.after], -0.99, 0.99)
+                moved = float(np.diff(np.arctanh(ends))[0])
+                found[f"correlation of {pair.first} and {pair.second} {_sense(moved)}"] = abs(moved)
+        return found or {"shape": 2 * math.sqrt(max(self.divergence, 0.0))}
+
+    @property
+    def kind(self) -> str:
+        """The change in words, as "mean of flow up, spread of flow up", or "shape"."""
+        return ", ".join(self.parts)
 
     @property
     def sizes(self) -> str:
@@ -188,6 +214,10 @@ class ChangeEvent:
         ]
         head = ("first nodes", "onset", "before and after")
         return titled("ChangeEvent", facts_table(facts), rows_table(head, rows))
+
+
+def _sense(moved: float) -> str:
+    return "up" if moved > 0 else "down"
 
 
 def _plain(before: float, after: float) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.stats import f, false_discovery_control, norm
 
 from graphratio._utils.typing import FloatArray, IntArray
+from graphratio.changepoints.blocks_of_time import long_run_ratio
 from graphratio.changepoints.stretch import Stretch
 from graphratio.data.dependence import LOST
 
@@ -114,9 +115,8 @@ def _inflations(centred: FloatArray, variance: FloatArray, block: int) -> tuple[
     n_blocks = len(centred) // max(block, 1)
     if block <= 1 or n_blocks < 4:
         return np.ones(variance.shape), 0.0
-    sums = centred[: n_blocks * block].reshape(n_blocks, block, *variance.shape).sum(axis=1)
     # Both sides were centred, which takes off two blocks.
-    own = (sums**2).sum(axis=0) / ((n_blocks - 2) * block * np.maximum(variance, 1e-9))
+    own = long_run_ratio(centred, np.maximum(variance, 1e-9), block) * (n_blocks / (n_blocks - 2))
     pooled = own.mean(axis=1, keepdims=True)
     chance = 2 * pooled**2 / n_blocks
     between = np.maximum(own.var(axis=1, keepdims=True) - chance, 0.0)

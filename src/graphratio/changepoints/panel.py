@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,9 @@ _FILL = ("Fill it, or pass ", Argument("missing", "drop"), " to go on without th
 
 # Fewest values of a node in a panel with gaps.
 FEWEST_VALUES = 2
+
+# Times are on an even grid if this share of them is one step after the one before.
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +116,8 @@ def _from_frame(
         graph = Graph.empty(plain)
     place = _positions(plain, graph)
     rank, ordered = _ranked(times, time)
+    place_of, ordered = _even(ordered, missing)
+    rank = place_of[rank]
     values = np.full((len(ordered), graph.n_nodes, rows.shape[1]), np.nan)
     seen = np.zeros(values.shape[:2], dtype=np.intp)
     where = (rank[time_codes], place[label_codes])
@@ -157,6 +165,32 @@ def _ranked(times: list[Any], column: str) -> tuple[IntArray, tuple[Label, ...]]
     rank = np.empty(len(plain), dtype=np.intp)
     rank[order] = np.arange(len(plain))
     return rank, tuple(plain[i] for i in order)
+
+
+def _even(times: tuple[Label, ...], missing: str) -> tuple[IntArray, tuple[Label, ...]]:
+    """Places of times on an even grid, and the grid, if nearly all are one step apart.
+
+    Times that no node has shift the phase of a rhythm. They become gaps, or there is a warning.
+    """
+    place = np.arange(len(times))
+    if len(times) < 3 or not all(isinstance(one, int | dt.date) for one in times):
+        return place, times
+    apart: list[Any] = [b - a for a, b in pairwise(times)]  # type: ignore[operator]
+    step, often = Counter(apart).most_common(1)[0]
+    skipped = [one // step - 1 for one in apart]
+    if often < _NEARLY_ALL * len(apart) or any(one % step for one in apart) or not any(skipped):
+        return place, times
+    total = len(times) + sum(skipped)
+    if missing == "error":
+        warnings.warn(
+            f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
+            "consecutive steps. Pass missing='drop' to keep the places of absent times",
+            DataWarning,
+            stacklevel=5,
+        )
+        return place, times
+    place[1:] += np.cumsum(skipped)
+    return place, tuple(times[0] + i * step for i in range(total))
 
 
 def _with_gaps(

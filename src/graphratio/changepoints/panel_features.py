@@ -153,6 +153,9 @@ def look(
     bandwidth = _fixed(given, "bandwidth") or float(np.median(sigma))
     shared = "dictionary" in given
     recipe = DictionaryRecipe.of(estimator) if shared else DictionaryRecipe()
+    if isinstance(recipe.strategy, str) and recipe.strategy == "coherence":
+        # The paper's filter is for samples of many nodes; of one it keeps two or three atoms.
+        recipe = replace(recipe, strategy="uniform")
     recipe = replace(recipe, max_atoms=recipe.max_atoms or PANEL_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
     # Centres of every node by itself have a ridge of another kind.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -23,6 +23,8 @@ _SHORTEST_PERIOD = 3
 # Chance to see a rhythm in noise, and the share of the variance that makes one worth removing.
 RHYTHM_CHANCE = 0.001
 _LEAST_SHARE = 0.05
+
+_CALENDAR = {"daily": dt.timedelta(days=1), "weekly": dt.timedelta(days=7)}
 
 # Frequencies on either side that a line is compared with.
 _BESIDE = 6
@@ -59,6 +61,20 @@ class Adjustment:
             result = result - (steps - self.middle)[:, np.newaxis, np.newaxis] * self.slope
         return np.asarray(result)
 
+    def given(self, values: FloatArray, changes: Sequence[int]) -> Adjustment:
+        """Slopes again, with a level of its own between changes, which would tilt one line."""
+        rest = replace(self, slope=np.zeros_like(self.slope))(values)
+        top, bottom = np.zeros_like(self.slope), np.zeros_like(self.slope)
+        for piece in np.split(np.arange(len(values)), list(changes)):
+            there = np.isfinite(rest[piece])
+            count = np.maximum(there.sum(axis=0), 1)
+            steps = np.where(there, piece[:, np.newaxis, np.newaxis], 0.0)
+            steps = np.where(there, steps - steps.sum(axis=0) / count, 0.0)
+            top += (steps * np.where(there, rest[piece], 0.0)).sum(axis=0)
+            bottom += (steps**2).sum(axis=0)
+        slope = top / np.where(bottom > 0, bottom, np.inf)
+        return replace(self, slope=np.where(self.slope != 0, slope, 0.0))
+
 
 def adjustment(
     values: FloatArray,
@@ -67,25 +83,22 @@ def adjustment(
     trend: str | None,
 ) -> Adjustment:
     """Recognise rhythms and trends of values (n_times, n_nodes, n_measured)."""
-    if isinstance(season, int | np.integer):
-        periods: tuple[int, ...] = (int(season),)
-        profiles: tuple[FloatArray, ...] = (_profile_of(values, int(season)),)
-    else:
-        found, made, rest = [], [], values
-        for _ in range(_MOST_RHYTHMS):
-            period = _rhythm(rest, times)
-            if period is None or period in found:
-                break
-            found.append(period)
-            made.append(_profile_of(rest, period))
-            rest = rest - made[-1][np.arange(len(rest)) % period]
-        periods, profiles = tuple(found), tuple(made) if season == "auto" else ()
-    made_rest = values
-    for profile in profiles:
-        made_rest = made_rest - profile[np.arange(len(values)) % len(profile)]
-    trending, slope = _trends(made_rest)
+    found: list[int] = []
+    profiles: list[FloatArray] = []
+    rest = values
+    given = isinstance(season, int | np.integer)
+    for _ in range(1 if given else _MOST_RHYTHMS):
+        period = int(season) if given else _rhythm(rest, times)  # type: ignore[arg-type]
+        if period is None or period in found:
+            break
+        found.append(period)
+        profiles.append(_profile_of(rest, period))
+        rest = rest - profiles[-1][np.arange(len(rest)) % period]
+    if season is None:
+        profiles, rest = [], values
+    trending, slope = _trends(rest)
     removed = np.where(trending, slope, 0.0) if trend == "auto" else np.zeros_like(slope)
-    return Adjustment(periods, profiles, trending, removed, (len(values) - 1) / 2)
+    return Adjustment(tuple(found), tuple(profiles), trending, removed, (len(values) - 1) / 2)
 
 
 def _profile_of(values: FloatArray, period: int) -> FloatArray:
@@ -143,16 +156,33 @@ def _rhythm(values: FloatArray, times: Sequence[Label] | None) -> int | None:
 
 def _calendar_periods(times: Sequence[Label] | None, n_times: int) -> list[int]:
     """A day and a week in steps, where times are dates with an even step."""
-    if times is None or not all(isinstance(one, dt.date | dt.datetime) for one in times[:2]):
+    if times is None or not all(isinstance(one, dt.date) for one in times[:2]):
         return []
     step = (times[-1] - times[0]) / (len(times) - 1)  # type: ignore[operator]
     periods = []
-    for length in (dt.timedelta(days=1), dt.timedelta(days=7)):
+    for length in _CALENDAR.values():
         steps = length / step
         whole = round(steps)
         if abs(steps - whole) < 0.01 * steps and whole >= _SHORTEST_PERIOD:
             periods.append(whole)
     return [period for period in periods if n_times >= FEWEST_PERIODS * period]
+
+
+def rhythm_words(period: int, times: Sequence[Label] | None) -> str:
+    """A period in words.
+
+    Examples
+    --------
+    >>> days = [dt.date(2024, 1, 1) + dt.timedelta(days=i) for i in range(50)]
+    >>> rhythm_words(7, days), rhythm_words(7, None)
+    ('a weekly rhythm (7 steps)', 'a rhythm of 7 steps')
+    """
+    if times is not None and isinstance(times[0], dt.date):
+        length = period * (times[-1] - times[0]) / (len(times) - 1)  # type: ignore[operator]
+        for word, usual in _CALENDAR.items():
+            if abs(length / usual - 1) < 0.01:
+                return f"a {word} rhythm ({period} steps)"
+    return f"a rhythm of {period} steps"
 
 
 def _power(values: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.files import staged
 from graphratio._utils.optional import import_optional
 from graphratio.changepoints import GraphChangePointDetector
+from graphratio.changepoints.change_words import where_first
 from graphratio.cli.console import Screen
 from graphratio.cli.graph_files import build_graph
 from graphratio.cli.inputs import read_rows, refuse_blanks, roles_of, warnings_as, with_labels
@@ -152,7 +153,7 @@ def _show(screen: Screen, detector: GraphChangePointDetector) -> None:
             "between": [time_text(event.interval[0]) for event in shown],
             "and": [time_text(event.interval[1]) for event in shown],
             "nodes": [len(event.nodes) for event in shown],
-            "first node": [str(next(iter(event.onsets))) for event in shown],
+            "where": ["".join(where_first(event, list(event.onsets))) for event in shown],
             "what": [next(iter(event.kinds)) for event in shown],
             "p": [event.p_value for event in shown],
         },
@@ -194,7 +195,7 @@ def _summary(
                     for node, onset in event.onsets.items()
                 ],
                 "changes": [
-                    {"node": node, **asdict(one), "onset": _plain_time(one.onset)}
+                    {"node": node, "kind": one.kind, **asdict(one), "onset": _plain_time(one.onset)}
                     for node, one in event.changes.items()
                 ],
             }

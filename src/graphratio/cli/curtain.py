@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import enumeration
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.cli.inputs import at_random
 from graphratio.data.graph import Graph
@@ -18,7 +19,6 @@ from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.smooth_changes import mean_changes
 from graphratio.evaluation.verdict import UNNAMED
 from graphratio.report.page_file import PageSection
-from graphratio.report.words import enumeration
 
 # Sizes of subsets by which held-back observations measure the worth of the graph.
 _SIZES = 8

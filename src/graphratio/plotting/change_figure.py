@@ -109,10 +109,10 @@ def _draw_panel(ax: Any, detector: Any) -> None:
     ax.tick_params(labelbottom=False)
     name = detector.feature_names_in_[feature]
     if len(detector.nodes_) == 1:
-        ax.plot(detector.panel_[:, 0, feature], color=style.REFERENCE_COLOUR, linewidth=0.8)
+        ax.plot(detector.adjusted_[:, 0, feature], color=style.REFERENCE_COLOUR, linewidth=0.8)
         style.set_heading(ax, f"{name} at {detector.nodes_[0]}")
         return
-    values = standardised(detector.panel_[:, :, feature])
+    values = standardised(detector.adjusted_[:, :, feature])
     changed = ~np.isnan(first_onsets(detector))
     order = np.argsort(~changed, kind="stable")
     edges = np.linspace(0, len(values), min(_MOST_COLUMNS, len(values)) + 1).round().astype(int)

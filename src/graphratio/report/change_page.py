@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from graphratio._utils.errors import enumeration
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.changepoints import ChangeEvent, GraphChangePointDetector
 from graphratio.changepoints.change_words import event_sentence
 from graphratio.changepoints.intervals import SHORTEST_INTERVAL
 from graphratio.plotting.change_figure import main_feature, standardised
 from graphratio.report.page_file import map_data, short, write_page
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.report.words import count, number, sentence
 
 # One byte per node and time; long series are averaged into at most this many columns.
 PANEL_BUDGET = 1_500_000
@@ -127,10 +128,11 @@ def time_text(label: Label) -> str:
 def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
     low, high = (time_text(end) for end in event.interval)
     between = f", between {low} and {high}" if low != high else ""
-    first = [str(node) for node in event.onsets]
+    names = [str(node) for node in event.onsets]
+    first = "first " if len(set(event.onsets.values())) > 1 else ""
     return {
         "what": event_sentence(event, n_nodes),
-        "where": f"{count(len(first), 'node')}{between}; first {enumeration(first, _NAMED)}; "
+        "where": f"{count(len(names), 'node')}{between}; {first}{enumeration(names, _NAMED)}; "
         f"p = {number(event.p_value, 2)}",
     }
 
@@ -163,7 +165,7 @@ def _data(detector: GraphChangePointDetector, events: list[ChangeEvent]) -> dict
         "steps": edges[:-1].tolist(),
         "n_times": detector.n_times_,
         "window": SHORTEST_INTERVAL,
-        "panel": [_packed(detector.panel_[:, :, j], edges) for j in range(shown)],
+        "panel": [_packed(detector.adjusted_[:, :, j], edges) for j in range(shown)],
         "unit": UNIT,
         "reach": COLOUR_REACH,
         "scan": {

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, Spelling, Words, spelled
+from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.report.graph_section import graph_notes
 from graphratio.report.node_table import Subject
 from graphratio.report.selection_charts import selection_charts
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.report.words import count, number, sentence
 
 FEW_AT_A_NODE = 20
 

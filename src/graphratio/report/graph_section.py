@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, Spelling, Words, spelled
+from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
 from graphratio._utils.typing import FloatArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes
@@ -16,7 +16,7 @@ from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
-from graphratio.report.words import enumeration, sentence
+from graphratio.report.words import sentence
 from graphratio.selection.patches import choose_patches
 
 # Beyond this many nodes the comparison takes longer than a report should.

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import InputError, enumeration, listing
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
 from graphratio.report.verdicts import CHANGED, NodeVerdicts
-from graphratio.report.words import enumeration, number
+from graphratio.report.words import number
 
 # How many nodes the sentence names, and from how many on it gives a range instead of all values.
 _NAMED = 3

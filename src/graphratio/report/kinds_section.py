@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphratio._utils.errors import enumeration
 from graphratio._utils.typing import IntArray
 from graphratio.data.links import Links
 from graphratio.plotting.columns import (
@@ -21,7 +22,7 @@ from graphratio.report.node_panels import shown_features
 from graphratio.report.node_table import Subject, kinds_of_nodes
 from graphratio.report.page_file import short
 from graphratio.report.summary import what_changed
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.report.words import count, number, sentence
 from graphratio.testing.grouping import CANNOT_SAY, NOT_TESTED, UNCHANGED
 
 if TYPE_CHECKING:

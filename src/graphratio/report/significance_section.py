@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphratio._utils.errors import Spelling
+from graphratio._utils.errors import Spelling, enumeration
 from graphratio._utils.typing import Label
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.report.words import count, number, sentence
 from graphratio.testing import wording
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, Spelling, spelled
+from graphratio._utils.errors import Argument, Spelling, enumeration, spelled
 from graphratio._utils.typing import IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
@@ -14,7 +14,7 @@ from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
 from graphratio.report.headline import NOTABLE, PageWords, page_headline
 from graphratio.report.node_table import Subject
 from graphratio.report.verdicts import NodeVerdicts
-from graphratio.report.words import count, enumeration, number
+from graphratio.report.words import count, number
 
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult

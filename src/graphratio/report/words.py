@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 def number(value: float, digits: int = 3) -> str:
     """A number with few digits and no exponent where that is readable."""
@@ -17,15 +15,6 @@ def number(value: float, digits: int = 3) -> str:
 def count(n: int, word: str) -> str:
     """So many of something."""
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
-
-
-def enumeration(names: Sequence[str], limit: int = 8) -> str:
-    """Names in a sentence; the rest is counted."""
-    if len(names) > limit:
-        return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
-    if len(names) > 1:
-        return f"{', '.join(names[:-1])} and {names[-1]}"
-    return "".join(names)
 
 
 def sentence(text: str) -> str:
