@@ -44,7 +44,9 @@ def batched_distances(x: FloatArray, y: FloatArray, kernel: Kernel) -> FloatArra
     total = np.zeros((y.shape[0], x.shape[1], y.shape[1]))
     for feature in range(x.shape[2]):
         difference = x[:, :, np.newaxis, feature] - y[:, np.newaxis, :, feature]
-        total += np.abs(difference) if absolute else np.square(difference)
+        # An overflow gives the distance infinity and the kernel zero, which is correct.
+        with np.errstate(over="ignore"):
+            total += np.abs(difference) if absolute else np.square(difference)
     return total
 
 
