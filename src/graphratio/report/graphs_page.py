@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import first_few
+from graphratio._utils.errors import enumeration, first_few
 from graphratio.data.graph import Graph
 from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.verdict import ALONE, SHARED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import map_data, short, write_page
-from graphratio.report.words import count, enumeration, number, sentence
+from graphratio.report.words import count, number, sentence
 
 _NONE = "\N{EN DASH}"
 
