@@ -124,7 +124,7 @@ def visited(call: Callable[[], Any]) -> Walk:
         running.append((frame, stay, lines))
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        named = frame.f_code.co_name != "<module>"
+        named = frame.f_code.co_name not in ("<module>", "__get__")
         if not named or not frame.f_code.co_filename.startswith(str(ROOT)):
             return
         if event == "call":

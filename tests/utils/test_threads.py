@@ -11,7 +11,13 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
-from graphratio._utils.threads import LARGE_PROBLEM, in_parallel, single_thread, suitable_threads
+from graphratio._utils.threads import (
+    LARGE_PROBLEM,
+    computed_once,
+    in_parallel,
+    single_thread,
+    suitable_threads,
+)
 
 
 def blas_threads():
@@ -73,7 +79,7 @@ def test_a_child_forked_inside_is_not_limited_for_ever():
     code = """
 import os
 from threadpoolctl import threadpool_info, threadpool_limits
-from graphratio._utils.threads import single_thread
+from graphratio._utils.threads import computed_once, single_thread
 threads = lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 with threadpool_limits(2, user_api="blas"):
     import numpy
@@ -125,3 +131,23 @@ def test_overlapping_calls_leave_the_filters_of_warnings_alone():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(transfer, range(8)))
     assert list(warnings.filters) == before
+
+
+def test_values_computed_once_hold_no_lock():
+    """Another thread can read the property of another instance meanwhile."""
+
+    class Slow:
+        def __init__(self, other=None):
+            self.other = other
+
+        @computed_once
+        def value(self):
+            if self.other is None:
+                return 1
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(lambda: self.other.value).result(timeout=10) + 1
+
+    slow = Slow(Slow())
+    assert slow.value == 2
+    assert slow.__dict__["value"] == 2
+    assert isinstance(Slow.value, computed_once)

@@ -11,12 +11,34 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Value = TypeVar("Value")
 
 # Observations times atoms above which the products are large enough to share.
 LARGE_PROBLEM = 100_000_000
+
+
+class computed_once(cached_property[Value]):
+    """A property that is computed once, without a lock.
+
+    Python 3.11 holds one lock for all instances while it computes, so that threads wait for each
+    other, and a child that is forked meanwhile waits for ever. Without it two threads may compute
+    the same value twice.
+    """
+
+    if not TYPE_CHECKING:  # the types are those of the base class
+
+        def __get__(self, instance, owner=None):
+            """Return the value, after computing it at the first time."""
+            if instance is None:
+                return self
+            values = instance.__dict__
+            if self.attrname not in values:
+                values[self.attrname] = self.func(instance)
+            return values[self.attrname]
 
 
 @cache

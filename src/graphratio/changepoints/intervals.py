@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Length of the shortest interval, and fewest steps on either side of a change.
@@ -38,7 +38,7 @@ class Splits:
     end: IntArray
     n_times: int
 
-    @cached_property
+    @computed_once
     def matrix(self) -> sparse.csr_array:
         """From cumulative sums, shape (n_times + 1, k), to standardised differences of means.
 
@@ -62,7 +62,7 @@ class Splits:
             self._portions[rows] = [self.matrix[begin : begin + rows] for begin in starts]
         return self._portions[rows]
 
-    @cached_property
+    @computed_once
     def _portions(self) -> dict[int, list[sparse.csr_array]]:
         return {}
 

@@ -12,10 +12,10 @@ All are measured as squares of normal numbers, less a penalty for short interval
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.channels import Channels
 from graphratio.changepoints.intervals import Splits, seeded_splits
@@ -51,7 +51,7 @@ class ScanLayout:
             tuple(one.name for one in kinds), tuple(one.size for one in kinds), groups, weights
         )
 
-    @cached_property
+    @computed_once
     def _slices(self) -> list[tuple[int, FloatArray]]:
         """First feature of every group, and the weights of its features."""
         used = [np.flatnonzero(weights) for weights in self.weights]
@@ -65,7 +65,7 @@ class ScanLayout:
         """Numbers per step."""
         return int(self.weights.shape[1]) * sum(self.sizes)
 
-    @cached_property
+    @computed_once
     def statistics(self) -> list[tuple[int, str, str]]:
         """Channel, kind ("sum" or the name of the channel) and group of every statistic."""
         found = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.changepoints.channels import Channels
 from graphratio.changepoints.common_scale import Evidence
@@ -77,7 +77,7 @@ class Stretch:
         energy = [(part @ sums) ** 2 @ weights for part in portions]
         return splits, np.concatenate(energy)
 
-    @cached_property
+    @computed_once
     def sums(self) -> FloatArray:
         """Cumulative sums of all columns, shape (n_times + 1, width)."""
         return cumulative(self.rows)

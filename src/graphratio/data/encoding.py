@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import InputError, listing
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.validation import written
 
@@ -66,13 +66,13 @@ class Encoding:
             for level in self.levels.get(name, (None,))
         )
 
-    @cached_property
+    @computed_once
     def starts(self) -> IntArray:
         """First feature of each column, and the number of features, shape (n_columns + 1,)."""
         widths = [len(self.levels.get(name, "1")) for name in self.columns]
         return read_only(np.concatenate([[0], np.cumsum(widths)]))
 
-    @cached_property
+    @computed_once
     def is_indicator(self) -> BoolArray:
         """True at features that are indicators, shape (n_features,)."""
         kinds = [name in self.levels for name in self.columns]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import listing
 from graphratio._utils.html import graph_html
 from graphratio._utils.optional import import_optional
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import graph_input as read
 from graphratio.data.graph_readers import GraphReaders
@@ -118,7 +118,7 @@ class Graph(GraphReaders, NotAnArray):
         """Number of undirected edges."""
         return int(self.adjacency.nnz // 2)
 
-    @cached_property
+    @computed_once
     def degrees(self) -> FloatArray:
         """Sum of the weights at each node, shape (n_nodes,)."""
         degrees: FloatArray = np.asarray(self.adjacency.sum(axis=1), dtype=np.float64)
@@ -138,17 +138,17 @@ class Graph(GraphReaders, NotAnArray):
         """Average number of edges at a node."""
         return 2 * self.n_edges / self.n_nodes
 
-    @cached_property
+    @computed_once
     def n_neighbors(self) -> IntArray:
         """Number of edges at each node, shape (n_nodes,)."""
         return read_only(np.diff(self.adjacency.indptr))
 
-    @cached_property
+    @computed_once
     def laplacian(self) -> sparse.csr_array:
         """Degrees minus adjacency, sparse, shape (n_nodes, n_nodes)."""
         return _frozen(sparse.csr_array(sparse.diags_array(self.degrees) - self.adjacency))
 
-    @cached_property
+    @computed_once
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues and eigenvectors of the Laplacian, shapes (n_nodes,), (n_nodes, n_nodes).
 
@@ -158,7 +158,7 @@ class Graph(GraphReaders, NotAnArray):
         values, vectors = np.linalg.eigh(self.laplacian.toarray())
         return read_only(np.maximum(values, 0.0)), read_only(vectors)
 
-    @cached_property
+    @computed_once
     def components(self) -> IntArray:
         """Number of the connected component of each node, shape (n_nodes,)."""
         _, members = csgraph.connected_components(self.adjacency, directed=False)
@@ -179,7 +179,7 @@ class Graph(GraphReaders, NotAnArray):
         """Labels of the nodes without edges."""
         return tuple(self.nodes[i] for i in np.flatnonzero(self.isolated_mask))
 
-    @cached_property
+    @computed_once
     def _positions(self) -> dict[Label, int]:
         return {label: position for position, label in enumerate(self.nodes)}
 

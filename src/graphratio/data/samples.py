@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from graphratio._utils.arrays import NotAnArray, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.html import samples_html
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import sample_input as read
 from graphratio.data.block_cutting import blocks_of, joint_blocks
@@ -97,27 +97,27 @@ class NodeSamples(SampleReaders, NotAnArray):
         """Number of observations of all nodes and both samples."""
         return int(self.values.shape[0])
 
-    @cached_property
+    @computed_once
     def sizes(self) -> IntArray:
         """Observations of every sample, shape (n_nodes, 2), reference first."""
         return read_only(np.column_stack([self.n_reference, self.n_target]))
 
-    @cached_property
+    @computed_once
     def offsets(self) -> IntArray:
         """First row of each sample in `values`, shape (2 n_nodes + 1,), reference first."""
         return read_only(np.concatenate([[0], np.cumsum(self.sizes)]))
 
-    @cached_property
+    @computed_once
     def node_index(self) -> IntArray:
         """Position of the node of every row of `values`, shape (n_observations,)."""
         return read_only(np.repeat(np.arange(self.n_nodes), self.n_reference + self.n_target))
 
-    @cached_property
+    @computed_once
     def is_target(self) -> BoolArray:
         """True for rows of `values` that belong to a target sample, shape (n_observations,)."""
         return read_only(np.repeat(np.tile([False, True], self.n_nodes), self.sizes.ravel()))
 
-    @cached_property
+    @computed_once
     def segments(self) -> IntArray:
         """Sample of every row: 2 v for the reference of node v, 2 v + 1 for its target."""
         return read_only(np.repeat(np.arange(2 * self.n_nodes), self.sizes.ravel()))
@@ -127,7 +127,7 @@ class NodeSamples(SampleReaders, NotAnArray):
         """True at nodes that have observations in both samples, shape (n_nodes,)."""
         return np.asarray((self.n_reference > 0) & (self.n_target > 0))
 
-    @cached_property
+    @computed_once
     def _positions(self) -> dict[Label, int]:
         return {label: position for position, label in enumerate(self.nodes)}
 
@@ -168,7 +168,7 @@ class NodeSamples(SampleReaders, NotAnArray):
             block=check_block(block, time),
         )
 
-    @cached_property
+    @computed_once
     def blocks(self) -> Blocks:
         """Which observations belong together, and why.
 

@@ -8,11 +8,11 @@ x           standard scores of the observations in the order of time
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import stats
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
 # Observations further apart than this many usual steps are no neighbours.
@@ -54,12 +54,12 @@ class Series:
             n_segments = 2 * (int(segment.max(initial=-1)) // 2 + 1)
         return cls(values, segment, stamp, start, n_segments)
 
-    @cached_property
+    @computed_once
     def sizes(self) -> IntArray:
         """Observations of each sample."""
         return np.bincount(self.segment, minlength=self.n_segments)
 
-    @cached_property
+    @computed_once
     def last(self) -> IntArray:
         """Last row of the series of every row."""
         begins = np.flatnonzero(self.start)

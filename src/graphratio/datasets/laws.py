@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
 from scipy.special import logsumexp
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 
 # Standard deviations around the outermost mean that contain a Gaussian law: the mass outside is
@@ -45,7 +45,7 @@ class GaussianMixture:
         reach = LAW_DEVIATIONS * np.sqrt(np.diag(self.covariance))
         return np.stack([self.means.min(axis=0) - reach, self.means.max(axis=0) + reach])
 
-    @cached_property
+    @computed_once
     def _root(self) -> FloatArray:
         return np.linalg.cholesky(self.covariance)
 

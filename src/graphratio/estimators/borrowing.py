@@ -21,13 +21,13 @@ B           S = B' B: one row for every edge and every node
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.graph import Graph
@@ -170,7 +170,7 @@ class BorrowingMixin(NodeRatioEstimator):
             self.sizes_,
         )
 
-    @cached_property
+    @computed_once
     def _reach(self) -> tuple[FloatArray, sparse.csr_array]:
         return self._borrowing.all_nodes()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from graphratio._utils.arrays import read_only
 from graphratio._utils.errors import OverlapWarning, listing
 from graphratio._utils.html import rows_table, titled
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.samples import NodeSamples
@@ -77,7 +77,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
     relative: bool
     backend: frames.Backend = "pandas"
 
-    @cached_property
+    @computed_once
     def weights(self) -> dict[Label, FloatArray]:
         """Weights by node."""
         pieces = np.split(self.sample_weight, np.cumsum(self.n_reference)[:-1])
@@ -98,7 +98,7 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.sample_weight, dtype=dtype, copy=True)
 
-    @cached_property
+    @computed_once
     def effective_sample_size(self) -> FloatArray:
         """Number of equally weighted observations with the same information, shape (n_nodes,).
 
@@ -109,13 +109,13 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         sizes = np.divide(total**2, squares, out=np.zeros(len(self)), where=squares > 0)
         return read_only(np.where(self.n_reference > 0, sizes, np.nan))
 
-    @cached_property
+    @computed_once
     def clipped_share(self) -> FloatArray:
         """Share of reference observations whose ratio was clipped, shape (n_nodes,)."""
         clipped = _sums_by_node(self.is_clipped.astype(np.float64), self.n_reference)
         return read_only(_share(clipped, self.n_reference))
 
-    @cached_property
+    @computed_once
     def is_doubtful(self) -> BoolArray:
         """True at nodes with an overlap warning, shape (n_nodes,).
 
@@ -138,11 +138,11 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         }
         return frames.make_frame(columns, self.backend)
 
-    @cached_property
+    @computed_once
     def _positions(self) -> dict[Label, int]:
         return {label: position for position, label in enumerate(self.nodes)}
 
-    @cached_property
+    @computed_once
     def _effective_share(self) -> FloatArray:
         return _share(self.effective_sample_size, self.n_reference)
 

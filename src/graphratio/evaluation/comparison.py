@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
 from scipy import stats
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data import frames
 from graphratio.data.geography import Mappable
@@ -116,7 +116,7 @@ class GraphComparison(Answered, Mappable):
         """Independent pieces of the samples."""
         return next(iter(self.losses.values())).pieces
 
-    @cached_property
+    @computed_once
     def ranking(self) -> list[str]:
         """Graphs from best to worst, by held-out nodes, or else by held-out observations."""
         by = self.unseen or self.losses
@@ -140,7 +140,7 @@ class GraphComparison(Answered, Mappable):
         """
         return self.level / max(len(self.ranking), 1)
 
-    @cached_property
+    @computed_once
     def best(self) -> str | None:
         """The graph that is clearly better than none and than every other, or None."""
         if not self.ranking or self.tied or self.against_none(self.ranking[0]) != "better":
@@ -217,7 +217,7 @@ class GraphComparison(Answered, Mappable):
         apart = self.between(name, ALONE)
         return apart.mean, apart.half_width(self.level_of_each)
 
-    @cached_property
+    @computed_once
     def gains(self) -> tuple[FloatArray, FloatArray]:
         """Gains of the best-ranked graph over no graph, and half widths of intervals.
 
@@ -227,7 +227,7 @@ class GraphComparison(Answered, Mappable):
         known = self.answerable_nodes & self.joined.get(self.ranking[0], True)
         return np.where(known, gain, np.nan), half
 
-    @cached_property
+    @computed_once
     def _gain_means(self) -> NodeMeans:
         alone, best = self.losses[ALONE], self.losses[self.ranking[0]]
         return NodeMeans.of(alone.terms - best.terms, self.n_pieces)

@@ -16,11 +16,11 @@ lam, rho    graph penalty and ridge of C
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.moments.node_moments import Moments
@@ -90,7 +90,7 @@ class ProfileFit:
 
     graph: Graph
 
-    @cached_property
+    @computed_once
     def _coupling(self) -> Coupling:
         return Coupling(self.graph)
 

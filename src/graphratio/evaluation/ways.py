@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.estimators import GraphRatio
@@ -48,7 +48,7 @@ class Ways:
 
     recipe: Recipe
 
-    @cached_property
+    @computed_once
     def by_profiles(self) -> bool:
         """Whether `GraphRatio` chooses everything."""
         return compares_profiles(self.recipe.template)

@@ -8,11 +8,12 @@ total minus those of the fold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 
 import numpy as np
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.moments.node_moments import (
@@ -174,17 +175,17 @@ class FoldedMoments:
     alpha: float | FloatArray
     prior_ratio: float
 
-    @cached_property
+    @computed_once
     def segment(self) -> IntArray:
         """Number of the sample of every observation, 2 v or 2 v + 1 at node v."""
         return np.repeat(np.arange(self.sizes.size), self.sizes.ravel())
 
-    @cached_property
+    @computed_once
     def total(self) -> MomentSums:
         """Sums over all observations."""
         return MomentSums.of(self.psi, self.sizes)
 
-    @cached_property
+    @computed_once
     def by_fold(self) -> list[MomentSums] | None:
         """Sums over each fold, or None if they would take too much memory."""
         n_folds = int(self.folds.max()) + 1

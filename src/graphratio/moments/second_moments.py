@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from graphratio._utils.arrays import as_slice
-from graphratio._utils.threads import in_parallel
+from graphratio._utils.threads import computed_once, in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Sums over many rows run block by block, so that intermediate results stay in the cache.
@@ -162,7 +161,7 @@ class FactoredSecond:
         n_rows = sum(weights.size for _, _, weights in self.parts)
         return self._rough_mean if rough and n_rows > ROUGH_ROWS else self._mean(1.0)
 
-    @cached_property
+    @computed_once
     def _rough_mean(self) -> FloatArray:
         return self._mean(ROUGH_ROWS / sum(weights.size for _, _, weights in self.parts))
 

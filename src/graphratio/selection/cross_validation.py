@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Protocol
 
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -165,7 +165,7 @@ class Coupling:
 
     graph: Graph
 
-    @cached_property
+    @computed_once
     def _bases(self) -> dict[np.dtype[np.floating], Basis]:
         return {}
 

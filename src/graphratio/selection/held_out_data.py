@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.node_moments import Moments
@@ -27,7 +27,7 @@ class FoldProblems:
         self.train, self.held_out, self.edges = train, held_out, edges
         self._starts: dict[bool, FloatArray] = {}
 
-    @cached_property
+    @computed_once
     def problem(self) -> ProfileProblem:
         """The problem of shared profiles; plain fits do not need it."""
         return ProfileProblem.of(self.train, self.edges)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.selection.cross_validation import defined_means, mean_over_folds
 
@@ -33,12 +33,12 @@ class Trial:
     losses: FloatArray
     blocked: bool = False
 
-    @cached_property
+    @computed_once
     def by_round(self) -> FloatArray:
         """Mean over nodes and then over folds, shape (n_rounds + 1,)."""
         return mean_over_folds(self.by_fold)
 
-    @cached_property
+    @computed_once
     def by_fold(self) -> FloatArray:
         """Mean over nodes, shape (n_rounds + 1, n_folds); NaN in folds without losses."""
         return defined_means(self.losses, 2, np.float64)

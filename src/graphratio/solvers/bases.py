@@ -23,13 +23,13 @@ C           P' (blockdiag(A) + lam lap + rho I) P, of size k m: for components a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
@@ -84,12 +84,12 @@ class SpectralBasis:
     vectors: FloatArray
     laplacian: sparse.csr_array
 
-    @cached_property
+    @computed_once
     def hierarchy(self) -> Hierarchy:
         """Ever smaller graphs, for multigrid."""
         return build_hierarchy(self.laplacian)
 
-    @cached_property
+    @computed_once
     def components(self) -> IntArray:
         """Connected component of every node."""
         return np.asarray(csgraph.connected_components(self.laplacian, directed=False)[1])

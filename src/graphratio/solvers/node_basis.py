@@ -11,13 +11,13 @@ Symbols as in `bases`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, by_columns, pick, times
@@ -44,14 +44,14 @@ class NodeBasis:
     constants: FloatArray
     graph: Graph
 
-    @cached_property
+    @computed_once
     def laplacian(self) -> Any:
         """The Laplacian, sparse or dense, whichever multiplies many columns faster."""
         sparse_form = self.graph.laplacian.astype(self.constants.dtype)
         crowded = sparse_form.nnz > DENSE_SHARE * self.graph.n_nodes**2
         return sparse_form.toarray() if crowded else sparse_form
 
-    @cached_property
+    @computed_once
     def hierarchy(self) -> Hierarchy:
         """Ever smaller graphs, for multigrid."""
         return build_hierarchy(self.graph.laplacian)
@@ -61,7 +61,7 @@ class NodeBasis:
         """Whether nodes have very many neighbours on average."""
         return 2 * self.graph.n_edges > CROWDED * self.graph.n_nodes
 
-    @cached_property
+    @computed_once
     def lowest(self) -> tuple[FloatArray, FloatArray]:
         """Lowest modes of the Laplacian, for crowded graphs."""
         return low_modes(self.graph, LOW_MODES, self.constants.astype(np.float64))

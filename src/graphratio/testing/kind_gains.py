@@ -6,11 +6,10 @@ only the loss.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
@@ -86,7 +85,7 @@ class ChangedNodes:
         own = pieces.terms(terms, self.samples.sizes)[np.isin(node, self.members)]
         return NodeMeans.of(own, pieces.counts[self.members])
 
-    @cached_property
+    @computed_once
     def held_out_ratios(self) -> FloatArray:
         """Ratios at the observations of the changed nodes, after fits without their folds.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from graphratio._utils.errors import Argument, InputError, listing
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
@@ -98,7 +98,7 @@ class PermutationPlan:
     stratum: IntArray | None = None
     lost: FloatArray | None = None
 
-    @cached_property
+    @computed_once
     def observed(self) -> FloatArray:
         """Labels of the units as they were observed, shape (n_units,): 1 in the target, else 0.
 
@@ -113,7 +113,7 @@ class PermutationPlan:
         share = here[:, 1] / here.sum(axis=1)
         return np.asarray(share + np.sqrt(1 - self.lost[self.units.node]) * (labels - share))
 
-    @cached_property
+    @computed_once
     def shapes(self) -> IntArray:
         """Reference and target units of each stratum of every node, shape (n_nodes, S, 2)."""
         stratum = np.zeros_like(self.units.node) if self.stratum is None else self.stratum
@@ -155,12 +155,12 @@ class PermutationPlan:
                 axis=1,
             )
 
-    @cached_property
+    @computed_once
     def n_units(self) -> IntArray:
         """Units of every node, shape (n_nodes,)."""
         return self.units.counts(self.graph.n_nodes)[0]
 
-    @cached_property
+    @computed_once
     def first_unit(self) -> IntArray:
         """Position of the first unit of every node, shape (n_nodes,)."""
         return np.cumsum(self.n_units) - self.n_units

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.sparse import csgraph
 
 from graphratio._utils.html import fields_html
 from graphratio._utils.parameters import check_choice
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
 from graphratio.data.blocks import Blocks
@@ -172,7 +172,7 @@ class TwoSampleResult(Mappable):
         """What the order of rows, or the times, show about the data."""
         return [*rows(self.samples), *single_day(self.samples)]
 
-    @cached_property
+    @computed_once
     def effect_size(self) -> FloatArray:
         """Mean distance between the quantiles of the two samples, shape (n_nodes,).
 
@@ -181,7 +181,7 @@ class TwoSampleResult(Mappable):
         """
         return effect_sizes(self.samples)
 
-    @cached_property
+    @computed_once
     def detectable_shift(self) -> FloatArray:
         """Smallest shift that would have been found with a probability of 80 %, (n_nodes,).
 

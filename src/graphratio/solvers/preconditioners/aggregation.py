@@ -19,12 +19,12 @@ D           diagonal of a matrix
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Most nodes of the last level, which is solved exactly for all features together.
@@ -59,7 +59,7 @@ class Level:
     restriction: sparse.csr_array
     radius: float
 
-    @cached_property
+    @computed_once
     def neighbours(self) -> sparse.csr_array:
         """Off-diagonal part of the Laplacian with its sign changed."""
         return sparse.csr_array(sparse.diags_array(self.laplacian.diagonal()) - self.laplacian)
@@ -83,7 +83,7 @@ class Hierarchy:
     laplacian: FloatArray
     mass: FloatArray
 
-    @cached_property
+    @computed_once
     def dense_level(self) -> DenseLevel:
         """The first level that is small enough for its eigenvectors; it may have no nodes."""
         depth, laplacian, mass = len(self.levels), self.laplacian, self.mass
