@@ -79,7 +79,7 @@ def test_a_child_forked_inside_is_not_limited_for_ever():
     code = """
 import os
 from threadpoolctl import threadpool_info, threadpool_limits
-from graphratio._utils.threads import computed_once, single_thread
+from graphratio._utils.threads import single_thread
 threads = lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 with threadpool_limits(2, user_api="blas"):
     import numpy
