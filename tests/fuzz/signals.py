@@ -121,7 +121,9 @@ def strike(times: int, seed: int) -> dict[str, int]:
                 run.send_signal(chosen)
             with run:
                 _, errors = run.communicate(timeout=120)
-            assert b"Traceback" not in errors, errors.decode()
+            # Python itself may be interrupted while it shuts down, after the last line of ours.
+            late = b"Exception ignored in: <module 'threading'" in errors
+            assert b"Traceback" not in errors or late, errors.decode()
             found = target.generation()
             assert found in (last, number), (found, last, number)
             outcome = "new" if found == number else "old"
