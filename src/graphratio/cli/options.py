@@ -29,6 +29,15 @@ _TIME = "Time"
 NODE, VALUE = "node", "value"
 
 _SEED = "Seed of everything random: the same gives the same."
+JOBS = "Threads: 1, 2, ..., or -1 for all cores. The results are the same."
+
+
+def some_jobs(value: int) -> int:
+    """Refuse 0 threads."""
+    if value == 0:
+        raise typer.BadParameter("0 threads do no work; use 1 or more, or -1 for all cores")
+    return value
+
 
 # Options of graphs, which several commands have.
 EDGES_HELP = (
@@ -267,6 +276,7 @@ class PrepareOptions:
     """How to transform the features first."""
 
     seed: int = option(_FIT, _SEED, default=0, min=0)
+    jobs: int = option(_FIT, JOBS, default=-1, callback=some_jobs)
     log: str | None = option(_FIT, "Features to take the logarithm of, separated by commas.")
     no_standardize: bool = option(
         _FIT,
@@ -344,6 +354,7 @@ class TimeOptions:
         _TIME, "Shuffled copies of the table that estimate this chance.", default=99, min=1
     )
     seed: int = option(_TIME, _SEED, default=0, min=0)
+    jobs: int = option(_TIME, JOBS, default=-1, callback=some_jobs)
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:

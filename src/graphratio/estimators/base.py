@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
 from graphratio._utils.html import model_html
+from graphratio._utils.jobs import working
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -42,13 +43,14 @@ Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Restore the estimator if its fit fails."""
+    """Restore the estimator if its fit fails; its `n_jobs` holds for all that the fit does."""
 
     @wraps(fit)
     def guarded(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
         before = dict(self.__dict__)
         try:
-            return fit(self, *args, **kwargs)
+            with working(getattr(self, "n_jobs", None)):
+                return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

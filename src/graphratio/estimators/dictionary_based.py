@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -127,13 +127,14 @@ class NystromEstimator(BorrowingMixin):
         rng = as_generator(self.random_state)
         pairs = self._pairs_for(graph)
         candidates = Candidates(self._build_dictionary(samples, rng), *pairs)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
+        with single_thread():
             self._select(samples, graph, candidates, rng)
             return self._solve_at(samples, graph)
 
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
         self._check_parameters()
+        recipe = DictionaryRecipe.of(self)
         self.prior_ratio_ = float(self.prior_ratio)
         self.n_selected_on_ = len(self.nodes_)
         cap = parse_memory(self.max_memory)
@@ -144,7 +145,7 @@ class NystromEstimator(BorrowingMixin):
         kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
-        self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
+        self.dictionary_ = recipe.build(samples, kernel, sigma, rng)
         return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(

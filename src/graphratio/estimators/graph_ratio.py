@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -92,6 +92,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         candidate is at their end.
     prior_ratio : float, default 1
         Ratios are shrunk towards this constant.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
     engine : DaskEngine, optional
@@ -157,6 +159,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         tol: float = 1e-6,
         max_iter: int = 1000,
         selection_nodes: int | str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         progress: bool = False,
         engine: Any = None,
@@ -178,6 +181,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.selection_nodes = selection_nodes
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
         self.engine = engine
@@ -210,7 +214,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             ridge=self.ridge,
             adaptive=bool(self.adaptive),
         )
-        with suitable_threads(aligned.n_observations, self.n_atoms_):
+        with single_thread():
             part, graph, positions = self._selection_part(aligned, self.graph_, rng)
             data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:

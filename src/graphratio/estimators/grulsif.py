@@ -9,7 +9,7 @@ import numpy as np
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -72,6 +72,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     max_memory : int, str or None
         Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The fit keeps
         less in memory if its predicted need exceeds the limit, or raises an error at once.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
@@ -151,6 +153,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         max_iter: int = 1000,
         selection_nodes: int | str | None = None,
         max_memory: int | str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         adaptive: bool = False,
         progress: bool = False,
@@ -172,6 +175,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.max_iter = max_iter
         self.selection_nodes = selection_nodes
         self.max_memory = max_memory
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.adaptive = adaptive
         self.progress = progress
@@ -205,7 +209,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(aligned, self.graph_)
         if adaptive and self.graph_.n_edges and self.graph_penalty_:
-            with suitable_threads(aligned.n_observations, self.n_atoms_):
+            with single_thread():
                 self._learn_edges(aligned)
         return self
 

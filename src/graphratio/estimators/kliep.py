@@ -56,6 +56,8 @@ class KLIEP(CentredEstimator):
         Largest residual of the optimality conditions, see
         `solvers.interior_point.kliep_residuals`.
     max_iter : int, default 100
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
         Determines the centres and the folds.
 
@@ -107,6 +109,7 @@ class KLIEP(CentredEstimator):
         cv: int = 5,
         tol: float = 1e-8,
         max_iter: int = 100,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -116,6 +119,7 @@ class KLIEP(CentredEstimator):
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:

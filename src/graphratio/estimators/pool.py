@@ -35,6 +35,8 @@ class Pool(NystromEstimator):
         As in `GRULSIF`. Beyond 2,000 nodes the cross-validation uses 2,000 of them at random.
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
 
@@ -70,6 +72,7 @@ class Pool(NystromEstimator):
         prior_ratio: float = 0.0,
         cv: int = 5,
         tol: float = 1e-6,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
@@ -84,6 +87,7 @@ class Pool(NystromEstimator):
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.tol = tol
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 

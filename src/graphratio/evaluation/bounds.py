@@ -15,6 +15,7 @@ skewness    of the estimate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy import stats
 
 from graphratio._utils.errors import listing
 from graphratio._utils.html import facts_table, rows_table, titled
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
@@ -36,7 +38,7 @@ from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
-from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
+from graphratio.evaluation.refit_noise import RefitNoise, noise_of_fit
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
 from graphratio.selection.nested import HeldOut
 
@@ -171,6 +173,7 @@ class DivergenceBounds(Answered, Mappable):
         return titled("divergence bounds", facts_table(facts), rows_table(head, body))
 
 
+@across_jobs
 def divergence_bounds(
     samples: Any,
     graph: Graph | None = None,
@@ -180,6 +183,7 @@ def divergence_bounds(
     simultaneous: bool = False,
     n_folds: int = 5,
     n_repeats: int = 1,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> DivergenceBounds:
@@ -207,6 +211,8 @@ def divergence_bounds(
         Number of folds, at least 3.
     n_repeats : int, default 1
         How often the data are split.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -248,9 +254,9 @@ def fits_with_noise(
 ) -> tuple[HeldOut, RefitNoise | None]:
     """Fit on folds; return held-out ratios, and the variance that refitting adds."""
     contender = recipe.coupled(graph)
-    look = NoiseCollector(contender.fit.graph, float(recipe.template.alpha))
-    found = recipe.run({"fit": contender}, folds, look=look, progress=progress)
-    return found["fit"], None if look.total is None else look.total.averaged(len(folds))
+    look = partial(noise_of_fit, graph=contender.fit.graph, alpha=float(recipe.template.alpha))
+    found = recipe.run({"fit": contender}, folds, look=look, progress=progress)["fit"]
+    return found, sum(found.looks[1:], start=found.looks[0]).averaged(len(folds))
 
 
 def _refits_with_noise(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
@@ -86,15 +87,14 @@ def fold_ratios(
 
     The graph may depend on the fold.
     """
-    table = []
-    for fold in range(int(folds.max()) + 1):
+
+    def ratios(fold: int) -> FloatArray:
         train = samples.subset(observations=folds != fold)
         joined = graph if isinstance(graph, Graph) else graph(fold)
         fitted = refit(estimator, train, joined, fixed=fixed)
-        table.append(fitted.at_nodes(samples.values, samples.node_index))
-        if bar is not None:
-            bar.advance()
-    return np.array(table)
+        return fitted.at_nodes(samples.values, samples.node_index)
+
+    return np.array(each(ratios, range(int(folds.max()) + 1), bar))
 
 
 def held_out(table: FloatArray, folds: IntArray) -> FloatArray:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.features.kernels import Kernel
 
@@ -80,11 +81,14 @@ class NystromMap:
         """Features of points, shape (n_points, n_components), computed in the given precision."""
         psi = np.empty((len(x), self.n_components), dtype=dtype)
         transform = self.transform.astype(dtype, copy=False)
+
         # Block by block, so that the kernel values stay in the cache.
-        for begin in range(0, len(x), KERNEL_ROWS):
-            rows = slice(begin, begin + KERNEL_ROWS)
+        def work(i: int) -> None:
+            rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
             values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
             np.matmul(values, transform, out=psi[rows])
+
+        in_parallel(work, -(-len(x) // KERNEL_ROWS))
         return psi
 
     def principal(
@@ -104,10 +108,13 @@ class NystromMap:
         psi = rough(x, dtype)
         rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
+
         # In place, since features take the most memory.
-        for begin in range(0, len(psi), KERNEL_ROWS):
-            rows = slice(begin, begin + KERNEL_ROWS)
+        def work(i: int) -> None:
+            rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
             psi[rows] = psi[rows] @ vectors
+
+        in_parallel(work, -(-len(psi) // KERNEL_ROWS))
         return rotated, psi
 
     def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:

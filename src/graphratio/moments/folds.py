@@ -185,6 +185,14 @@ class FoldedMoments:
         """Sums over all observations."""
         return MomentSums.of(self.psi, self.sizes)
 
+    def summed(self, *, by_fold: bool = False) -> FoldedMoments:
+        """Compute the sums that several tasks use, over all observations or over each fold."""
+        if by_fold:
+            self.by_fold  # noqa: B018
+        else:
+            self.total  # noqa: B018
+        return self
+
     @computed_once
     def by_fold(self) -> list[MomentSums] | None:
         """Sums over each fold, or None if they would take too much memory."""

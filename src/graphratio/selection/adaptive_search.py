@@ -5,10 +5,9 @@ Held-out data decide; every training fold learns its own weights.
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
@@ -32,12 +31,15 @@ def choose_adaptive(
     def evaluate(point: Point, n_folds: int | None) -> Trial:
         lam = float(axis.values[point[0]])
         losses = known.setdefault(point, [])
-        for fold in islice(folds, len(losses), n_folds):
+
+        def held_out(number: int) -> FloatArray:
+            fold = folds[number]
             path = adaptive_rounds(
                 fold.train, graph, lam, ridge, ADAPTIVE_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
-            theta = np.stack([fit.theta for fit in path], axis=1)
-            losses.append(fold.losses(theta).T)
+            return fold.losses(np.stack([fit.theta for fit in path], axis=1)).T
+
+        losses += each(held_out, range(len(folds))[len(losses) : n_folds])
         return Trial(np.stack(losses, axis=1))
 
     known: dict[Point, list[FloatArray]] = {}

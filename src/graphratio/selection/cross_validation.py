@@ -27,6 +27,7 @@ from typing import Protocol
 
 import numpy as np
 
+from graphratio._utils.jobs import in_stages, n_tasks
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
@@ -221,32 +222,40 @@ def select(
     `n_nodes` are those of the whole graph, if the split has only a part of them.
     """
     lam, rho = candidates.pairs
-    scores = np.empty((candidates.bandwidth.size, lam.size, len(split.held_out)))
-    losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
+
+    def make(bandwidth: float) -> FoldedMoments:
+        _, data = split.at(bandwidth)
+        # The narrowest kernel has the most features.
+        if max_memory is not None and bandwidth == candidates.bandwidth[0]:
+            check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
+        return data.summed()
+
+    def fit(data: FoldedMoments, left_out: range) -> tuple[FloatArray, FloatArray]:
+        train, held_out = data.split(*left_out)
+        theta = coupling.solve(train, lam, rho)
+        found = moment_losses(held_out, np.ascontiguousarray(theta))
+        return -mean_losses(found), found.T.astype(np.float32)
+
     steps = candidates.bandwidth.size * len(split.held_out)
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
-        for i, bandwidth in enumerate(candidates.bandwidth):
-            _, data = split.at(bandwidth)
-            if i == 0 and max_memory is not None:
-                # The narrowest kernel has the most features.
-                check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
-            for r, left_out in enumerate(split.held_out):
-                train, held_out = data.split(*left_out)
-                theta = coupling.solve(train, lam, rho)
-                each = moment_losses(held_out, np.ascontiguousarray(theta))
-                scores[i, :, r], losses[i, :, r] = -mean_losses(each), each.T
-                bar.advance()
+        found = in_stages(make, list(candidates.bandwidth), fit, split.held_out, bar)
+    scores = np.array([[score for score, _ in row] for row in found]).transpose(0, 2, 1)
+    losses = np.stack([np.stack([loss for _, loss in row], axis=1) for row in found])
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
     crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]), split.run)
     return replace(best, held_out=crossed)
 
 
 def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
-    """Memory of features, sums over all observations and over a fold, and iterates."""
+    """Memory of features, sums over all observations and over folds, and iterates.
+
+    Several tasks work on a fold each, and hold the features of up to three bandwidths.
+    """
     n_rows, m = data.psi.shape
-    n_nodes = len(data.sizes)
-    entries = 2 * n_rows * m + 7 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
-    return int(entries * data.psi.dtype.itemsize) + FIXED
+    n_nodes, tasks = len(data.sizes), n_tasks()
+    kept = 2 * n_rows * m + 4 * n_nodes * m**2
+    own = 3 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
+    return int((kept * min(tasks, 3) + own * tasks) * data.psi.dtype.itemsize) + FIXED
 
 
 def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> Selection:

@@ -11,11 +11,12 @@ the grid. The strength of the graph is its penalty times the mean degree, as in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
@@ -143,12 +144,13 @@ class PlainSearch:
         self, bandwidth: float, pairs: FloatArray, n_folds: int | None = None
     ) -> FloatArray:
         """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-        lam = pairs[:, 0] / self.unit
-        losses = [
-            fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
-            for fold in islice(self.data.at(bandwidth), n_folds)
-        ]
-        return np.stack(losses, axis=1)
+        lam, folds = pairs[:, 0] / self.unit, self.data.at(bandwidth)
+
+        def losses(number: int) -> FloatArray:
+            fold = folds[number]
+            return fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
+
+        return np.stack(each(losses, range(len(folds))[:n_folds]), axis=1)
 
 
 def _moved(candidate: Plain, k: int, value: float) -> Plain:

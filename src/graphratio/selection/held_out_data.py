@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from graphratio._utils.jobs import each
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
@@ -50,14 +49,17 @@ class Folds:
     def __init__(self, data: FoldedMoments, held_out: list[range], edges: Edges) -> None:
         self.data, self.held_out, self.edges = data, held_out, edges
         self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
-        self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
+        fits = self.size <= LARGEST_KEPT
+        self._kept = each(self._made, range(len(held_out))) if fits else None
 
-    def _made(self) -> Iterator[FoldProblems]:
-        for left_out in self.held_out:
-            yield FoldProblems(*self.data.split(*left_out), self.edges)
+    def _made(self, number: int) -> FoldProblems:
+        return FoldProblems(*self.data.split(*self.held_out[number]), self.edges)
 
-    def __iter__(self) -> Iterator[FoldProblems]:
-        return self._made() if self._kept is None else iter(self._kept)
+    def __len__(self) -> int:
+        return len(self.held_out)
+
+    def __getitem__(self, number: int) -> FoldProblems:
+        return self._made(number) if self._kept is None else self._kept[number]
 
 
 class HeldOutData:
@@ -72,7 +74,7 @@ class HeldOutData:
         if bandwidth in self._kept:
             return self._kept[bandwidth]
         _, data = self.split.at(bandwidth)
-        found = Folds(data, self.split.held_out, self.edges)
+        found = Folds(data.summed(), self.split.held_out, self.edges)
         while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[bandwidth] = found

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import each
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
@@ -204,7 +204,10 @@ class ProfileSelection:
         """Held-out losses of a point in the first folds, or in all; each is computed once."""
         settings = self._settings(point, self.most_rounds)
         losses = self._losses.setdefault(settings, [])
-        for fold in islice(self.data.at(settings.bandwidth), len(losses), n_folds):
+        folds = self.data.at(settings.bandwidth)
+
+        def held_out(number: int) -> FloatArray:
+            fold = folds[number]
             path = rounds(
                 fold.problem,
                 fold.start(settings.n_profiles, smooth=settings.strength > 0),
@@ -214,8 +217,9 @@ class ProfileSelection:
                 adaptive=self.adaptive,
             )
             used = path if self.n_rounds is None else path[-1:]
-            theta = np.stack([fit.theta for fit in used], axis=1)
-            losses.append(fold.losses(theta).T)
+            return fold.losses(np.stack([fit.theta for fit in used], axis=1)).T
+
+        losses += each(held_out, range(len(folds))[len(losses) : n_folds])
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1), self.data.split.n_blocks is not None)
