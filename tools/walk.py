@@ -157,9 +157,9 @@ def walks() -> dict[str, Walk]:
     samples = gr.NodeSamples.from_arrays(reference, target)
     test, model = gr.two_sample_test, gr.GRULSIF  # found before the walk begins
     return {
-        "GRULSIF().fit": visited(lambda: model(random_state=0).fit(samples, graph)),
+        "GRULSIF().fit": visited(lambda: model(n_jobs=1, random_state=0).fit(samples, graph)),
         "two_sample_test": visited(
-            lambda: test(samples, graph, n_permutations=2000, random_state=0)
+            lambda: test(samples, graph, n_permutations=2000, n_jobs=1, random_state=0)
         ),
     }
 
