@@ -43,7 +43,7 @@ from graphratio.evaluation.regions import (
 from graphratio.evaluation.worth_result import Worth
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.objective import moment_losses
-from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
+from graphratio.selection.cross_validation import Coupling, Split, defined_means, mean_losses
 from graphratio.selection.nested import Contender, draw_folds
 from graphratio.selection.patches import choose_patches
 
@@ -56,6 +56,8 @@ MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # and of more.
 N_SIZES = (8, 6)
 INNER_FOLDS = (4, 3)
+# Relative residual of the solves by which the penalties of a subset are chosen.
+CHOICE_TOLERANCE = 1e-2
 # Nodes at either end whose differences count as the next ones.
 WINSORISED = 5
 # Subsets of different folds overlap, so that their mean varies more than if they were independent.
@@ -253,7 +255,7 @@ class _Subsets:
         # Equal losses throughout: there is nothing that a graph could replace.
         return np.where(ahead.any(axis=-1), worth, 1.0)
 
-    def losses(self, contender: Contender[Fit]) -> FloatArray:
+    def losses(self, contender: Contender[Coupling]) -> FloatArray:
         """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
         samples, alpha = self.recipe.samples, self.recipe.template.alpha
         limit = 1 / float(alpha) if alpha else None
@@ -272,7 +274,7 @@ class _Subsets:
         found = np.array(each(parts, cases))
         return found.reshape(self.split.n_folds, len(self.sizes), -1).transpose(0, 2, 1)
 
-    def _fit(self, contender: Contender[Fit], fold: int, size: int) -> FloatArray:
+    def _fit(self, contender: Contender[Coupling], fold: int, size: int) -> FloatArray:
         """Choose penalties inside a subset, and fit it; coefficients (n_nodes, m)."""
         data, segment = self.data, self.data.segment
         train = np.flatnonzero(self.split.folds != fold)
@@ -290,8 +292,10 @@ class _Subsets:
         psi = data.psi[order[rows]]
         subset = FoldedMoments(psi, sizes, inner[rows], data.alpha, data.prior_ratio)
         lam, rho = contender.candidates.pairs
-        several = len(lam) > 1
-        best = [int(np.nanargmin(_fold_losses(subset, contender, n_inner))) if several else 0]
+        best = [0]
+        if len(lam) > 1:
+            rough = replace(contender, fit=replace(contender.fit, tolerance=CHOICE_TOLERANCE))
+            best = [int(np.nanargmin(_fold_losses(subset, rough, n_inner)))]
         return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
 
 
@@ -306,7 +310,7 @@ def subset_sizes(counts: IntArray, share: float) -> IntArray:
     return np.maximum(np.round(counts * share), SMALLEST_SUBSET).astype(np.intp)
 
 
-def _fold_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
+def _fold_losses(data: FoldedMoments, contender: Contender[Coupling], n_folds: int) -> FloatArray:
     """Mean held-out loss of every pair of penalties over folds and nodes, shape (n_pairs,)."""
     lam, rho = contender.candidates.pairs
 

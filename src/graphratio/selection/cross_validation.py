@@ -162,9 +162,13 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Fit neighbours in a graph together; without edges fit every node by itself."""
+    """Fit neighbours in a graph together; without edges fit every node by itself.
+
+    `tolerance` is the relative residual of the solves.
+    """
 
     graph: Graph
+    tolerance: float | None = None
 
     @computed_once
     def _bases(self) -> dict[np.dtype[np.floating], Basis]:
@@ -178,7 +182,8 @@ class Coupling:
         dtype = moments.second.dtype
         if dtype not in self._bases:
             self._bases[dtype] = basis_of(self.graph, dtype)
-        return solve_path(objective, self._bases[dtype], SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
+        tolerance = self.tolerance or SOLVE_TOLERANCE
+        return solve_path(objective, self._bases[dtype], tolerance, SOLVE_ITERATIONS).theta
 
 
 @dataclass(frozen=True, eq=False)
