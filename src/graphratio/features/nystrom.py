@@ -104,7 +104,7 @@ class NystromMap:
         points, drops directions with a share of the moment below `floor`; a second one uses all
         points.
         """
-        rough = self.aligned(x, weights, floor) if floor > 0 else self
+        rough = self.aligned(x, weights, floor, dtype) if floor > 0 else self
         psi = rough(x, dtype)
         rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
@@ -117,12 +117,18 @@ class NystromMap:
         in_parallel(work, -(-len(psi) // KERNEL_ROWS))
         return rotated, psi
 
-    def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
+    def aligned(
+        self,
+        x: FloatArray,
+        weights: FloatArray,
+        floor: float = 0.0,
+        dtype: type[np.floating] = np.float64,
+    ) -> NystromMap:
         """Rotate as `principal` does, but by a fixed random part of the points only."""
         # Random, because regular steps through sorted rows may miss a whole sample.
         count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
         rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
-        return self.rotated(weighted_moment(self(x[rows]), weights[rows]), floor)[0]
+        return self.rotated(weighted_moment(self(x[rows], dtype), weights[rows]), floor)[0]
 
     def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
         """Make a second moment diagonal, largest first; also returns the rotation (m, n_kept)."""
@@ -135,4 +141,6 @@ class NystromMap:
 
 def weighted_moment(psi: FloatArray, weights: FloatArray) -> FloatArray:
     """Sum of weight * psi psi' over rows, shape (m, m)."""
-    return np.asarray(psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype)))
+    scaled = psi * np.sqrt(weights).astype(psi.dtype)[:, np.newaxis]
+    # The product of a matrix with itself takes half the work and is exactly symmetric.
+    return np.asarray(scaled.T @ scaled)
