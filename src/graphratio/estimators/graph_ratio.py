@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.errors import Words
+from graphratio._utils.errors import InputError, Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
@@ -18,7 +18,9 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes, part_notes
+from graphratio.moments.losses import PEARSON
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
@@ -158,6 +160,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         max_iter: int = 1000,
         selection_nodes: int | str | None = None,
         random_state: RandomState = None,
+        loss: str = "pearson",
         progress: bool = False,
         engine: Any = None,
     ) -> None:
@@ -179,6 +182,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.max_iter = max_iter
         self.selection_nodes = selection_nodes
         self.random_state = random_state
+        self.loss = loss
         self.progress = progress
         self.engine = engine
 
@@ -192,6 +196,13 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         graph : Graph
             Aligned with the samples by label. None means no edges.
         """
+        check_loss(self)
+        if self._loss is not PEARSON and self.n_profiles not in (None, 0):
+            raise InputError(
+                f"n_profiles={self.n_profiles!r} needs loss='pearson': with {self.loss!r} every "
+                "node has its own ratio",
+                "Pass n_profiles=None",
+            )
         if self.engine is not None:
             return self._fit_on_engine(samples, graph)
         aligned = self._prepare(samples, graph, borrow=self._couples)
@@ -262,6 +273,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     @property
     def _full_rank(self) -> bool:
+        if self._loss is not PEARSON:
+            return True
         return np.isscalar(self.n_profiles) and self.n_profiles == 0
 
     @property
@@ -286,6 +299,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             ridge=self.ridge,
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
             without_graph=without_graph,
+            between=self._loss is not PEARSON,
         )
         choice = selection.choose(
             plain,
@@ -308,11 +322,17 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.n_rounds_ = settings.n_rounds
         self.graph_learned_ = self.graph_
         self.shared_ = settings.n_profiles > 0
-        psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
-        problem = ProfileProblem.of(moments, edges)
         if not self.shared_:
             graph = self._graph_used
             self.graph_penalty_ = float(graph_penalties(graph, np.array(settings.strength)))
+        if self._loss is not PEARSON:
+            psi, moments = fit_log_ratios(self, samples, graph, None)
+        else:
+            psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
+        problem = ProfileProblem.of(moments, edges)
+        if self._loss is not PEARSON:
+            self.profiles_, self.coordinates_ = principal(self.solution_.theta, problem.metric)
+        elif not self.shared_:
             objective = GraphObjective.of(
                 moments, graph.laplacian, self.graph_penalty_, self.ridge_
             )
@@ -390,4 +410,4 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return f"{super()._summary()}\n  {shared} shared by all nodes"
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

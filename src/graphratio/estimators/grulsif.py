@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.errors import Words
+from graphratio._utils.errors import InputError, Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
@@ -17,7 +17,9 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.log_ratio_fit import check_loss
 from graphratio.estimators.notes import data_notes
+from graphratio.moments.losses import PEARSON
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import penalty_pairs
@@ -153,6 +155,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         max_memory: int | str | None = None,
         random_state: RandomState = None,
         adaptive: bool = False,
+        loss: str = "pearson",
         progress: bool = False,
         engine: Any = None,
     ) -> None:
@@ -174,6 +177,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.max_memory = max_memory
         self.random_state = random_state
         self.adaptive = adaptive
+        self.loss = loss
         self.progress = progress
         self.engine = engine
 
@@ -195,12 +199,18 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             Aligned with the samples by label. None means no edges: every node on its own.
         """
         if self.engine is not None:
+            check_loss(self)
             # Imported on use, since only fits on an engine need it.
             from graphratio.estimators.partitioned import fit_partitioned
 
             fit_partitioned(self, samples, graph)
             return self
         adaptive = check_flag(self.adaptive, "adaptive")
+        if adaptive and self._loss is not PEARSON:
+            raise InputError(
+                f"adaptive=True learns edge weights with loss='pearson' only",
+                "Pass adaptive=False",
+            )
         aligned = self._prepare(samples, graph, borrow=self._couples)
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(aligned, self.graph_)
@@ -252,7 +262,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     @property
     def _is_quadratic(self) -> bool:
-        return not self.adaptive
+        return not self.adaptive and self.loss == PEARSON.name
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

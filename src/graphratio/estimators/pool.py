@@ -9,6 +9,7 @@ from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.moments.losses import PEARSON
 from graphratio.selection.grids import penalty_pairs
 
 
@@ -71,6 +72,7 @@ class Pool(NystromEstimator):
         cv: int = 5,
         tol: float = 1e-6,
         random_state: RandomState = None,
+        loss: str = "pearson",
         progress: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -85,6 +87,7 @@ class Pool(NystromEstimator):
         self.cv = cv
         self.tol = tol
         self.random_state = random_state
+        self.loss = loss
         self.progress = progress
 
     @property
@@ -106,7 +109,7 @@ class Pool(NystromEstimator):
 
     @property
     def _is_quadratic(self) -> bool:
-        return True
+        return self.loss == PEARSON.name
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

@@ -32,10 +32,8 @@ from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
+from graphratio.moments.losses import SMALLEST_RATIO
 from graphratio.moments.node_moments import Moments, has_both, mixing_weights, segment_indicator
-
-# Smaller ratios count as this one in logarithms, so that no single point makes a mean infinite.
-SMALLEST_RATIO = 1e-12
 
 # Quantiles that effect sizes compare.
 N_QUANTILES = 20

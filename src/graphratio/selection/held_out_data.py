@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.folds import FoldedMoments, FoldedRows
 from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import moment_losses
-from graphratio.selection.cross_validation import Split
+from graphratio.selection.cross_validation import Split, losses_on
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.learned_edges import Edges
 
@@ -41,13 +40,15 @@ class FoldProblems:
 
     def losses(self, theta: FloatArray) -> FloatArray:
         """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
-        return moment_losses(self.held_out, theta)
+        return losses_on(self.held_out, theta)
 
 
 class Folds:
     """All folds of one bandwidth; made again at every visit if they do not fit into memory."""
 
-    def __init__(self, data: FoldedMoments, held_out: list[range], edges: Edges) -> None:
+    def __init__(
+        self, data: FoldedMoments | FoldedRows, held_out: list[range], edges: Edges
+    ) -> None:
         self.data, self.held_out, self.edges = data, held_out, edges
         self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         self._kept = list(self._made()) if self.size <= LARGEST_KEPT else None
@@ -71,7 +72,7 @@ class HeldOutData:
         """All folds of a bandwidth."""
         if bandwidth in self._kept:
             return self._kept[bandwidth]
-        _, data = self.split.at(bandwidth)
+        data = self.split.by_fold(bandwidth)
         found = Folds(data, self.split.held_out, self.edges)
         while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))

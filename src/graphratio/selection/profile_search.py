@@ -169,7 +169,8 @@ class ProfileSelection:
         """Settings, and the scores of all candidates, with profiles and plain."""
         rows = rows + [(_unshared(one), -trial.by_fold[0]) for one, trial in plain.tried.items()]
         losses = [trial.losses for trial in (*trials, *plain.tried.values())]
-        held_out = crossed_divergences(np.concatenate(losses), self.data.split.run)
+        split = self.data.split
+        held_out = crossed_divergences(np.concatenate(losses), split.run, split.loss.shift)
         return Choice(chosen, self._table(rows, chosen), held_out)
 
     def _or_without_graph(

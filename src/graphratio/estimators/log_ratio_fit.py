@@ -1,0 +1,95 @@
+"""The part of `GRULSIF`, `GraphRatio` and `Pool` that depends on the loss.
+
+With loss="pearson" the model is the ratio itself, f = prior_ratio + psi' theta. With the others it
+is a log-ratio with an intercept b, which is positive by construction:
+
+    "kl"               f = exp(b + psi' theta)
+    "jensen-shannon"   f = 1 / (alpha + (1 - alpha) exp(-b - psi' theta)), inside (0, 1 / alpha)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphratio._utils.errors import InputError
+from graphratio._utils.typing import FloatArray
+from graphratio.data.graph import Graph
+from graphratio.data.samples import NodeSamples
+from graphratio.moments.log_ratio import (
+    LOG_RATIO_LOSSES,
+    LogRatioObjective,
+    NodeRows,
+    with_intercepts,
+)
+from graphratio.moments.losses import Loss
+from graphratio.moments.memory import FIXED, check_cap
+from graphratio.moments.node_moments import Moments, node_moments
+from graphratio.solvers.bases import basis_of
+from graphratio.solvers.newton import solve_log_ratios
+
+if TYPE_CHECKING:
+    from graphratio.estimators.dictionary_based import NystromEstimator
+
+# Larger log-ratios would overflow.
+LARGEST_LOG = 700.0
+
+# With many observations log-ratios do without directions below this share of the second moment.
+LOG_RATIO_FLOOR = 1e-7
+
+_SOLVERS = ("auto", "pcg")
+
+
+def ratios_of(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArray:
+    """Relative ratios from what the model of a log-ratio loss estimates."""
+    bounded = np.clip(log_ratios, -LARGEST_LOG, LARGEST_LOG)
+    if loss.name == "kl":
+        return np.asarray(np.exp(bounded))
+    return np.asarray(1.0 / (alpha + (1.0 - alpha) * np.exp(-bounded)))
+
+
+def check_loss(model: NystromEstimator) -> None:
+    """Refuse parameters that a log-ratio loss has no use for."""
+    name = model._loss.name
+    if name not in LOG_RATIO_LOSSES:
+        return
+    if model.engine is not None:
+        raise InputError(
+            f"loss={name!r} does not run on an engine", "Leave out engine, or use loss='pearson'"
+        )
+    if model.solver not in _SOLVERS:
+        raise InputError(
+            f"solver={model.solver!r} solves one linear system, and loss={name!r} needs several",
+            "Pass solver='auto'",
+        )
+    if model.prior_ratio not in (0, 1):
+        raise InputError(
+            f"prior_ratio={model.prior_ratio!r} does nothing with loss={name!r}, which shrinks "
+            "ratios towards 1",
+            "Leave it out",
+        )
+
+
+def fit_log_ratios(
+    model: NystromEstimator, samples: NodeSamples, graph: Graph, cap: int | None
+) -> tuple[FloatArray, Moments]:
+    """Fit at the chosen hyperparameters; returns features of all rows and plain moments."""
+    model._build_features(samples, LOG_RATIO_FLOOR)
+    n_rows, m = samples.n_observations, model.n_components_
+    needed = 8 * (3 * n_rows * m + 30 * len(model.sizes_) * m + 12 * n_rows)
+    needed += 12 * len(model.sizes_) * m**2 + FIXED
+    check_cap(needed, cap, f"the fit with loss={model._loss.name!r}")
+    psi = model.features_(samples.values)
+    loss = LOG_RATIO_LOSSES[model._loss.name]
+    rows = NodeRows.of(psi, model.sizes_, model.alpha_, loss)
+    lam, rho = np.array([model.graph_penalty_]), np.array([model.ridge_])
+    objective = LogRatioObjective(rows, graph.laplacian, lam, rho)
+    coupled = graph.n_edges > 0 and model.graph_penalty_ > 0
+    basis = basis_of(graph) if coupled else None
+    solution = solve_log_ratios(objective, basis, float(model.tol), model.max_iter)
+    whole = with_intercepts(rows, solution.theta[:, np.newaxis], graph.laplacian, lam)[:, 0]
+    model.intercept_ = whole[:, -1].copy()
+    model.solution_ = replace(solution, theta=np.ascontiguousarray(whole[:, :-1]))
+    return psi, node_moments(psi, model.sizes_, model.alpha_, 1.0)
