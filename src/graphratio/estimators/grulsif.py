@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.errors import InputError, Words
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
 from graphratio._utils.threads import suitable_threads
 from graphratio._utils.typing import FloatArray, RandomState
@@ -17,7 +17,7 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.estimators.log_ratio_fit import check_loss
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, learn_graph
 from graphratio.estimators.notes import data_notes
 from graphratio.moments.losses import PEARSON
 from graphratio.moments.objective import GraphObjective
@@ -206,11 +206,6 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             fit_partitioned(self, samples, graph)
             return self
         adaptive = check_flag(self.adaptive, "adaptive")
-        if adaptive and self._loss is not PEARSON:
-            raise InputError(
-                f"adaptive=True learns edge weights with loss='pearson' only",
-                "Pass adaptive=False",
-            )
         aligned = self._prepare(samples, graph, borrow=self._couples)
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(aligned, self.graph_)
@@ -241,23 +236,17 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Reweight the edges and fit again."""
         self.graph_penalty_, self.n_rounds_ = self._choose_rounds(samples)
+        penalties = (self.graph_penalty_, self.ridge_)
+        tol, max_iter = float(self.tol), self.max_iter
+        if self._loss is not PEARSON:
+            self.graph_learned_ = learn_graph(self, samples, self.n_rounds_)
+            self._keep(samples, *fit_log_ratios(self, samples, self.graph_learned_, None))
+            return
         psi, moments = self._moments(samples)
-        path = adaptive_rounds(
-            moments,
-            self.graph_,
-            self.graph_penalty_,
-            self.ridge_,
-            self.n_rounds_,
-            float(self.tol),
-            self.max_iter,
-        )
+        path = adaptive_rounds(moments, self.graph_, *penalties, self.n_rounds_, tol, max_iter)
         self.graph_learned_ = path[-1].graph
-        objective = GraphObjective.of(
-            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.ridge_
-        )
-        self.solution_ = solve(
-            objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
-        )
+        objective = GraphObjective.of(moments, self.graph_learned_.laplacian, *penalties)
+        self.solution_ = solve(objective, self.graph_learned_, "pcg", tol, max_iter)
         self._keep(samples, psi, moments)
 
     @property

@@ -28,6 +28,7 @@ from graphratio.moments.losses import Loss
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.solvers.bases import basis_of
+from graphratio.solvers.learned_edges import adaptive_rounds
 from graphratio.solvers.newton import solve_log_ratios
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ LARGEST_LOG = 700.0
 
 # With many observations log-ratios do without directions below this share of the second moment.
 LOG_RATIO_FLOOR = 1e-7
+
+# Relative norm of the gradient at which edges are judged.
+LEARNING_TOLERANCE = 1e-4
 
 _SOLVERS = ("auto", "pcg")
 
@@ -81,9 +85,7 @@ def fit_log_ratios(
     needed = 8 * (3 * n_rows * m + 30 * len(model.sizes_) * m + 12 * n_rows)
     needed += 12 * len(model.sizes_) * m**2 + FIXED
     check_cap(needed, cap, f"the fit with loss={model._loss.name!r}")
-    psi = model.features_(samples.values)
-    loss = LOG_RATIO_LOSSES[model._loss.name]
-    rows = NodeRows.of(psi, model.sizes_, model.alpha_, loss)
+    psi, rows = _rows_of(model, samples)
     lam, rho = np.array([model.graph_penalty_]), np.array([model.ridge_])
     objective = LogRatioObjective(rows, graph.laplacian, lam, rho)
     coupled = graph.n_edges > 0 and model.graph_penalty_ > 0
@@ -93,3 +95,24 @@ def fit_log_ratios(
     model.intercept_ = whole[:, -1].copy()
     model.solution_ = replace(solution, theta=np.ascontiguousarray(whole[:, :-1]))
     return psi, node_moments(psi, model.sizes_, model.alpha_, 1.0)
+
+
+def learn_graph(model: NystromEstimator, samples: NodeSamples, n_rounds: int) -> Graph:
+    """The graph with weights that were learned in some rounds, at the chosen hyperparameters."""
+    model._build_features(samples, LOG_RATIO_FLOOR)
+    path = adaptive_rounds(
+        _rows_of(model, samples)[1],
+        model.graph_,
+        model.graph_penalty_,
+        model.ridge_,
+        n_rounds,
+        LEARNING_TOLERANCE,
+        model.max_iter,
+    )
+    return path[-1].graph
+
+
+def _rows_of(model: NystromEstimator, samples: NodeSamples) -> tuple[FloatArray, NodeRows]:
+    psi = model.features_(samples.values)
+    loss = LOG_RATIO_LOSSES[model._loss.name]
+    return psi, NodeRows.of(psi, model.sizes_, model.alpha_, loss)

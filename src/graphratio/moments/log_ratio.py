@@ -154,8 +154,8 @@ class Local:
         """Keep some of the candidates."""
         if self.weight.shape[1] == 1:
             return self
-        kept = (np.ascontiguousarray(x[:, candidates]) for x in (self.slope, self.weight))
-        return Local(self.value[:, candidates], *kept, self.centred)
+        slope, weight = (np.ascontiguousarray(x[:, candidates]) for x in (self.slope, self.weight))
+        return Local(self.value[:, candidates], slope, weight, self.centred)
 
     @property
     def mean_weight(self) -> FloatArray:
@@ -285,7 +285,8 @@ class LogRatioObjective:
     def value(self, theta: FloatArray) -> FloatArray:
         """Objective value of every candidate, shape (n_candidates,)."""
         penalty = 0.5 * np.einsum("vcm,vcm->c", theta, self.penalty_gradient(theta))
-        return penalty + data_value(self.local(self.rows.values(theta)), len(self.lam))
+        data = data_value(self.local(self.rows.values(theta)), len(self.lam))
+        return np.asarray(penalty + data)
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """Gradient of every candidate, shape (n_nodes, n_candidates, m)."""

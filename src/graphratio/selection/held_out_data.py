@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments, FoldedRows
+from graphratio.moments.log_ratio import NodeRows
 from graphratio.moments.node_moments import Moments
 from graphratio.selection.cross_validation import Split, losses_on
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
@@ -20,21 +22,23 @@ MOST_PROFILES = 12
 
 
 class FoldProblems:
-    """One fold of one bandwidth: the problem of the other folds, and the held-out moments."""
+    """One fold of one bandwidth: the problem of the other folds, and the held-out data."""
 
-    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
+    def __init__(
+        self, train: Moments | NodeRows, held_out: Moments | NodeRows, edges: Edges
+    ) -> None:
         self.train, self.held_out, self.edges = train, held_out, edges
         self._starts: dict[bool, FloatArray] = {}
 
     @computed_once
     def problem(self) -> ProfileProblem:
         """The problem of shared profiles; plain fits do not need it."""
-        return ProfileProblem.of(self.train, self.edges)
+        return ProfileProblem.of(cast(Moments, self.train), self.edges)
 
     def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
         """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
         if smooth not in self._starts:
-            most = min(MOST_PROFILES, *self.train.first.shape)
+            most = min(MOST_PROFILES, *self.problem.moments.first.shape)
             self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
         return self._starts[smooth][:, :n_profiles]
 
@@ -55,7 +59,8 @@ class Folds:
 
     def _made(self) -> Iterator[FoldProblems]:
         for left_out in self.held_out:
-            yield FoldProblems(*self.data.split(*left_out), self.edges)
+            train, held_out = self.data.split(*left_out)
+            yield FoldProblems(train, held_out, self.edges)
 
     def __iter__(self) -> Iterator[FoldProblems]:
         return self._made() if self._kept is None else iter(self._kept)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.moments.log_ratio import Curvature, Local, LogRatioObjective, NodeRows, data_value
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import SecondMoment
 from graphratio.solvers.bases import Basis, Diagonal
 from graphratio.solvers.conjugate_gradients import (
     Chosen,
@@ -102,18 +104,16 @@ class _Hessian:
 
     def apply(self, x: FloatArray) -> FloatArray:
         at_nodes = self.basis.to_nodes(x)
-        if self.blocks is not None:
-            # All candidates have the same weights.
-            data = at_nodes @ self.blocks
-        else:
-            bent = [
-                each.bend(values)
-                for each, values in zip(self.local, self.rows.values(at_nodes), strict=True)
-            ]
-            data = self.rows.sums(bent, x.shape[1])
+        # Blocks where all candidates have the same weights.
+        data = self._bent(at_nodes) if self.blocks is None else at_nodes @ self.blocks
         product = self.basis.from_nodes(data)
         product += self.penalty.apply(x)
         return product
+
+    def _bent(self, at_nodes: FloatArray) -> FloatArray:
+        along = self.rows.values(at_nodes)
+        bent = [each.bend(values) for each, values in zip(self.local, along, strict=True)]
+        return self.rows.sums(bent, at_nodes.shape[1])
 
 
 class _State:
@@ -268,7 +268,9 @@ def _preconditioner(state: _State, second: Curvature, *, heavy: bool) -> Linear:
     if isinstance(basis, _AtNodes):
         ridge = np.tile(objective.rho, (objective.shape[0], 1))
         return NodeInverses.of(second.dense(), ridge, dtype=second.dtype)
-    moments = Moments(second, np.zeros(second.shape, dtype=second.dtype), objective.rows.complete)
+    # It has what preconditioners ask of second moments.
+    blocks = cast(SecondMoment, second)
+    moments = Moments(blocks, np.zeros(second.shape, dtype=second.dtype), objective.rows.complete)
     quadratic = GraphObjective(moments, objective.laplacian, objective.lam, objective.rho)
     return preconditioner_of(quadratic, basis, heavy=heavy)
 
@@ -293,4 +295,4 @@ def solve_log_ratios(
 
 def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
     """Inner products of every candidate, shape (n_candidates,), in double precision."""
-    return np.einsum("vcm,vcm->vc", a, b).sum(axis=0, dtype=np.float64)
+    return np.asarray(np.einsum("vcm,vcm->vc", a, b).sum(axis=0, dtype=np.float64))
