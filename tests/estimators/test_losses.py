@@ -286,3 +286,19 @@ def test_adaptive_edges_break_between_kinds(loss):
     across = groups[learned.row] != groups[learned.col]
     assert np.median(learned.data[across]) < 0.5 * np.median(learned.data[~across])
     assert model.solution_.residual <= 1e-6
+
+
+def test_graph_ratio_learns_edges_and_repeats_what_it_chose():
+    scenario = gr.datasets.make_scenario("Ib", n_nodes=40, n=50, random_state=0)
+    model = gr.GraphRatio(loss="kl", bandwidth=1.5, ridge=0.004, random_state=0)
+    model.fit(scenario.samples, scenario.graph)
+    assert model.n_rounds_ > 0
+    rank, rounds = model.cv_results_["rank"], model.cv_results_["n_rounds"]
+    assert rounds[int(np.argmin(rank))] == model.n_rounds_
+    given = gr.GraphRatio(loss="kl", adaptive=False, **model._chosen | {"n_rounds": None})
+    plain = given.fit(scenario.samples, scenario.graph)
+    assert plain.n_rounds_ == 0
+    assert plain.graph_learned_.same_as(scenario.graph)
+    copy = model._again(fixed=True).fit(scenario.samples, scenario.graph)
+    assert copy.n_rounds_ == model.n_rounds_
+    assert_allclose(copy.divergence_, model.divergence_, rtol=1e-4)

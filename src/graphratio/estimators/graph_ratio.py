@@ -18,7 +18,7 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
-from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, learn_graph
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes, part_notes
 from graphratio.moments.losses import PEARSON
 from graphratio.moments.node_moments import Moments, node_moments
@@ -232,6 +232,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                     adaptive=bool(self.adaptive),
                     unit=Edges.of(self.graph_).unit,
                     bar=bar,
+                    learned_over=self._learned_over(graph),
                 )
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
@@ -248,6 +249,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.n_profiles_ = int(self.profiles_.shape[1])
         self.shared_ = False
         return self
+
+    def _learned_over(self, graph: Graph) -> Graph | None:
+        """The graph of a selection if log-ratios learn its weights; profiles learn their own."""
+        return graph if self.adaptive and self._couples and self._loss is not PEARSON else None
 
     @property
     def _over_data(self) -> bool:
@@ -326,6 +331,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             graph = self._graph_used
             self.graph_penalty_ = float(graph_penalties(graph, np.array(settings.strength)))
         if self._loss is not PEARSON:
+            if self.n_rounds_:
+                graph = self.graph_learned_ = learn_graph(self, samples, self.n_rounds_)
             psi, moments = fit_log_ratios(self, samples, graph, None)
         else:
             psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)

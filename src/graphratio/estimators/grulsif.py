@@ -225,13 +225,14 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             return self.graph_penalty_, self._rounds
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
-        return choose_adaptive(
+        choice = choose_adaptive(
             data.at(self.bandwidth_),
             self.graph_,
             self.graph_penalty_,
             self.ridge_,
             fixed=np.isscalar(self.graph_penalty),
         )
+        return choice.graph_penalty, choice.n_rounds
 
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Reweight the edges and fit again."""
