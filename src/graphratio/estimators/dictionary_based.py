@@ -151,7 +151,8 @@ class NystromEstimator(BorrowingMixin):
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
             # The size of the problem is known, so check it before any work.
-            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
+            atoms = check_integer(self.max_atoms, "max_atoms", low=1)
+            plan_fit(self.sizes_, atoms, samples.n_features, self.graph_.n_edges, cap)
         kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)

@@ -93,8 +93,12 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
         candidate is at their end.
     prior_ratio : float, default 1
-        Ratios are shrunk towards this constant.
+        Ratios are shrunk towards this constant; only with loss="pearson".
     random_state : int, numpy Generator, RandomState or None
+    loss : {"pearson", "kl", "jensen-shannon"}
+        As in `GRULSIF`. With "kl" and "jensen-shannon" there are no shared profiles: every node has
+        its own log-ratio, differences are measured in the kernel space, and edge weights are
+        learned as in `GRULSIF`. Wide grids, no graph and the choice on held-out data remain.
     progress : bool, default False
     engine : DaskEngine, optional
         Where to run: partitions of the graph on Dask workers. Shared profiles and learned edges
@@ -111,11 +115,11 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     n_profiles_, n_rounds_ : int
     shared_ : bool
         Whether nodes share the profiles; otherwise every node has its own ratio, and the
-        profiles only describe them.
+        profiles only describe them (or their log-ratios).
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     coef_, divergence_, divergence_held_out_, dictionary_, bandwidth_,
-    graph_penalty_, ridge_, paper_penalties_ :
+    divergence_name_, intercept_, graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. With 0
@@ -197,7 +201,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             Aligned with the samples by label. None means no edges.
         """
         check_loss(self)
-        if self._loss is not PEARSON and self.n_profiles not in (None, 0):
+        none_asked = self.n_profiles is None or (
+            np.isscalar(self.n_profiles) and self.n_profiles == 0
+        )
+        if self._loss is not PEARSON and not none_asked:
             raise InputError(
                 f"n_profiles={self.n_profiles!r} needs loss='pearson': with {self.loss!r} every "
                 "node has its own ratio",

@@ -43,6 +43,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     makes the ratios of neighbours similar. This is N times the paper's objective: its lambda is
     graph_penalty / N and its gamma is ridge / graph_penalty (`paper_penalties_`).
 
+    Other losses estimate the logarithm of the ratio in the same way, with g_v = log f_v up to an
+    intercept in place of f_v. Their ratios are positive, and shrink towards 1.
+
     Parameters
     ----------
     alpha : float in [0, 1), default 0.1
@@ -59,14 +62,16 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     max_atoms : int, optional
         Largest size of the dictionary; atoms that the others represent best are left out first.
     prior_ratio : float, default 0
-        Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
+        Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change". Only with
+        loss="pearson"; the others always shrink towards 1.
     cv : int, default 5
         Number of folds. With fewer than ten blocks of time every two successive blocks are held
         out together instead.
     solver : {"auto", "direct", "pcg", "cbcgd"}
         Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
     tol : float, default 1e-6
-        Largest relative residual of the linear system; "cbcgd" stops at this relative change.
+        Largest relative residual of the linear system; "cbcgd" stops at this relative change. For
+        other losses the norm of the gradient, relative to that at ratio 1.
     max_iter : int, default 1000
     selection_nodes : int, "all" or None
         Nodes for the cross-validation: all of them, or about that many in connected patches.
@@ -80,6 +85,13 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
         again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
         number. Always solved by conjugate gradients.
+    loss : {"pearson", "kl", "jensen-shannon"}
+        What is minimised, and so which divergence is estimated. "pearson" is the paper's. "kl",
+        the likelihood of the target, gives the Kullback-Leibler divergence of the target from the
+        mixture, at most log(1 / alpha). "jensen-shannon", the logistic loss of telling the samples
+        apart with equal weights, gives a divergence of at most log 2 that does not depend on
+        alpha. Both are solved by Newton's method with conjugate gradients inside, and neither
+        runs on an engine.
     progress : bool, default False
         Show a progress bar during the selection.
     engine : DaskEngine, optional
@@ -89,11 +101,16 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     ----------
     coef_ : ndarray of shape (n_nodes, n_components_)
     divergence_ : ndarray of shape (n_nodes,)
-        Pearson divergence on the training samples; can be negative. Too high on average at
-        unchanged nodes with few observations.
+        Divergence on the training samples; can be negative. Too high on average at unchanged nodes
+        with few observations.
+    divergence_name_ : str
+        "Pearson", "KL" or "Jensen-Shannon".
     divergence_held_out_ : ndarray of shape (n_nodes,), or None if nothing was selected
         The same on held-out folds, with hyperparameters chosen on the other folds: not too high
-        on average. NaN at nodes outside a selection on a part of the graph.
+        on average. NaN at nodes outside a selection on a part of the graph. For "kl", here and in
+        the selection, ratios count as at most 1 / alpha, and at most 20 below alpha = 0.05.
+    intercept_ : ndarray of shape (n_nodes,), or None with loss="pearson"
+        Of the log-ratio. With "kl" it makes the mean ratio over the mixture exactly 1.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict
@@ -128,6 +145,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     True
     >>> model.predict([0.0, 2.0], node=5).round(1)
     array([0.8, 3.7])
+    >>> model = model.set_params(loss="kl").fit((list(reference), list(target)), graph)
+    >>> model.divergence_name_, model.divergence_[[0, 5]].round(1)
+    ('KL', array([0.1, 0.5]))
     """
 
     _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)
@@ -252,7 +272,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
 
     @property
     def _is_quadratic(self) -> bool:
-        return not self.adaptive and self.loss == PEARSON.name
+        return not self.adaptive and self._loss is PEARSON
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
         return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.parameters import check_choice, check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -30,6 +31,7 @@ from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.learned_edges import adaptive_rounds
 from graphratio.solvers.newton import solve_log_ratios
+from graphratio.solvers.path import SOLVERS
 
 if TYPE_CHECKING:
     from graphratio.estimators.dictionary_based import NystromEstimator
@@ -63,12 +65,12 @@ def check_loss(model: NystromEstimator) -> None:
         raise InputError(
             f"loss={name!r} does not run on an engine", "Leave out engine, or use loss='pearson'"
         )
-    if model.solver not in _SOLVERS:
+    if check_choice(model.solver, "solver", SOLVERS) not in _SOLVERS:
         raise InputError(
             f"solver={model.solver!r} solves one linear system, and loss={name!r} needs several",
             "Pass solver='auto'",
         )
-    if model.prior_ratio not in (0, 1):
+    if check_real(model.prior_ratio, "prior_ratio") not in (0, 1):
         raise InputError(
             f"prior_ratio={model.prior_ratio!r} does nothing with loss={name!r}, which shrinks "
             "ratios towards 1",

@@ -22,7 +22,7 @@ class Pool(NystromEstimator):
 
         sum_v loss_v(f_v) + ridge / 2 * sum_v ||f_v - prior_ratio||^2
 
-    in the norm of the kernel space. Every node has a closed form.
+    in the norm of the kernel space. With loss="pearson" every node has a closed form.
 
     Parameters
     ----------
@@ -37,6 +37,8 @@ class Pool(NystromEstimator):
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
     random_state : int, numpy Generator, RandomState or None
+    loss : {"pearson", "kl", "jensen-shannon"}
+        As in `GRULSIF`.
     progress : bool, default False
 
     Attributes
@@ -109,7 +111,7 @@ class Pool(NystromEstimator):
 
     @property
     def _is_quadratic(self) -> bool:
-        return self.loss == PEARSON.name
+        return self._loss is PEARSON
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
         return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)
