@@ -9,15 +9,9 @@ from scipy.optimize import minimize
 
 import graphratio as gr
 from graphratio.exceptions import ConvergenceWarning
-from graphratio.moments.log_ratio import (
-    LOG_RATIO_LOSSES,
-    Curvature,
-    LogRatioObjective,
-    NodeRows,
-    row_losses,
-    with_intercepts,
-)
+from graphratio.moments.log_ratio import Curvature, LogRatioObjective, row_losses, with_intercepts
 from graphratio.moments.losses import LOSSES
+from graphratio.moments.node_rows import LOG_RATIO_LOSSES, NodeRows
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.newton import solve_log_ratios, solve_newton
 

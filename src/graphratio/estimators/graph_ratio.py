@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from graphratio._utils.errors import InputError, Words
+from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import suitable_threads
@@ -34,18 +34,14 @@ from graphratio.selection.profile_search import (
     profile_axes,
 )
 from graphratio.solvers.alternating import (
-    RESIDUAL,
     ProfileProblem,
-    Profiles,
-    coordinate_residual,
     first_profiles,
-    objective_value,
     rounds,
+    solution_of,
 )
 from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.path import solve
 from graphratio.solvers.rotation import principal, readable
-from graphratio.solvers.solution import Solution
 
 # Shared profiles do not need the directions below this share of the second moment, and the pooled
 # systems that give profiles grow with the square of the number of directions.
@@ -201,15 +197,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             Aligned with the samples by label. None means no edges.
         """
         check_loss(self)
-        none_asked = self.n_profiles is None or (
-            np.isscalar(self.n_profiles) and self.n_profiles == 0
-        )
-        if self._loss is not PEARSON and not none_asked:
-            raise InputError(
-                f"n_profiles={self.n_profiles!r} needs loss='pearson': with {self.loss!r} every "
-                "node has its own ratio",
-                "Pass n_profiles=None",
-            )
         if self.engine is not None:
             return self._fit_on_engine(samples, graph)
         aligned = self._prepare(samples, graph, borrow=self._couples)
@@ -258,7 +245,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return self
 
     def _learned_over(self, graph: Graph) -> Graph | None:
-        """The graph of a selection if log-ratios learn its weights; profiles learn their own."""
+        """The graph of a selection if log-ratios learn its weights, as profiles do."""
         return graph if self.adaptive and self._couples and self._loss is not PEARSON else None
 
     @property
@@ -285,9 +272,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     @property
     def _full_rank(self) -> bool:
-        if self._loss is not PEARSON:
-            return True
-        return np.isscalar(self.n_profiles) and self.n_profiles == 0
+        none_asked = np.isscalar(self.n_profiles) and self.n_profiles == 0
+        return none_asked or self._loss is not PEARSON
 
     @property
     def _graph_used(self) -> Graph:
@@ -362,7 +348,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 adaptive=bool(self.adaptive),
             )
             self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
-            self.solution_ = self._solution(problem, path, settings)
+            penalties = (settings.strength, settings.ridge)
+            self.solution_ = solution_of(problem, path, penalties, float(self.tol))
             unused = self.graph_penalty is None and not settings.strength
             if self.adaptive and edges.weights.size and not unused:
                 self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
@@ -375,20 +362,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             psi = psi @ self.profiles_
             moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
         super()._keep_directions(psi, moments)
-
-    def _solution(
-        self, problem: ProfileProblem, path: list[Profiles], settings: ProfileSettings
-    ) -> Solution:
-        penalties = settings.strength, settings.ridge
-        residual = coordinate_residual(problem, path[-1], *penalties)
-        return Solution(
-            theta=self.coordinates_ @ self.profiles_.T,
-            converged=residual <= max(float(self.tol), RESIDUAL[problem.dtype]),
-            n_iter=settings.n_rounds,
-            residual=residual,
-            history=[objective_value(problem, fit, *penalties) for fit in path],
-            method="alternating least squares",
-        )
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)

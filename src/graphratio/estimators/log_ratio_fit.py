@@ -19,15 +19,11 @@ from graphratio._utils.parameters import check_choice, check_real
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.log_ratio import (
-    LOG_RATIO_LOSSES,
-    LogRatioObjective,
-    NodeRows,
-    with_intercepts,
-)
+from graphratio.moments.log_ratio import LogRatioObjective, with_intercepts
 from graphratio.moments.losses import Loss
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments, node_moments
+from graphratio.moments.node_rows import LOG_RATIO_LOSSES, NodeRows
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.learned_edges import adaptive_rounds
 from graphratio.solvers.newton import solve_log_ratios
@@ -69,6 +65,12 @@ def check_loss(model: NystromEstimator) -> None:
         raise InputError(
             f"solver={model.solver!r} solves one linear system, and loss={name!r} needs several",
             "Pass solver='auto'",
+        )
+    asked = getattr(model, "n_profiles", None)
+    if asked is not None and not (np.isscalar(asked) and asked == 0):
+        raise InputError(
+            f"n_profiles={asked!r} needs loss='pearson': with {name!r} nodes share no profiles",
+            "Pass n_profiles=None",
         )
     if check_real(model.prior_ratio, "prior_ratio") not in (0, 1):
         raise InputError(

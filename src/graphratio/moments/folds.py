@@ -16,7 +16,6 @@ import numpy as np
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.log_ratio import LogRatioLoss, NodeRows
 from graphratio.moments.node_moments import (
     Moments,
     MomentSums,
@@ -24,6 +23,7 @@ from graphratio.moments.node_moments import (
     mixing_weights,
     moments_without,
 )
+from graphratio.moments.node_rows import LogRatioLoss, NodeRows
 
 # If the sums over every fold would take more bytes, the features are used instead.
 LARGEST_SUMS = 2**29

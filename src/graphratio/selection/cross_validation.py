@@ -35,16 +35,11 @@ from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, FoldedRows, row_weights
-from graphratio.moments.log_ratio import (
-    LOG_RATIO_LOSSES,
-    LogRatioObjective,
-    NodeRows,
-    row_losses,
-    with_intercepts,
-)
+from graphratio.moments.log_ratio import LogRatioObjective, row_losses, with_intercepts
 from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import LOG_RATIO_LOSSES, NodeRows
 from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection.grids import Candidates, paper_gammas
@@ -59,6 +54,8 @@ SOLVE_ITERATIONS = 200
 
 # Norm of the gradient of log-ratio losses, relative to that at zero.
 NEWTON_TOLERANCE = 1e-2
+# Iterations of conjugate gradients in all Newton steps; only hopeless candidates need more.
+NEWTON_ITERATIONS = 60
 
 # Directions with a smaller share of the second moment are dropped.
 FEATURE_FLOOR = 1e-6
@@ -204,7 +201,7 @@ class Coupling:
         if isinstance(data, NodeRows):
             problem = LogRatioObjective(data, laplacian, lam, rho)
             basis = self._basis(data.dtype) if self.graph.n_edges else None
-            path = solve_newton(problem, basis, NEWTON_TOLERANCE, SOLVE_ITERATIONS)
+            path = solve_newton(problem, basis, NEWTON_TOLERANCE, NEWTON_ITERATIONS)
             return with_intercepts(data, path.theta, laplacian, lam)
         objective = GraphObjective.of(data, laplacian, lam, rho)
         if not self.graph.n_edges:

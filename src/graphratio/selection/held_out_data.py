@@ -8,8 +8,8 @@ from typing import cast
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments, FoldedRows
-from graphratio.moments.log_ratio import NodeRows
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import NodeRows
 from graphratio.selection.cross_validation import Split, losses_on
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.learned_edges import Edges

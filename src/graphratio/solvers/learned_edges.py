@@ -29,8 +29,9 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
-from graphratio.moments.log_ratio import LogRatioObjective, NodeRows, with_intercepts
+from graphratio.moments.log_ratio import LogRatioObjective, with_intercepts
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import NodeRows
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.newton import solve_newton

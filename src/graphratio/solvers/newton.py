@@ -25,12 +25,14 @@ from typing import cast
 import numpy as np
 
 from graphratio._utils.typing import BoolArray, FloatArray
-from graphratio.moments.log_ratio import Curvature, Local, LogRatioObjective, NodeRows, data_value
+from graphratio.moments.log_ratio import Curvature, LogRatioObjective, data_value
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import Local, NodeRows
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import SecondMoment
 from graphratio.solvers.bases import Basis, Diagonal
 from graphratio.solvers.conjugate_gradients import (
+    REMEDY,
     Chosen,
     Linear,
     Progress,
@@ -41,8 +43,6 @@ from graphratio.solvers.conjugate_gradients import (
 from graphratio.solvers.path import preconditioner_of
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 from graphratio.solvers.solution import Solution
-
-REMEDY = "Raise max_iter, raise ridge or graph_penalty, or accept a larger tol"
 
 # Conjugate gradients reduce the gradient by this factor in early steps.
 ROUGH = 0.1
@@ -236,10 +236,11 @@ def _newton(
         residual[active] = np.sqrt(_dots(gradient, gradient)) / norm
         history.append(residual.copy())
         going = residual[active] > tol
-        if not going.all() or products >= max_iter or n_steps == max_steps:
-            done = ~going if products < max_iter and n_steps < max_steps else going | True
-            theta[:, active[done]] = basis.to_nodes(pick(state.x, done))
-            if done.all():
+        if products >= max_iter or n_steps == max_steps:
+            going[:] = False
+        if not going.all():
+            theta[:, active[~going]] = basis.to_nodes(pick(state.x, ~going))
+            if not going.any():
                 break
             active, gradient = active[going], pick(gradient, going)
             state.restrict(going)
