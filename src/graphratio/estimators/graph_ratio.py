@@ -196,7 +196,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         graph : Graph
             Aligned with the samples by label. None means no edges.
         """
-        check_loss(self)
+        if self._loss is not PEARSON:
+            check_loss(self)
         if self.engine is not None:
             return self._fit_on_engine(samples, graph)
         aligned = self._prepare(samples, graph, borrow=self._couples)

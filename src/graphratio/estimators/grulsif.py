@@ -219,7 +219,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             Aligned with the samples by label. None means no edges: every node on its own.
         """
         if self.engine is not None:
-            check_loss(self)
+            if self._loss is not PEARSON:
+                check_loss(self)
             # Imported on use, since only fits on an engine need it.
             from graphratio.estimators.partitioned import fit_partitioned
 

@@ -55,8 +55,6 @@ def ratios_of(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArray:
 def check_loss(model: NystromEstimator) -> None:
     """Refuse parameters that a log-ratio loss has no use for."""
     name = model._loss.name
-    if name not in LOG_RATIO_LOSSES:
-        return
     if model.engine is not None:
         raise InputError(
             f"loss={name!r} does not run on an engine", "Leave out engine, or use loss='pearson'"

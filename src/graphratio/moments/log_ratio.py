@@ -35,7 +35,7 @@ from graphratio.moments.second_moments import DenseSecond
 SMALLEST_ALPHA = 0.05
 
 # This many rows give the average block well enough for a preconditioner.
-ROUGH_ROWS = 2**12
+MEAN_ROWS = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +144,11 @@ class Curvature:
         return blocks
 
     def mean(self, rough: bool = False) -> FloatArray:
-        """Average block, without forming the blocks; if `rough`, from about `ROUGH_ROWS` rows."""
+        """Average block, without forming the blocks; if `rough`, from about `MEAN_ROWS` rows."""
         m = self.rows.m
         total = np.zeros((m, m), dtype=self.dtype)
         n_rows = sum(part.mixture.size for part in self.rows.parts)
-        step = max(1, n_rows // ROUGH_ROWS) if rough else 1
+        step = max(1, n_rows // MEAN_ROWS) if rough else 1
         for part, each in zip(self.rows.parts, self.local, strict=True):
             some = slice(None, None, step)
             psi = part.psi[some]

@@ -48,7 +48,7 @@ from graphratio.solvers.solution import Solution
 ROUGH = 0.1
 
 # Iterations with the mean field before the blocks of the nodes enter the preconditioner.
-PATIENCE = 20
+NEWTON_PATIENCE = 20
 
 # A step is too long if the slope at its end exceeds this share of that at its beginning.
 STEEP = 0.5
@@ -254,7 +254,7 @@ def _newton(
         rhs = -gradient
         iterates = StackIterates(system, inverse, rhs, inverse.apply(rhs))
         progress = Progress.start(len(active))
-        iterate(iterates, progress, goal, min(PATIENCE if not heavy else max_iter, max_iter))
+        iterate(iterates, progress, goal, min(NEWTON_PATIENCE if not heavy else max_iter, max_iter))
         products += int(progress.n_iter.max(initial=0)) + 1
         heavy = heavy or bool((progress.residual > goal).any())
         step = iterates.solution()
