@@ -18,13 +18,13 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import persistence
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowing import BorrowingMixin
-from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, ratios_of
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, linked_ratios
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
-from graphratio.moments.losses import PEARSON, Loss, get_loss
+from graphratio.moments.losses import LOSSES, PEARSON, Loss, get_loss
 from graphratio.moments.memory import StreamedData, check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
 from graphratio.moments.objective import GraphObjective
@@ -86,7 +86,8 @@ class NystromEstimator(BorrowingMixin):
 
     @property
     def _loss(self) -> Loss:
-        return get_loss(self.loss)
+        known = LOSSES.get(self.loss) if isinstance(self.loss, str) else None
+        return known or get_loss(self.loss)
 
     @property
     def _couples(self) -> bool:
@@ -309,7 +310,7 @@ class NystromEstimator(BorrowingMixin):
         """Ratios from the kernel expansions psi' theta of some nodes."""
         if self.intercept_ is None:
             return np.asarray(fitted + self.prior_ratio_)
-        return ratios_of(self._loss, fitted + self.intercept_[node], self.alpha_)
+        return linked_ratios(self._loss, fitted + self.intercept_[node], self.alpha_)
 
     def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
         kernel, pivots = self.features_.kernel, self.features_.pivots

@@ -227,7 +227,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                     adaptive=bool(self.adaptive),
                     unit=Edges.of(self.graph_).unit,
                     bar=bar,
-                    learned_over=self._learned_over(graph),
+                    learned_over=None if self._loss is PEARSON else graph,
                 )
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
@@ -244,10 +244,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.n_profiles_ = int(self.profiles_.shape[1])
         self.shared_ = False
         return self
-
-    def _learned_over(self, graph: Graph) -> Graph | None:
-        """The graph of a selection if log-ratios learn its weights, as profiles do."""
-        return graph if self.adaptive and self._couples and self._loss is not PEARSON else None
 
     @property
     def _over_data(self) -> bool:

@@ -44,7 +44,7 @@ LEARNING_TOLERANCE = 1e-4
 _SOLVERS = ("auto", "pcg")
 
 
-def ratios_of(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArray:
+def linked_ratios(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArray:
     """Relative ratios from what the model of a log-ratio loss estimates."""
     bounded = np.clip(log_ratios, -LARGEST_LOG, LARGEST_LOG)
     if loss.name == "kl":

@@ -171,7 +171,8 @@ class ProfileSelection:
     ) -> tuple[ProfileSettings, list[Row], list[Trial]]:
         """The best plain fit, or with learned weights of the edges if they are clearly better."""
         bandwidth, strength, ridge = rival
-        graph, few = self.learned_over, self.data.split.few_blocks
+        graph = self.learned_over if self.adaptive else None
+        few = self.data.split.few_blocks
         if graph is None or not graph.n_edges or not strength or self.n_rounds == 0 or few:
             return _unshared(rival), [], []
         found = choose_adaptive(
