@@ -14,10 +14,11 @@ from graphratio.cli.expand import option
 from graphratio.cli.output_options import OUTPUT
 from graphratio.data.durations import parse_duration
 
-# Rows with missing values, distances between nodes, and estimators.
+# Rows with missing values, distances between nodes, estimators, and losses.
 Missing = StrEnum("Missing", ["error", "drop"])
 Metric = StrEnum("Metric", ["haversine", "euclidean"])
 Estimator = StrEnum("Estimator", ["graphratio", "grulsif", "pool", "rulsif", "ulsif", "kliep"])
+LossName = StrEnum("LossName", [("pearson", "pearson"), ("kl", "kl"), ("js", "jensen-shannon")])
 
 _DATA = "The table"
 _SAMPLES = "The two samples"
@@ -304,6 +305,13 @@ class FitOptions(PrepareOptions):
         "below 1; not for ulsif and kliep.",
         default=DEFAULT_ALPHA,
     )
+    loss: LossName = option(
+        _FIT,
+        "What the fit minimises, and so the divergence that it reports: pearson, kl "
+        "(Kullback-Leibler) or jensen-shannon. Other than pearson for graphratio, grulsif and pool "
+        "only; no shared profiles then.",
+        default=LossName.pearson,
+    )
     no_kinds: bool = option(
         _FIT,
         "Do not look for kinds of change, which saves a test of every node.",
@@ -316,6 +324,9 @@ class FitOptions(PrepareOptions):
             raise typer.BadParameter("--alpha must be at least 0 and below 1")
         if self.estimator in (Estimator.ulsif, Estimator.kliep) and self.alpha != DEFAULT_ALPHA:
             raise typer.BadParameter(f"--alpha does nothing with --estimator {self.estimator}")
+        node_by_node = (Estimator.rulsif, Estimator.ulsif, Estimator.kliep)
+        if self.loss != LossName.pearson and self.estimator in node_by_node:
+            raise typer.BadParameter(f"--loss does nothing with --estimator {self.estimator}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import Division, divide
-from graphratio.moments.objective import SMALLEST_RATIO, kl_divergences
+from graphratio.moments.losses import KL, SMALLEST_RATIO, Loss
+from graphratio.moments.objective import kl_divergences
 from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
@@ -97,8 +98,6 @@ class KLIEP(CentredEstimator):
     ('KL', True)
     """
 
-    _divergence_name = "KL"
-
     def __init__(
         self,
         *,
@@ -135,6 +134,10 @@ class KLIEP(CentredEstimator):
         super().fit(samples, graph)
         self.solution_.warn_unless_converged(self.tol, "Raise max_iter or ridge, or widen tol")
         return self
+
+    @property
+    def _loss(self) -> Loss:
+        return KL
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)

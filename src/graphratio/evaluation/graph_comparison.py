@@ -42,6 +42,7 @@ from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.evaluation.ways import Ways, at_strongest, compares_profiles
 from graphratio.evaluation.where import Agreement
 from graphratio.evaluation.worth import worth_of
+from graphratio.moments.losses import PEARSON, get_loss
 from graphratio.selection.cross_validation import Fit
 from graphratio.selection.nested import MANY_NODES, Contender
 
@@ -266,8 +267,9 @@ class _GraphFits:
 def node_losses(recipe: Recipe, ratios: Mapping[str, FloatArray]) -> dict[str, Losses]:
     """Losses of all nodes from held-out ratios, shape (n_repeats, n_observations) each."""
     data, alpha = recipe.samples, float(recipe.template.alpha)
+    loss = get_loss(getattr(recipe.template, "loss", PEARSON.name))
     return {
-        name: Losses.of(loss_terms(part, data.is_target, alpha), data)
+        name: Losses.of(loss_terms(part, data.is_target, alpha, loss), data)
         for name, part in ratios.items()
     }
 

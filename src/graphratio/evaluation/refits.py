@@ -20,6 +20,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.refit_noise import RefitNoise
+from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.node_moments import segment_indicator
 
 # Noise that is spread over so many directions is normal.
@@ -107,7 +108,11 @@ def held_out(table: FloatArray, folds: IntArray) -> FloatArray:
 
 
 def spread_of_refits(
-    table: FloatArray, folds: IntArray, samples: NodeSamples, alpha: float
+    table: FloatArray,
+    folds: IntArray,
+    samples: NodeSamples,
+    alpha: float,
+    loss: Loss = PEARSON,
 ) -> RefitNoise:
     """Variance that refitting adds to the cross-fitted loss of every node, by the jackknife.
 
@@ -119,7 +124,7 @@ def spread_of_refits(
     n_folds = len(table)
     spread = (n_folds - 1) * table.var(axis=0)
     f = held_out(table, folds)
-    slope = np.where(samples.is_target, alpha * f - 1, (1 - alpha) * f)
+    slope = loss.slopes(f, samples.is_target, alpha)
     sizes = samples.sizes.ravel()
     terms = spread * np.square(slope / sizes[samples.segments])
     sums = segment_indicator(sizes, terms.dtype) @ terms

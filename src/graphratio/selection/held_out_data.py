@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from graphratio._utils.jobs import each
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.folds import FoldedMoments, FoldedRows
 from graphratio.moments.node_moments import Moments
-from graphratio.moments.objective import moment_losses
-from graphratio.selection.cross_validation import Split
+from graphratio.moments.node_rows import NodeRows
+from graphratio.selection.cross_validation import Split, losses_on
 from graphratio.solvers.alternating import ProfileProblem, first_profiles
 from graphratio.solvers.learned_edges import Edges
 
@@ -20,40 +22,45 @@ MOST_PROFILES = 12
 
 
 class FoldProblems:
-    """One fold of one bandwidth: the problem of the other folds, and the held-out moments."""
+    """One fold of one bandwidth: the problem of the other folds, and the held-out data."""
 
-    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
+    def __init__(
+        self, train: Moments | NodeRows, held_out: Moments | NodeRows, edges: Edges
+    ) -> None:
         self.train, self.held_out, self.edges = train, held_out, edges
         self._starts: dict[bool, FloatArray] = {}
 
     @computed_once
     def problem(self) -> ProfileProblem:
         """The problem of shared profiles; plain fits do not need it."""
-        return ProfileProblem.of(self.train, self.edges)
+        return ProfileProblem.of(cast(Moments, self.train), self.edges)
 
     def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
         """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
         if smooth not in self._starts:
-            most = min(MOST_PROFILES, *self.train.first.shape)
+            most = min(MOST_PROFILES, *self.problem.moments.first.shape)
             self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
         return self._starts[smooth][:, :n_profiles]
 
     def losses(self, theta: FloatArray) -> FloatArray:
         """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
-        return moment_losses(self.held_out, theta)
+        return losses_on(self.held_out, theta)
 
 
 class Folds:
     """All folds of one bandwidth; made again at every visit if they do not fit into memory."""
 
-    def __init__(self, data: FoldedMoments, held_out: list[range], edges: Edges) -> None:
+    def __init__(
+        self, data: FoldedMoments | FoldedRows, held_out: list[range], edges: Edges
+    ) -> None:
         self.data, self.held_out, self.edges = data, held_out, edges
         self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         fits = self.size <= LARGEST_KEPT
         self._kept = each(self._made, range(len(held_out))) if fits else None
 
     def _made(self, number: int) -> FoldProblems:
-        return FoldProblems(*self.data.split(*self.held_out[number]), self.edges)
+        train, held_out = self.data.split(*self.held_out[number])
+        return FoldProblems(train, held_out, self.edges)
 
     def __len__(self) -> int:
         return len(self.held_out)
@@ -73,8 +80,8 @@ class HeldOutData:
         """All folds of a bandwidth."""
         if bandwidth in self._kept:
             return self._kept[bandwidth]
-        _, data = self.split.at(bandwidth)
-        found = Folds(data.summed(), self.split.held_out, self.edges)
+        data = self.split.by_fold(bandwidth).summed()
+        found = Folds(data, self.split.held_out, self.edges)
         while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[bandwidth] = found
