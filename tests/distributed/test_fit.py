@@ -53,6 +53,8 @@ def test_equals_the_single_process(name, count, penalty, ridge):
         {"max_atoms": 5},
         {"dictionary": [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]},
         {"graph_coherence": 0.6},
+        {"group_size": 7, "dictionary": "centres"},
+        {"bounds": [(-3, 3), (-2, 4)], "dictionary": "quasi-random"},
         {"random_state": np.random.RandomState(3)},
     ],
     ids=lambda change: next(iter(change)),
@@ -241,8 +243,10 @@ class TestLoader:
 def test_standardised_samples_keep_their_scaling():
     samples, whole = ring()
     scaled = samples.standardized()
-    one = gr.GRULSIF(**FIXED, tol=1e-10).fit(scaled, whole)
-    parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(3)).fit(scaled, whole)
+    bounded = {**FIXED, "dictionary": "quasi-random", "bounds": [(-3, 3), (-2, 4)], "tol": 1e-10}
+    one = gr.GRULSIF(**bounded).fit(scaled, whole)
+    parted = gr.GRULSIF(**bounded, engine=LocalEngine(3)).fit(scaled, whole)
+    assert_array_equal(parted.dictionary_, one.dictionary_)
     x = samples.values[:7]
     assert_allclose(parted.predict(x), one.predict(x), atol=1e-6)
 
@@ -258,6 +262,9 @@ def test_standardised_samples_keep_their_scaling():
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),
         ({"dictionary": np.empty((0, 2))}, "no points"),
+        ({"dictionary": "centres", "group_size": 99}, "no node has 99 observations"),
+        ({"dictionary": "centres", "group_size": 2}, "group_size=2"),
+        ({"dictionary": "quasi-random"}, "needs bounds"),
     ],
 )
 def test_what_an_engine_cannot_do(change, message):

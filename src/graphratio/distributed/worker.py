@@ -1,7 +1,7 @@
 """A partition: some nodes with their samples, features, moments and rows of the iterates.
 
 It is a plain object whose methods are called by name. Observations leave it only as candidates of
-the dictionary.
+the dictionary "coherence"; with the other dictionaries of an engine none leaves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
+from graphratio.features.unobserved import group_centres
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.node_moments import node_moments
 from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
@@ -65,10 +66,18 @@ class Partition:
     def filter_nodes(self, kernel: Kernel, sigma: FloatArray, coherence: float) -> int:
         """Node stage of the dictionary: the candidates of every own node, kept here."""
         rows = node_filter(self.samples, kernel, sigma, coherence)
-        self.candidates = self.samples.values[rows]
+        return self._take_candidates(self.samples.values[rows], self.samples.node_index[rows])
+
+    def group_nodes(self, group_size: int) -> int:
+        """The same with centres of groups of observations as candidates."""
+        centres = group_centres(self.samples, group_size)
+        return self._take_candidates(centres.values, centres.node_index)
+
+    def _take_candidates(self, points: FloatArray, node: IntArray) -> int:
+        self.candidates = points
         # Where a candidate stands in the order of the graph.
-        self.order = self.plan.nodes[self.samples.node_index[rows]]
-        return len(rows)
+        self.order = self.plan.nodes[node]
+        return len(points)
 
     def uncovered(
         self,

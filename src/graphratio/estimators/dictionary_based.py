@@ -51,6 +51,8 @@ class NystromEstimator(BorrowingMixin):
     node_coherence: float
     graph_coherence: float
     max_atoms: int | None
+    group_size: int
+    bounds: Any
     prior_ratio: float
     cv: int
     tol: float
@@ -134,6 +136,7 @@ class NystromEstimator(BorrowingMixin):
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
         self._check_parameters()
+        recipe = DictionaryRecipe.of(self)
         self.prior_ratio_ = float(self.prior_ratio)
         self.n_selected_on_ = len(self.nodes_)
         cap = parse_memory(self.max_memory)
@@ -144,7 +147,7 @@ class NystromEstimator(BorrowingMixin):
         kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
-        self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
+        self.dictionary_ = recipe.build(samples, kernel, sigma, rng)
         return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(

@@ -86,8 +86,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
-    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, cv, tol, max_iter,
-    selection_nodes :
+    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, group_size,
+    bounds, cv, tol, max_iter, selection_nodes :
         As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
         candidate is at their end.
     prior_ratio : float, default 1
@@ -152,6 +152,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
+        group_size: int = 10,
+        bounds: Any = None,
         prior_ratio: float = 1.0,
         cv: int = 5,
         tol: float = 1e-6,
@@ -173,6 +175,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
         self.max_atoms = max_atoms
+        self.group_size = group_size
+        self.bounds = bounds
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.tol = tol

@@ -21,6 +21,7 @@ from graphratio.distributed.session import Session, open_session
 from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.features.unobserved import no_centre
 from graphratio.moments.node_moments import has_both
 from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import (
@@ -76,10 +77,10 @@ def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
             "selection_nodes and max_memory are about fits in one process",
             "Leave them out: an engine selects on all nodes, and each worker has its own memory",
         )
-    if isinstance(model.dictionary, str) and model.dictionary != "coherence":
+    if isinstance(model.dictionary, str) and model.dictionary in ("uniform", "kmeans", "all"):
         raise InputError(
             f"dictionary={model.dictionary!r} needs all observations in one place",
-            'With an engine use "coherence", or pass the points',
+            'With an engine use "coherence", "centres" or "quasi-random", or pass the points',
         )
     if settings.loader is None:
         if samples is None:
@@ -120,7 +121,7 @@ def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) ->
     rng = as_generator(model.random_state)
     own_sigma = fleet.ask("medians", kernel=kernel)
     sigma = fill_unknown(fleet.whole(own_sigma))
-    model.dictionary_ = _dictionary(model, session, kernel, sigma)
+    model.dictionary_ = _dictionary(model, session, kernel, sigma, rng)
     model.prior_ratio_ = float(model.prior_ratio)
     candidates = Candidates(
         candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
@@ -134,21 +135,21 @@ def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) ->
 
 
 def _dictionary(
-    model: NystromEstimator, session: Session, kernel: Kernel, sigma: FloatArray
+    model: NystromEstimator,
+    session: Session,
+    kernel: Kernel,
+    sigma: FloatArray,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    middle = float(np.median(sigma))
-    atoms = DictionaryRecipe.of(model).given(model.n_features_in_)
-    if atoms is None:
-        atoms = coherence_dictionary(
-            session.fleet,
-            kernel,
-            session.fleet.parts(sigma),
-            middle,
-            model.node_coherence,
-            model.graph_coherence,
-            model.n_features_in_,
-        )
-    return limited(atoms, kernel, middle, model.max_atoms)
+    recipe = DictionaryRecipe.of(model)
+    atoms = recipe.given(model.n_features_in_)
+    if atoms is None and recipe.strategy == "quasi-random":
+        atoms = recipe.filled(session.feature_names, session.scaling, rng)
+    elif atoms is None:
+        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, model.n_features_in_)
+        if not len(atoms):
+            raise no_centre(recipe.group_size)
+    return limited(atoms, kernel, float(np.median(sigma)), recipe.most)
 
 
 def _select(

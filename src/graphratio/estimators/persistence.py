@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MODEL = Format(
     "graphratio-model",
-    5,
+    6,
     "graphratio model",
     "Save the model again with model.save(path)",
     parts=("parameters", "fitted"),
