@@ -51,7 +51,7 @@ class TestReport:
         folder = tmp_path / "out"
         result = run("report", data, *COLUMNS, *FEATURES, "--no-graph", "--output", folder)
         assert result.exit_code == 1
-        assert "at most 5 nodes, and there are 8. Use `graphratio fit`" in plain(result.stderr)
+        assert "at most 5 nodes, and there are 8 hint: Use `graphratio fit`" in plain(result.stderr)
         assert not folder.exists()
 
     def test_overwrite_replaces_only_its_own_files(self, data, run, tmp_path):

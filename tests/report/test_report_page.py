@@ -273,7 +273,7 @@ class TestManyNodes:
         return model, samples, write_report(tmp_path / "r.html", model, samples)
 
     def test_only_the_most_changed_have_charts(self, page: Any) -> None:
-        model, samples, path = page
+        model, _, path = page
         data = embedded(path)
         panels, most = data["panels"], sorted(model.ranking_[:2].tolist())
         assert panels["nodes"] == most
