@@ -52,9 +52,7 @@ ESTIMATORS = {"GRULSIF": gr.GRULSIF, "GraphRatio": gr.GraphRatio}
 
 def dictionaries(data: str) -> dict[str, dict[str, Any]]:
     """Parameters of an estimator, by the name of the dictionary."""
-    centres = {
-        f"centres of {k}": {"dictionary": "centres", "group_size": k} for k in (5, 10, 20)
-    }
+    centres = {f"centres of {k}": {"dictionary": "centres", "group_size": k} for k in (5, 10, 20)}
     points = {"dictionary": "quasi-random", "bounds": BOUNDS[data]}
     return {"observations": {}, **centres, "quasi-random": points}
 

@@ -134,6 +134,19 @@ def test_two_and_four_workers_give_the_bits_of_one_process(cluster, client, data
     same(here, there)
 
 
+PROFILES = dict(bandwidth=1.2, n_profiles=2, ridge=0.03, random_state=0)
+
+
+def test_profiles_have_the_bits_of_one_process(client, data):
+    """With a search for the strength of the graph and the rounds."""
+    given = {**PROFILES, "graph_penalty": [0.24, 2.4], "cv": 2}
+    here = gr.GraphRatio(**given, engine=LocalEngine(4)).fit(*data)
+    there = gr.GraphRatio(**given, engine=gr.DaskEngine(client, 4)).fit(*data)
+    same(here, there)
+    assert_array_equal(here.coordinates_, there.coordinates_)
+    assert_array_equal(here.graph_learned_.adjacency.data, there.graph_learned_.adjacency.data)
+
+
 def test_loader_runs_on_the_worker(client, data, tmp_path):
     samples, graph = data
     for node in graph.nodes:

@@ -36,6 +36,17 @@ class Session:
     scaling: Scaling | None
     backend: Backend
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a solution says about its partitions."""
+        parted = self.partitioning
+        return {
+            "partitions": parted.n_partitions,
+            "cut_edges": parted.n_cut,
+            "boundary_rows": parted.n_boundary,
+            "recoveries": self.fleet.n_recoveries,
+        }
+
     def system(self, lam: FloatArray, rho: FloatArray) -> PartitionedSystem:
         """The linear system for pairs of penalties."""
         return PartitionedSystem(lam, rho, self.modes, self.graph.mean_degree)

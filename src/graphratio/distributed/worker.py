@@ -16,6 +16,7 @@ from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.partition import PartitionPlan
+from graphratio.distributed.profiles import ProfileRows
 from graphratio.distributed.protocol import Mail, Reply
 from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
@@ -23,9 +24,12 @@ from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.features.unobserved import group_centres
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
-from graphratio.moments.node_moments import node_moments
+from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
 from graphratio.moments.second_moments import Leading
+
+# Entries of second moments of all folds that are kept between visits: 1 GB.
+LARGEST_KEPT = 2**28
 
 # Random keys are drawn in chunks, so that a partition stores only its own.
 KEYS_AT_ONCE = 2**20
@@ -46,11 +50,12 @@ class Partition:
                 "Fit in one process, or give the loader's indicators as numbers",
             )
         self.sizes = self.samples.sizes
+        self.splits: dict[int, tuple[Moments, Moments]] = {}
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
-        """Call a method, "conjugate.method" for one of the rows of conjugate gradients."""
+        """Call a method: its own, or "conjugate.method", "profiles.method" of these rows."""
         *part, name = method.split(".")
-        target: Any = self.conjugate if part else self
+        target: Any = getattr(self, part[0]) if part else self
         target.inbox, target.outbox = inbox, {}
         return Reply(getattr(target, name)(**arguments), target.outbox)
 
@@ -154,12 +159,18 @@ class Partition:
         psi = self.psi @ rotation.astype(self.psi.dtype)
         if folded:
             self.folded = FoldedMoments(psi, self.sizes, self.folds, alpha, prior_ratio)
+            self.splits = {}
         else:
             self.moments = node_moments(psi, self.sizes, alpha, prior_ratio)
 
     def take_fold(self, fold: int) -> None:
         """Training moments without a fold, and the moments of the fold."""
-        self.moments, self.held_out = self.folded.split(fold)
+        if fold not in self.splits:
+            self.splits[fold] = self.folded.split(fold)
+        self.moments, self.held_out = self.splits[fold]
+        n_nodes, m = self.moments.second.shape
+        if (int(self.folds.max()) + 1) * n_nodes * m**2 > LARGEST_KEPT:
+            self.splits.clear()
 
     def set_problem(
         self, lam: FloatArray, rho: FloatArray, preconditioner: str
@@ -169,6 +180,26 @@ class Partition:
         self.conjugate = ConjugateRows(system, preconditioner)
         norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
         return norm, system.coarse_blocks()
+
+    @property
+    def profiles(self) -> ProfileRows:
+        """What shared profiles need of the moments in place."""
+        return ProfileRows(self.moments, getattr(self, "held_out", None))
+
+    def project_features(
+        self,
+        features: NystromMap,
+        profiles: FloatArray,
+        alpha: float,
+        prior_ratio: float,
+    ) -> None:
+        """Take the values of the profiles, shape (m, r), for features."""
+        self.psi = features(self.samples.values) @ profiles
+        self.moments = node_moments(self.psi, self.sizes, alpha, prior_ratio)
+
+    def held_out_losses(self) -> FloatArray:
+        """Losses of own nodes on the fold, shape (n_own, n_candidates); NaN where it has none."""
+        return moment_losses(self.held_out, self.conjugate.coefficients())
 
     def held_out_loss(self) -> tuple[FloatArray, int]:
         """Sum of the losses of own nodes on the fold, and the number of nodes that have one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +40,13 @@ from graphratio.solvers.path import SOLVERS
 if TYPE_CHECKING:
     from graphratio.estimators.dictionary_based import NystromEstimator
 
+Work = Callable[[Any, Session, EngineSettings], None]
 
-def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) -> FloatArray:
-    """Fit on the engine of the model; returns the mean second moment of the features, (m, m)."""
+
+def fit_partitioned(
+    model: NystromEstimator, samples: Any, graph: Graph | None, work: Work | None = None
+) -> None:
+    """Fit on the engine of the model; `work` is done on its partitions, by default `_fit`."""
     settings = _checked(model, samples)
     aligned = None
     if settings.loader is None:
@@ -54,7 +59,7 @@ def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) 
         )
     with open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
-        return _fit(model, session, settings)
+        (work or _fit)(model, session, settings)
 
 
 def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
@@ -115,23 +120,27 @@ def _keep(model: NystromEstimator, session: Session) -> None:
     model.dependence_ = ""
 
 
-def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> FloatArray:
-    fleet = session.fleet
+def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> None:
     kernel = get_kernel(model.kernel)
     rng = as_generator(model.random_state)
-    own_sigma = fleet.ask("medians", kernel=kernel)
-    sigma = fill_unknown(fleet.whole(own_sigma))
-    model.dictionary_ = _dictionary(model, session, kernel, sigma, rng)
-    model.prior_ratio_ = float(model.prior_ratio)
-    candidates = Candidates(
-        candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
-        *model._pairs_for(session.graph),
-    )
+    widths = prepare(model, session, kernel, rng)
+    candidates = Candidates(widths, *model._pairs_for(session.graph))
     if len(candidates) == 1:
         model._take(Selection(*candidates.middle))
     else:
         _select(model, session, candidates, kernel, rng)
-    return _solve(model, session, settings, kernel)
+    solve_quadratic(model, session, settings, kernel)
+
+
+def prepare(
+    model: NystromEstimator, session: Session, kernel: Kernel, rng: np.random.Generator
+) -> FloatArray:
+    """Choose the atoms, and return the candidate bandwidths."""
+    fleet = session.fleet
+    sigma = fill_unknown(fleet.whole(fleet.ask("medians", kernel=kernel)))
+    model.dictionary_ = _dictionary(model, session, kernel, sigma, rng)
+    model.prior_ratio_ = float(model.prior_ratio)
+    return candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
 
 def _dictionary(
@@ -184,9 +193,10 @@ def _select(
     model._take(best_candidate(candidates, scores, session.graph.n_nodes))
 
 
-def _solve(
+def solve_quadratic(
     model: NystromEstimator, session: Session, settings: EngineSettings, kernel: Kernel
 ) -> FloatArray:
+    """Solve at the chosen hyperparameters; returns the mean second moment of the features."""
     fleet = session.fleet
     model.features_ = NystromMap.build(kernel, model.dictionary_, model.bandwidth_)
     rotation = rotate_features(
@@ -212,15 +222,15 @@ def _solve(
     )
     # Back from the rotated features to those of the model.
     model.coef_ = fleet.solution()[:, 0] @ rotation.T
-    model.solution_ = progress.solution(
-        model.coef_,
-        tol,
-        partitions=session.partitioning.n_partitions,
-        cut_edges=session.partitioning.n_cut,
-        boundary_rows=session.partitioning.n_boundary,
-        recoveries=fleet.n_recoveries,
-    )
-    metric = _keep_directions(model, session, rotation)
+    model.solution_ = progress.solution(model.coef_, tol, **session.facts)
+    metric = keep_directions(model, session, rotation)
+    keep_divergences(model, session)
+    return metric
+
+
+def keep_divergences(model: NystromEstimator, session: Session) -> None:
+    """Divergences and effect sizes of all nodes on their samples."""
+    fleet = session.fleet
     parts = fleet.ask(
         "divergences",
         [{"theta": rows} for rows in fleet.parts(model.coef_)],
@@ -230,10 +240,9 @@ def _solve(
     )
     model.divergence_ = fleet.whole(parts)
     model.effect_size_ = fleet.whole(fleet.ask("effect_sizes"))
-    return metric
 
 
-def _keep_directions(model: NystromEstimator, session: Session, rotation: FloatArray) -> FloatArray:
+def keep_directions(model: NystromEstimator, session: Session, rotation: FloatArray) -> FloatArray:
     """Keep how far the data of each node reach, see `borrowing`; returns the mean moment."""
     fleet, sizes = session.fleet, session.sizes
     second, features = ordered_sum(fleet.ask("feature_sums"))

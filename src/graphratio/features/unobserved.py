@@ -65,21 +65,24 @@ def _centres(values: FloatArray, node: IntArray, group_size: int) -> tuple[Float
     kept = counts[which] >= group_size
     values, node = values[kept], node[kept]
     first = np.flatnonzero(np.diff(node, prepend=-1))
-    while first.size:
+    while True:
         sizes = np.diff(first, append=len(values))
+        group = np.repeat(np.arange(first.size), sizes)
+        centres = _sums(values, group, first.size) / sizes[:, np.newaxis]
         large = sizes >= 2 * group_size
         if not large.any():
-            break
-        group = np.repeat(np.arange(first.size), sizes)
-        centred = values - (np.add.reduceat(values, first) / sizes[:, np.newaxis])[group]
-        widest = np.add.reduceat(np.square(centred), first).argmax(axis=1)
-        order = np.lexsort((values[np.arange(len(values)), widest[group]], group))
+            return centres, node[first]
+        widest = _sums(np.square(values - centres[group]), group, first.size).argmax(axis=1)
+        key = values[np.arange(len(values)), widest[group]]
+        # Groups that are done keep their order, and with it their sum to the last bit.
+        order = np.lexsort((np.where(large[group], key, 0.0), group))
         values, node = values[order], node[order]
         first = np.sort(np.concatenate([first, (first + sizes // 2)[large]]))
-    if not first.size:
-        return values, node
-    sizes = np.diff(first, append=len(values))
-    return np.add.reduceat(values, first) / sizes[:, np.newaxis], node[first]
+
+
+def _sums(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    """Sums over groups, shape (n_groups, n_features), added row by row."""
+    return np.column_stack([np.bincount(group, column, n_groups) for column in values.T])
 
 
 def no_centre(group_size: int) -> InputError:

@@ -20,7 +20,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.grids import Candidates, penalty_pairs
-from graphratio.selection.held_out_data import HeldOutData
+from graphratio.selection.held_out_data import FoldSource
 from graphratio.selection.search import Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
@@ -50,7 +50,7 @@ class PlainSearch:
     whether the search may leave the candidates. With `without_graph` it may switch the graph off.
     """
 
-    data: HeldOutData
+    data: FoldSource
     coupling: Coupling
     candidates: Candidates
     unit: float
@@ -145,7 +145,7 @@ class PlainSearch:
         """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
         lam = pairs[:, 0] / self.unit
         losses = [
-            fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
+            fold.plain_losses(self.coupling, lam, pairs[:, 1]).T
             for fold in islice(self.data.at(bandwidth), n_folds)
         ]
         return np.stack(losses, axis=1)

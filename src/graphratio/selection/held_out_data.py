@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
 
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import moment_losses
-from graphratio.selection.cross_validation import Split
-from graphratio.solvers.alternating import ProfileProblem, first_profiles
+from graphratio.selection.cross_validation import Coupling, Split
+from graphratio.solvers.alternating import Profiles, first_profiles
 from graphratio.solvers.learned_edges import Edges
+from graphratio.solvers.profile_problem import ProfileData, ProfileProblem
 
 # Entries of second moments that are kept between visits: 1 GB.
 LARGEST_KEPT = 2**28
@@ -20,24 +25,54 @@ LARGEST_KEPT = 2**28
 MOST_PROFILES = 12
 
 
-class FoldProblems:
-    """One fold of one bandwidth: the problem of the other folds, and the held-out moments."""
-
-    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
-        self.train, self.held_out, self.edges = train, held_out, edges
-        self._starts: dict[bool, FloatArray] = {}
+class Fold(ABC):
+    """One fold of one bandwidth: the problem of the other folds, and losses on the fold."""
 
     @computed_once
-    def problem(self) -> ProfileProblem:
+    def problem(self) -> ProfileData:
         """The problem of shared profiles; plain fits do not need it."""
-        return ProfileProblem.of(self.train, self.edges)
+        return self._made()
+
+    @abstractmethod
+    def _made(self) -> ProfileData:
+        """Set up the problem of shared profiles."""
+
+    @computed_once
+    def _starts(self) -> dict[bool, FloatArray]:
+        return {}
 
     def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
         """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
         if smooth not in self._starts:
-            most = min(MOST_PROFILES, *self.train.first.shape)
+            most = min(MOST_PROFILES, *self.problem.first.shape)
             self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
         return self._starts[smooth][:, :n_profiles]
+
+    @abstractmethod
+    def profile_losses(self, path: Sequence[Profiles]) -> FloatArray:
+        """Held-out loss at every node of several fits, shape (n_nodes, n_fits)."""
+
+    @abstractmethod
+    def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+
+
+class FoldProblems(Fold):
+    """A fold whose moments are in this process."""
+
+    def __init__(self, train: Moments, held_out: Moments, edges: Edges) -> None:
+        self.train, self.held_out, self.edges = train, held_out, edges
+
+    def _made(self) -> ProfileData:
+        return ProfileProblem.of(self.train, self.edges)
+
+    def profile_losses(self, path: Sequence[Profiles]) -> FloatArray:
+        """Held-out loss at every node of several fits, shape (n_nodes, n_fits)."""
+        return self.losses(np.stack([fit.theta for fit in path], axis=1))
+
+    def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+        return self.losses(coupling.solve(self.train, lam, rho))
 
     def losses(self, theta: FloatArray) -> FloatArray:
         """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
@@ -58,6 +93,33 @@ class Folds:
 
     def __iter__(self) -> Iterator[FoldProblems]:
         return self._made() if self._kept is None else iter(self._kept)
+
+
+class FoldRules(Protocol):
+    """How observations were split: see `Split`."""
+
+    @property
+    def n_blocks(self) -> int | None:
+        """Number of blocks of time, if there are any."""
+
+    @property
+    def run(self) -> int:
+        """Successive folds that are held out together."""
+
+    @property
+    def few_blocks(self) -> bool:
+        """Whether a choice must be cautious."""
+
+
+class FoldSource(Protocol):
+    """Folds of all bandwidths, wherever their moments are."""
+
+    @property
+    def split(self) -> FoldRules:
+        """How observations were split."""
+
+    def at(self, bandwidth: float) -> Iterable[Fold]:
+        """All folds of a bandwidth."""
 
 
 class HeldOutData:

@@ -21,7 +21,7 @@ from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
-from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
+from graphratio.selection.held_out_data import MOST_PROFILES, FoldSource
 from graphratio.selection.search import (
     Axis,
     Point,
@@ -123,7 +123,7 @@ class ProfileSelection:
     `unit` is the mean degree of the whole graph, of which the data may be a part.
     """
 
-    data: HeldOutData
+    data: FoldSource
     axes: Sequence[Axis]
     n_rounds: int | None
     adaptive: bool
@@ -214,8 +214,7 @@ class ProfileSelection:
                 adaptive=self.adaptive,
             )
             used = path if self.n_rounds is None else path[-1:]
-            theta = np.stack([fit.theta for fit in used], axis=1)
-            losses.append(fold.losses(theta).T)
+            losses.append(fold.profile_losses(used).T)
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1), self.data.split.n_blocks is not None)
