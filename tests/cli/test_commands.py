@@ -46,7 +46,7 @@ class TestReport:
         assert "2 nearest by great-circle distance (lat, lon)" in result.stderr
 
     def test_too_many_nodes_are_refused_before_the_fit(self, data, run, tmp_path, monkeypatch):
-        monkeypatch.setattr("graphratio.report.page_file.MOST_NODES", 5)
+        monkeypatch.setattr("graphratio.report.page_file.NODES_ON_A_PAGE", 5)
         monkeypatch.setattr(gr.GraphRatio, "fit", None)
         folder = tmp_path / "out"
         result = run("report", data, *COLUMNS, *FEATURES, "--no-graph", "--output", folder)

@@ -298,7 +298,7 @@ class TestManyNodes:
     def test_too_many_nodes_are_refused_first(
         self, page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr("graphratio.report.page_file.MOST_NODES", 5)
+        monkeypatch.setattr("graphratio.report.page_file.NODES_ON_A_PAGE", 5)
         with pytest.raises(InputError, match=r"at most 5 nodes, and there are 6.*node_summary"):
             write_report(tmp_path / "no.html", page[0], page[1])
         assert not (tmp_path / "no.html").exists()

@@ -23,13 +23,10 @@ from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.features.unobserved import group_centres
-from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
+from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, folds_by_key, row_weights
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
 from graphratio.moments.second_moments import Leading
-
-# Entries of second moments of all folds that are kept between visits: 1 GB.
-LARGEST_KEPT = 2**28
 
 # Random keys are drawn in chunks, so that a partition stores only its own.
 KEYS_AT_ONCE = 2**20

@@ -136,18 +136,18 @@ class NystromEstimator(BorrowingMixin):
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
         self._check_parameters()
-        recipe = DictionaryRecipe.of(self)
         self.prior_ratio_ = float(self.prior_ratio)
         self.n_selected_on_ = len(self.nodes_)
         cap = parse_memory(self.max_memory)
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
             # The size of the problem is known, so check it before any work.
-            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
+            most = check_integer(self.max_atoms, "max_atoms", low=1)
+            plan_fit(self.sizes_, most, samples.n_features, self.graph_.n_edges, cap)
         kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
-        self.dictionary_ = recipe.build(samples, kernel, sigma, rng)
+        self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
         return candidates_of(self.bandwidth, "bandwidth", usual)
 
     def _select(

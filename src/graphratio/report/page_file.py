@@ -25,7 +25,7 @@ from graphratio.plotting.layout import Layout, node_layout
 from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
 # The data of so many nodes take about 8 MB of a page.
-MOST_NODES = 25_000
+NODES_ON_A_PAGE = 25_000
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ def page_packages(purpose: str) -> tuple[Any, Any]:
 
 def check_page_size(n_nodes: int, instead: Words) -> None:
     """Refuse to put more nodes on a page than browsers show; `instead` says what to do."""
-    if n_nodes > MOST_NODES:
+    if n_nodes > NODES_ON_A_PAGE:
         raise InputError(
-            f"a report holds at most {MOST_NODES:,} nodes, and there are {n_nodes:,}", instead
+            f"a report holds at most {NODES_ON_A_PAGE:,} nodes, and there are {n_nodes:,}", instead
         )
 
 

@@ -10,16 +10,13 @@ import numpy as np
 
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.folds import FoldedMoments
+from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import moment_losses
 from graphratio.selection.cross_validation import Coupling, Split
 from graphratio.solvers.alternating import Profiles, first_profiles
 from graphratio.solvers.learned_edges import Edges
 from graphratio.solvers.profile_problem import ProfileData, ProfileProblem
-
-# Entries of second moments that are kept between visits: 1 GB.
-LARGEST_KEPT = 2**28
 
 # The first profiles are computed at once, up to this number; a search needs fewer.
 MOST_PROFILES = 12
