@@ -111,8 +111,7 @@ def test_dictionary_is_that_of_one_process(monkeypatch, block):
 
 def test_folds_are_those_of_one_process(monkeypatch):
     """Also where the random numbers come in several pieces."""
-    monkeypatch.setattr(scores, "KEYS_AT_ONCE", 50)
-    monkeypatch.setattr("graphratio.distributed.worker.KEYS_AT_ONCE", 50)
+    monkeypatch.setattr("graphratio.distributed.fold_keys.KEYS_AT_ONCE", 50)
     samples, whole = ring()
     expected = assign_folds(samples, 4, np.random.default_rng(5))
     found = {}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.distributed.problems import FaultyEngine, arrays_in, ring
+from tests.distributed.problems import FaultyEngine, arrays_in, loader_of, ring
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
@@ -106,14 +106,7 @@ def test_a_saved_model_reads_back(tmp_path):
 def test_no_observation_travels_with_centres():
     samples, whole = ring(18, n_features=3)
     messages = []
-    engine = LocalEngine(
-        3,
-        loader=lambda nodes: (
-            [samples.reference(v) for v in nodes],
-            [samples.target(v) for v in nodes],
-        ),
-        observe=messages.append,
-    )
+    engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append)
     centres = {"dictionary": "centres", "group_size": 6}
     model = gr.GraphRatio(**SELECTED, **centres, engine=engine).fit(None, whole)
     observed = np.unique(samples.values)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.distributed.problems import FIXED, arrays_in, ring
+from tests.distributed.problems import FIXED, arrays_in, loader_of, ring
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine
@@ -13,18 +13,12 @@ def bytes_of(message):
     return sum(array.nbytes for array in arrays_in(message.payload))
 
 
-def load(samples):
-    return lambda nodes: gr.NodeSamples.from_arrays(
-        {v: samples.reference(v) for v in nodes}, {v: samples.target(v) for v in nodes}
-    )
-
-
 @pytest.fixture(scope="module")
 def run():
     """A fit with a selection on 3 partitions that load their data themselves."""
     samples, graph = ring(18, n_features=3)
     messages = []
-    engine = LocalEngine(3, loader=load(samples), observe=messages.append, checkpoint_every=4)
+    engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append, checkpoint_every=4)
     model = gr.GRULSIF(
         bandwidth=[1.0, 2.0],
         graph_penalty=[0.18, 1.8],
@@ -79,7 +73,7 @@ def test_no_observation_travels(dictionary):
     """With these dictionaries no number in any message, out or in, is one of an observation."""
     samples, graph = ring(18, n_features=3)
     messages = []
-    engine = LocalEngine(3, loader=load(samples), observe=messages.append)
+    engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append)
     settings = {"bandwidth": [1.0, 2.0], "graph_penalty": 0.18, "ridge": [0.0018, 0.18], "cv": 2}
     model = gr.GRULSIF(**settings, **dictionary, random_state=0, engine=engine).fit(None, graph)
     observed = np.unique(samples.values)

@@ -19,8 +19,8 @@ from graphratio.data.scaling import Scaling
 from graphratio.distributed.conjugate import PartitionedSystem, coarse_modes
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
+from graphratio.distributed.protocol import Source
 from graphratio.distributed.recovery import Fleet
-from graphratio.distributed.worker import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def open_session(
         loader if samples is None else samples.subset([samples.nodes[i] for i in plan.nodes])
         for plan in plans
     ]
-    engine = settings.open(plans, sources)
+    engine = settings.open(plans, settings.sources(sources))
     try:
         # One thread, so that sums have the same order on every machine.
         with single_thread():

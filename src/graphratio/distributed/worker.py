@@ -12,26 +12,22 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import GraphRatioError, InputError, listing
-from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
+from graphratio.distributed.fold_keys import FoldKeys
 from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.profiles import ProfileRows
-from graphratio.distributed.protocol import Mail, Reply
+from graphratio.distributed.protocol import Mail, Reply, Source
 from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.features.unobserved import group_centres
-from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, folds_by_key, row_weights
+from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, row_weights
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
 from graphratio.moments.second_moments import Leading
-
-# Random keys are drawn in chunks, so that a partition stores only its own.
-KEYS_AT_ONCE = 2**20
-
-Source = NodeSamples | Callable[[list[Label]], Any]
 
 
 class Partition:
@@ -114,27 +110,9 @@ class Partition:
         offset: IntArray,
         n_folds: int,
     ) -> None:
-        """Fold of every own observation, the same as in a single process.
-
-        The generator gives the keys of all `total` observations in the order of the graph; those of
-        each own node begin at `starts`.
-        """
-        if self.samples.has_blocks and self.samples.blocks.exist:
-            raise InputError(
-                "observations that depend on each other in time cannot be split with an engine",
-                "Fit in one process, give all hyperparameters, or build samples with block=None",
-            )
-        per_node = self.sizes.sum(axis=1)
-        first = np.cumsum(per_node) - per_node
-        within = np.arange(self.samples.n_observations) - np.repeat(first, per_node)
-        position = np.repeat(starts, per_node) + within
-        keys = np.empty(position.size)
-        for begin in range(0, total, KEYS_AT_ONCE):
-            drawn = generator.random(min(KEYS_AT_ONCE, total - begin))
-            # Own positions increase, so those of a piece are consecutive.
-            low, high = np.searchsorted(position, [begin, begin + drawn.size])
-            keys[low:high] = drawn[position[low:high] - begin]
-        self.folds = folds_by_key(self.samples, keys, offset, n_folds)
+        """Fold of every own observation, the same as in a single process: see `FoldKeys`."""
+        keys = FoldKeys(generator, starts, offset, total, n_folds)
+        self.folds = keys.folds(self.samples)
 
     def moment_of_rows(self, features: NystromMap, rows: IntArray, alpha: float) -> FloatArray:
         """Weighted second moment of some own observations."""
@@ -220,6 +198,10 @@ class Partition:
             "im,im->i", features(self.samples.values), theta[self.samples.node_index]
         )
         return pearson_divergences(values + prior_ratio, self.sizes, alpha)
+
+    def apply(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """Call a function of the library with own samples."""
+        return function(self.samples, **arguments)
 
     def effect_sizes(self) -> FloatArray:
         """Effect size of every own node."""

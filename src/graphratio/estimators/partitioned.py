@@ -47,7 +47,7 @@ def fit_partitioned(
     model: NystromEstimator, samples: Any, graph: Graph | None, work: Work | None = None
 ) -> None:
     """Fit on the engine of the model; `work` is done on its partitions, by default `_fit`."""
-    settings = _checked(model, samples)
+    settings = check_engine(model, samples)
     aligned = None
     if settings.loader is None:
         aligned = model._prepare(samples, graph, borrow=model._couples)
@@ -62,7 +62,8 @@ def fit_partitioned(
         (work or _fit)(model, session, settings)
 
 
-def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
+def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
+    """The engine of a model that can run on one, with samples or a loader but not both."""
     settings = model.engine
     if not isinstance(settings, EngineSettings):
         raise InputError(

@@ -171,6 +171,17 @@ class DivergenceBounds(Answered, Mappable):
         return titled("divergence bounds", facts_table(facts), rows_table(head, body))
 
 
+@dataclass(frozen=True)
+class BoundOptions:
+    """The parameters of `divergence_bounds` that are about the bounds."""
+
+    level: float
+    simultaneous: bool
+    n_folds: int
+    n_repeats: int
+    progress: bool
+
+
 def divergence_bounds(
     samples: Any,
     graph: Graph | None = None,
@@ -198,7 +209,8 @@ def divergence_bounds(
     estimator : estimator, optional
         Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
         used, and of a fitted one the scaling; of a fitted `GRULSIF` (not adaptive) or `Pool` also
-        the dictionary.
+        the dictionary. With an engine the fits run on it, and `samples` are None if it has a
+        loader.
     level : float in (0, 1), default 0.1
         Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False
@@ -227,12 +239,18 @@ def divergence_bounds(
     check_flag(simultaneous, "simultaneous")
     rng = as_generator(random_state)
     chosen: Any = check_estimator(estimator, rng, GraphRatio)
+    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
+    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
+    if getattr(chosen, "engine", None) is not None:
+        # Imported on use: only bounds on an engine need it, and it needs this module.
+        from graphratio.evaluation.partitioned_bounds import bounds_on_engine
+
+        options = BoundOptions(level, simultaneous, n_folds, n_repeats, progress)
+        return bounds_on_engine(chosen, samples, graph, options, rng)
     alpha = check_real(getattr(chosen, "alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     read = in_scale_of(chosen, samples)
     graph = as_graph(getattr(chosen, "graph_", None) if graph is None else graph, read)
     data = align(read, graph)
-    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
-    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
     if chosen._is_quadratic:
         recipe = Recipe.of(chosen, data, rng)
@@ -266,6 +284,16 @@ def _refits_with_noise(
     steps = sum(int(one.max()) + 1 for one in folds)
     with ProgressBar(steps, "held-out fits", enabled=progress) as bar:
         tables = [fold_ratios(estimator, data, graph, one, bar=bar) for one in folds]
+    return judged_refits(tables, folds, data, alpha)
+
+
+def judged_refits(
+    tables: list[FloatArray], folds: list[IntArray], data: NodeSamples, alpha: float
+) -> tuple[FloatArray, RefitNoise]:
+    """Held-out ratios of every repeat, and the variance that refitting adds.
+
+    Each of `tables` has the ratios of all fits of a repeat at all observations.
+    """
     limit = 1 / alpha if alpha > 0 else None
     clipped = [np.clip(table, 0.0, limit) for table in tables]
     pairs = list(zip(clipped, folds, strict=True))
@@ -282,8 +310,12 @@ def bounds_from(
     level: float,
     *,
     simultaneous: bool,
+    n_tests: int | None = None,
 ) -> DivergenceBounds:
-    """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
+    """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations).
+
+    `n_tests` nodes count for simultaneous bounds, by default those of the data.
+    """
     pieces = IndependentPieces.of(data)
     terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha), data.sizes)
     means = NodeMeans.of(terms, pieces.counts)
@@ -291,7 +323,9 @@ def bounds_from(
     estimate = means.mean - 0.5
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
     lighter = 0.0 if noise is None else noise.lighter_tails(shown)
-    tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
+    if n_tests is None:
+        n_tests = int(np.isfinite(estimate).sum())
+    tests = max(n_tests, 1) if simultaneous else 1
     one_sided = level / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
     lower = estimate - _lower_quantile(means.freedom, skewness, one_sided) * error

@@ -25,7 +25,7 @@ MOST_FEATURES = 12
 LARGE_GRAPH = 2_000
 
 # Charts of features in a file: beyond that only the most changed nodes have panels with charts.
-CHART_BUDGET = 8_000
+CHART_BUDGET = 6_000
 FEWEST_PANELS = 1_000
 
 # Observations further than this many interquartile ranges from the quartiles are not drawn.
