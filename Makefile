@@ -22,8 +22,8 @@ help:
 	@echo "make walk         print the files that a fit and a test visit: seconds"
 	@echo "make bench        measure speed, one BLAS thread: twelve minutes"
 	@echo "make bench-check  measure again, fail where a ratio fell below the stored one: twelve minutes"
-	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, 8 GiB: about half an hour"
-	@echo "make bench-dask   overhead and growth of the Dask engine: two minutes"
+	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, 10 GiB: about an hour"
+	@echo "make bench-dask   overhead and growth of the Dask engine, simulated clusters: five minutes"
 	@echo "make accuracy     errors on the paper's scenarios: ten minutes"
 	@echo "make paper        the paper's evaluation; resumes if stopped: about an hour"
 	@echo "make transfer     reweighted models under covariate shift: ten minutes"
@@ -128,10 +128,12 @@ bench-check:
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+	@$(SINGLE) $(BIN)/python benchmarks/capabilities.py
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
 
 bench-dask: $(READY)
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
+	@$(SINGLE) $(BIN)/python benchmarks/simulated_cluster.py
 
 graphs: $(READY)
 	@$(SINGLE) $(BIN)/python studies/graphs.py
