@@ -128,7 +128,7 @@ bench-check:
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
-	@$(SINGLE) $(BIN)/python benchmarks/capabilities.py
+	@$(SINGLE) $(BIN)/python benchmarks/capabilities.py --anew
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
 
 bench-dask: $(READY)

@@ -27,9 +27,11 @@ from graphratio.distributed.protocol import Call, Reply
 from page import between
 
 RESULTS = Path(__file__).with_name("simulated.json")
+DASK = Path(__file__).with_name("dask.json")
 PAGE = Path(__file__).parents[1] / "docs" / "dask.md"
 
 CASE = Case(128)
+SHARED_SIDE = 64
 PARTITIONS = (2, 4, 8, 16, 32, 64)
 SET_UP = (128, 256, 512)
 # The example of the page.
@@ -112,7 +114,7 @@ def solved(count: int) -> dict[str, float]:
 
 def shared(count: int) -> dict[str, float]:
     """Rounds of shared profiles on so many partitions: messages and bytes of the whole fit."""
-    graph, engine = grid(64), TimedEngine(count)
+    graph, engine = grid(SHARED_SIDE), TimedEngine(count)
     model = gr.GraphRatio(
         n_profiles=PROFILES, n_rounds=2, bandwidth=1.0, ridge=0.01, max_atoms=CASE.n_atoms,
         graph_penalty=1 / graph.mean_degree, engine=engine,
@@ -198,6 +200,50 @@ def set_up_table(rows: list[dict[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def example(found: dict[str, list[dict[str, float]]]) -> list[dict[str, Any]]:
+    """What partitions, driver and network take in the example of the page, from these measures.
+
+    The time of a partition per node is that of the last row of the growth in `dask_engine`, which
+    has as many features. A grid has about 4 sqrt(P) boundary rows per partition of P nodes.
+    """
+    growth = json.loads(DASK.read_text())["growth"][-1]
+    own = NODES / WORKERS
+    boundary = 4 * own**0.5 * WORKERS
+    sent = 8 * (2 * FEATURES * boundary + WORKERS * 2 * MOST_MODES * FEATURES)
+    last, profiles = found["solve"][-1], found["shared"][-1]
+    iteration = {
+        "what": "an iteration of the solve",
+        "partitions": 1e-3 * growth["milliseconds"] / growth["nodes"] * own,
+        "driver": last["driver"] / last["partitions"] * WORKERS,
+        "bytes": sent,
+        "messages": 2 * WORKERS,
+    }
+    n_nodes = SHARED_SIDE**2
+    # Two partitions with equal work, so twice the slower one is the work of all.
+    both = 2 * found["shared"][0]["slowest"]
+    per_round = NODES * PROFILES * (PROFILES + 1) + NODES * PROFILES
+    rounds = {
+        "what": f"shared profiles, {PROFILES} of them, two rounds",
+        "partitions": both / n_nodes * own * (FEATURES / CASE.n_atoms) ** 2,
+        "driver": profiles["driver"] / n_nodes * NODES,
+        "bytes": 8 * (4 * per_round + NODES * FEATURES),
+        "messages": profiles["messages"] / profiles["partitions"] * WORKERS,
+    }
+    return [iteration, rounds]
+
+
+def example_table(found: dict[str, list[dict[str, float]]]) -> str:
+    """The example of the page, in Markdown."""
+    lines = ["| | partitions, side by side | driver | bytes through it | messages | network |"]
+    lines.append("|---" * 6 + "|")
+    for row in example(found):
+        network = row["bytes"] / BANDWIDTH + row["messages"] * PER_MESSAGE
+        cells = [row["what"], f"{row['partitions']:.1f} s", f"{row['driver']:.1f} s"]
+        cells += [f"{row['bytes'] / 1e9:.1f} GB", f"{row['messages']:,.0f}", f"{network:.1f} s"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure, print, store and put the tables into the page."""
     found = {
@@ -209,6 +255,7 @@ def main() -> None:
     for name, made in (("solve", solve_table), ("shared", shared_table), ("set_up", set_up_table)):
         print(made(found[name]))
         between(PAGE, f"simulated {name}", made(found[name]))
+    between(PAGE, "simulated example", example_table(found))
 
 
 if __name__ == "__main__":

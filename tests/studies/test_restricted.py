@@ -22,7 +22,7 @@ def study():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["Ia", "flights"])
+@pytest.mark.parametrize("data", ["Ia", "IIb"])
 def test_a_small_draw(study, monkeypatch, data):
     monkeypatch.setattr(study, "ESTIMATORS", {"GRULSIF": study.ESTIMATORS["GRULSIF"]})
     rows = list(study.judged(data, 9001, n=15, fresh=200))

@@ -16,10 +16,10 @@ from graphratio.distributed.recovery import Fleet
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import moment_losses
 from graphratio.solvers.learned_edges import Edges
-from graphratio.solvers.profile_problem import pooled, profile_loss, projected
+from graphratio.solvers.profile_problem import ProfileSums
 
 
-class ProfileRows:
+class ProfileRows(ProfileSums):
     """What a partition computes for shared profiles, from the moments in place."""
 
     inbox: Mail
@@ -37,18 +37,6 @@ class ProfileRows:
     def first(self) -> FloatArray:
         """First moments of own nodes, shape (n_own, m)."""
         return self.moments.first
-
-    def projected(self, profiles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """B' A_v B and B' b_v of own nodes."""
-        return projected(self.moments, profiles)
-
-    def pooled(self, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums over own nodes that give new profiles."""
-        return pooled(self.moments, coordinates)
-
-    def loss(self, profiles: FloatArray, coordinates: FloatArray) -> float:
-        """Sum of the losses of own nodes."""
-        return profile_loss(self.moments, profiles, coordinates)
 
     def held_out_losses(
         self, profiles: list[FloatArray], coordinates: list[FloatArray]

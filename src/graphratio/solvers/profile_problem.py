@@ -45,8 +45,34 @@ class ProfileData(Protocol):
         """Sum of the losses of all nodes."""
 
 
+class ProfileSums:
+    """What the steps ask of the moments of some nodes, which a subclass has."""
+
+    moments: Moments
+
+    def projected(self, profiles: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """B' A_v B, shape (n_nodes, r, r), and B' b_v, shape (n_nodes, r)."""
+        second, first = self.moments.second, self.moments.first
+        tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
+        blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
+        return blocks, (first @ profiles).astype(second.dtype, copy=False)
+
+    def pooled(self, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums over nodes of c_k c_l A_v for k <= l, (n_pairs, m, m), and of c_k b_v, (r, m)."""
+        first, second = np.triu_indices(coordinates.shape[1])
+        pairs = (coordinates[:, first] * coordinates[:, second]).T
+        sums = self.moments.second.combinations(np.ascontiguousarray(pairs))
+        return sums, np.asarray(coordinates.T @ self.moments.first)
+
+    def loss(self, profiles: FloatArray, coordinates: FloatArray) -> float:
+        """Sum over nodes of 1/2 theta' A_v theta - b_v' theta, with theta = B c_v."""
+        theta = coordinates @ profiles.T
+        loss = 0.5 * self.moments.second.quadratic(theta[:, np.newaxis]).sum()
+        return float(loss - np.einsum("vm,vm->", theta, self.moments.first))
+
+
 @dataclass(frozen=True, eq=False)
-class ProfileProblem:
+class ProfileProblem(ProfileSums):
     """The moments of all nodes in this process; see `ProfileData`."""
 
     moments: Moments
@@ -68,38 +94,3 @@ class ProfileProblem:
     def first(self) -> FloatArray:
         """First moments of all nodes, shape (n_nodes, m)."""
         return self.moments.first
-
-    def projected(self, profiles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """B' A_v B and B' b_v of all nodes."""
-        return projected(self.moments, profiles)
-
-    def pooled(self, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums over nodes of c_k c_l A_v for k <= l, and of c_k b_v."""
-        return pooled(self.moments, coordinates)
-
-    def loss(self, profiles: FloatArray, coordinates: FloatArray) -> float:
-        """Sum of the losses of all nodes."""
-        return profile_loss(self.moments, profiles, coordinates)
-
-
-def projected(moments: Moments, profiles: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """B' A_v B, shape (n_nodes, r, r), and B' b_v, shape (n_nodes, r)."""
-    tiled = np.broadcast_to(profiles.T, (len(moments.first), *profiles.T.shape))
-    blocks = moments.second.apply(np.ascontiguousarray(tiled)) @ profiles
-    rhs = (moments.first @ profiles).astype(moments.second.dtype, copy=False)
-    return blocks, rhs
-
-
-def pooled(moments: Moments, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over nodes of c_k c_l A_v for k <= l, (n_pairs, m, m), and of c_k b_v, (r, m)."""
-    first, second = np.triu_indices(coordinates.shape[1])
-    pairs = (coordinates[:, first] * coordinates[:, second]).T
-    sums = moments.second.combinations(np.ascontiguousarray(pairs))
-    return sums, np.asarray(coordinates.T @ moments.first)
-
-
-def profile_loss(moments: Moments, profiles: FloatArray, coordinates: FloatArray) -> float:
-    """Sum over nodes of 1/2 theta' A_v theta - b_v' theta, with theta = B c_v."""
-    theta = coordinates @ profiles.T
-    loss = 0.5 * moments.second.quadratic(theta[:, np.newaxis]).sum()
-    return float(loss - np.einsum("vm,vm->", theta, moments.first))
