@@ -20,6 +20,7 @@ from graphratio.changepoints import (
     panel_features,
     seasons,
 )
+from graphratio.cli import two_sample
 from graphratio.data import links, node_correlation, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
@@ -230,6 +231,11 @@ STATED = [
     (gr.GRULSIF, 'Default # for "uniform", "kmeans" and "quasi-random", # for "centres"',
      dictionary.DEFAULT_ATOMS, dictionary.MOST_CENTRES),
     ("docs/report.md", "A page holds up to # nodes", page_file.NODES_ON_A_PAGE),
+    ("docs/scaling.md", r"\*\*Reports\*\* hold at most # nodes", page_file.NODES_ON_A_PAGE),
+    ("docs/scaling.md", "grows with the nodes up to #", multiplicity.MOST_BY_DEFAULT),
+    ("docs/scaling.md", "Beyond # nodes `graphratio report` looks for kinds of change only with "
+     "`--test`, and beyond # nodes it does not compare",
+     two_sample.MOST_NODES, graph_section.MOST_COMPARED),
     ("docs/report.md", r"at most # charts, one per feature of a node \(and at least # nodes\)",
      node_panels.CHART_BUDGET, node_panels.FEWEST_PANELS),
     # Promises
