@@ -9,7 +9,7 @@ comma  := ,
 # whatever the environment says: both processes import everything, and tests start more of them.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: signals graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds divergences clean
+.PHONY: signals graphs dependent real-data restricted help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds divergences clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -22,8 +22,8 @@ help:
 	@echo "make walk         print the files that a fit and a test visit: seconds"
 	@echo "make bench        measure speed, one BLAS thread: twelve minutes"
 	@echo "make bench-check  measure again, fail where a ratio fell below the stored one: twelve minutes"
-	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, 8 GiB: about half an hour"
-	@echo "make bench-dask   overhead and growth of the Dask engine: two minutes"
+	@echo "make bench-scale  measure large graphs, up to 100,000 nodes, 10 GiB: about an hour"
+	@echo "make bench-dask   overhead and growth of the Dask engine, simulated clusters: five minutes"
 	@echo "make accuracy     errors on the paper's scenarios: ten minutes"
 	@echo "make paper        the paper's evaluation; resumes if stopped: about an hour"
 	@echo "make transfer     reweighted models under covariate shift: ten minutes"
@@ -33,6 +33,7 @@ help:
 	@echo "make graphs       verdicts on graphs and their worth; resumes if stopped: about an hour"
 	@echo "make dependent    tests and bounds on dependent data; resumes if stopped: about half an hour"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
+	@echo "make restricted   cost of dictionaries without observations; resumes if stopped: ten minutes"
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
 	@echo "make divergences  ratios and divergences with every loss; resumes if stopped: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
@@ -128,10 +129,12 @@ bench-check:
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+	@$(SINGLE) $(BIN)/python benchmarks/capabilities.py --anew
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
 
 bench-dask: $(READY)
 	@$(SINGLE) $(BIN)/python benchmarks/dask_engine.py
+	@$(SINGLE) $(BIN)/python benchmarks/simulated_cluster.py
 
 graphs: $(READY)
 	@$(SINGLE) $(BIN)/python studies/graphs.py
@@ -141,6 +144,9 @@ dependent: $(READY)
 
 real-data: $(READY)
 	@$(SINGLE) $(BIN)/python studies/real_data.py
+
+restricted: $(READY)
+	@$(SINGLE) $(BIN)/python studies/restricted.py
 
 beyond: $(READY)
 	@$(SINGLE) $(BIN)/python studies/beyond.py

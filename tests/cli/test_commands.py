@@ -45,6 +45,15 @@ class TestReport:
         assert "features were standardised" in result.stderr
         assert "2 nearest by great-circle distance (lat, lon)" in result.stderr
 
+    def test_too_many_nodes_are_refused_before_the_fit(self, data, run, tmp_path, monkeypatch):
+        monkeypatch.setattr("graphratio.report.page_file.NODES_ON_A_PAGE", 5)
+        monkeypatch.setattr(gr.GraphRatio, "fit", None)
+        folder = tmp_path / "out"
+        result = run("report", data, *COLUMNS, *FEATURES, "--no-graph", "--output", folder)
+        assert result.exit_code == 1
+        assert "at most 5 nodes, and there are 8 hint: Use `graphratio fit`" in plain(result.stderr)
+        assert not folder.exists()
+
     def test_overwrite_replaces_only_its_own_files(self, data, run, tmp_path):
         folder = tmp_path / "out"
         folder.mkdir()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import numpy as np
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine, WorkerLost
+from graphratio.distributed.fold_keys import FoldKeys
 from graphratio.distributed.local import LocalPartitions
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
@@ -30,7 +33,7 @@ def ring(n_nodes: int = 12, n_features: int = 2, seed: int = 0):
 
 
 # What may be in a message beside arrays: no data hides in these.
-PLAIN = (bool, int, float, str, type, np.number, np.random.Generator, Kernel)
+PLAIN = (bool, int, float, str, type, FunctionType, np.number, np.random.Generator, Kernel)
 
 
 def arrays_in(payload):
@@ -47,9 +50,18 @@ def arrays_in(payload):
         yield from (payload.pivots, payload.transform)
     elif isinstance(payload, Leading):
         yield from (payload.vectors, payload.weights)
+    elif isinstance(payload, FoldKeys):
+        yield from (payload.starts, payload.offset)
     elif payload is not None and not isinstance(payload, PLAIN):
         # Samples and plans are for building partitions only.
         raise AssertionError(f"a message has something of type {type(payload).__name__}")
+
+
+def loader_of(samples):
+    """A loader that brings these samples."""
+    return lambda nodes: gr.NodeSamples.from_arrays(
+        {v: samples.reference(v) for v in nodes}, {v: samples.target(v) for v in nodes}
+    )
 
 
 class FaultyPartitions(LocalPartitions):

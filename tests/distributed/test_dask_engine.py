@@ -134,6 +134,30 @@ def test_two_and_four_workers_give_the_bits_of_one_process(cluster, client, data
     same(here, there)
 
 
+PROFILES = dict(bandwidth=1.2, n_profiles=2, ridge=0.03, random_state=0)
+
+
+def test_profiles_have_the_bits_of_one_process(client, data):
+    """With a search for the strength of the graph and the rounds."""
+    given = {**PROFILES, "graph_penalty": [0.24, 2.4], "cv": 2}
+    here = gr.GraphRatio(**given, engine=LocalEngine(4)).fit(*data)
+    there = gr.GraphRatio(**given, engine=gr.DaskEngine(client, 4)).fit(*data)
+    same(here, there)
+    assert_array_equal(here.coordinates_, there.coordinates_)
+    assert_array_equal(here.graph_learned_.adjacency.data, there.graph_learned_.adjacency.data)
+
+
+def test_bounds_have_the_bits_of_one_process(client, data):
+    given = {**PROFILES, "graph_penalty": 0.6, "n_rounds": 1}
+    options = {"n_folds": 3, "random_state": 0}
+    here, there = (
+        gr.divergence_bounds(*data, gr.GraphRatio(**given, engine=engine), **options)
+        for engine in (LocalEngine(4), gr.DaskEngine(client, 4))
+    )
+    for name in ("true_divergence_lower_bound", "fitted_divergence_interval"):
+        assert_array_equal(getattr(here, name), getattr(there, name))
+
+
 def test_loader_runs_on_the_worker(client, data, tmp_path):
     samples, graph = data
     for node in graph.nodes:
@@ -254,6 +278,35 @@ def test_real_faults_end_in_the_right_answer(cluster, client, data, whole, name)
         # From the advance on nothing but the calls that set up had been sent.
         assert "conjugate.direction" not in between
         assert "conjugate.restart" not in between
+
+
+def test_profiles_survive_a_killed_worker(cluster, client, data):
+    given = {**PROFILES, "graph_penalty": 0.6, "n_rounds": 2}
+    attack = Attack(cluster, client, {("profiles.projected", 6): (KILL,)})
+    try:
+        model = finished(lambda: gr.GraphRatio(**given, engine=attack).fit(*data))
+    finally:
+        attack.clean_up()
+    assert not attack.plan
+    assert model.solution_.recoveries
+    expected = gr.GraphRatio(**given, engine=LocalEngine(4)).fit(*data)
+    assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_bounds_survive_a_killed_worker(cluster, client, data):
+    given = {**PROFILES, "graph_penalty": 0.6, "n_rounds": 1}
+    options = {"n_folds": 3, "random_state": 0}
+    attack = Attack(cluster, client, {("apply", 2): (KILL,)})
+    try:
+        found = finished(
+            lambda: gr.divergence_bounds(*data, gr.GraphRatio(**given, engine=attack), **options)
+        )
+    finally:
+        attack.clean_up()
+    assert not attack.plan
+    here = gr.GraphRatio(**given, engine=LocalEngine(4))
+    expected = gr.divergence_bounds(*data, here, **options)
+    assert_array_equal(found.true_divergence_lower_bound, expected.true_divergence_lower_bound)
 
 
 def test_retries_exhausted_is_a_clear_error(cluster, client, data, tmp_path):

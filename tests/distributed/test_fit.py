@@ -10,10 +10,11 @@ from tests.problems import GRAPHS, graph
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.distributed import LocalEngine, atoms, scores
+from graphratio.distributed import LocalEngine, atoms, conjugate, scores
 from graphratio.distributed.chebyshev import Chebyshev
 from graphratio.exceptions import InputError
 from graphratio.moments.folds import assign_folds
+from graphratio.solvers.node_basis import component_indicators, interpolated_modes
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow
@@ -53,6 +54,8 @@ def test_equals_the_single_process(name, count, penalty, ridge):
         {"max_atoms": 5},
         {"dictionary": [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]},
         {"graph_coherence": 0.6},
+        {"group_size": 7, "dictionary": "centres"},
+        {"bounds": [(-3, 3), (-2, 4)], "dictionary": "quasi-random"},
         {"random_state": np.random.RandomState(3)},
     ],
     ids=lambda change: next(iter(change)),
@@ -109,8 +112,7 @@ def test_dictionary_is_that_of_one_process(monkeypatch, block):
 
 def test_folds_are_those_of_one_process(monkeypatch):
     """Also where the random numbers come in several pieces."""
-    monkeypatch.setattr(scores, "KEYS_AT_ONCE", 50)
-    monkeypatch.setattr("graphratio.distributed.worker.KEYS_AT_ONCE", 50)
+    monkeypatch.setattr("graphratio.distributed.fold_keys.KEYS_AT_ONCE", 50)
     samples, whole = ring()
     expected = assign_folds(samples, 4, np.random.default_rng(5))
     found = {}
@@ -241,8 +243,10 @@ class TestLoader:
 def test_standardised_samples_keep_their_scaling():
     samples, whole = ring()
     scaled = samples.standardized()
-    one = gr.GRULSIF(**FIXED, tol=1e-10).fit(scaled, whole)
-    parted = gr.GRULSIF(**FIXED, tol=1e-10, engine=LocalEngine(3)).fit(scaled, whole)
+    bounded = {**FIXED, "dictionary": "quasi-random", "bounds": [(-3, 3), (-2, 4)], "tol": 1e-10}
+    one = gr.GRULSIF(**bounded).fit(scaled, whole)
+    parted = gr.GRULSIF(**bounded, engine=LocalEngine(3)).fit(scaled, whole)
+    assert_array_equal(parted.dictionary_, one.dictionary_)
     x = samples.values[:7]
     assert_allclose(parted.predict(x), one.predict(x), atol=1e-6)
 
@@ -258,6 +262,9 @@ def test_standardised_samples_keep_their_scaling():
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),
         ({"dictionary": np.empty((0, 2))}, "no points"),
+        ({"dictionary": "centres", "group_size": 99}, "no node has 99 observations"),
+        ({"dictionary": "centres", "group_size": 2}, "group_size=2"),
+        ({"dictionary": "quasi-random"}, "needs bounds"),
     ],
 )
 def test_what_an_engine_cannot_do(change, message):
@@ -296,6 +303,42 @@ def test_chebyshev_is_symmetric_positive_and_close_to_the_inverse():
     kept = inverse.restrict(np.array([False, True]))
     x = np.random.default_rng(0).normal(size=(6, 2, 2))
     assert_allclose(kept.apply(x[:, 1:]), inverse.apply(x)[:, 1:])
+
+
+class TestInterpolatedModes:
+    """Low modes of large graphs, found with work that is linear in the nodes."""
+
+    def lattice(self, side=40):
+        at = np.arange(side * side).reshape(side, side)
+        pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+        edges = np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in pairs])
+        # A second component, and nodes without edges.
+        edges = np.concatenate([edges, side * side + np.array([[0, 1], [1, 2], [2, 3]])])
+        return gr.Graph.from_edges(edges, nodes=range(side * side + 6))
+
+    def test_they_are_orthonormal_and_nearly_the_lowest(self):
+        lattice = self.lattice()
+        modes, vectors = interpolated_modes(lattice, 20, component_indicators(lattice, 20))
+        lowest = np.linalg.eigvalsh(lattice.laplacian.toarray())[: len(modes)]
+        assert_allclose(vectors.T @ vectors, np.eye(len(modes)), atol=1e-10)
+        quotients = np.einsum("vk,vk->k", vectors, lattice.laplacian @ vectors)
+        assert_allclose(modes, quotients, atol=1e-10)
+        # No space has smaller values than the lowest modes, and this one has hardly larger ones.
+        assert (modes >= lowest - 1e-10).all()
+        assert (modes[: len(modes) // 2] <= 2 * lowest[: len(modes) // 2] + 1e-3).all()
+
+    def test_they_serve_as_well(self, monkeypatch):
+        lattice = self.lattice(20)
+        rng = np.random.default_rng(0)
+        shape = (lattice.n_nodes, 8, 1)
+        data = rng.normal(size=shape), rng.normal(size=shape) + 0.5
+        settings = dict(bandwidth=1.0, graph_penalty=60.0, ridge=6e-3, max_atoms=10, tol=1e-9)
+        found = {}
+        for limit in (0, 10**6):
+            monkeypatch.setattr(conjugate, "LANCZOS_NODES", limit)
+            found[limit] = gr.GRULSIF(**settings, engine=LocalEngine(4)).fit(data, lattice)
+        assert_allclose(found[0].coef_, found[10**6].coef_, atol=1e-6)
+        assert found[0].solution_.n_iter <= 1.3 * found[10**6].solution_.n_iter
 
 
 def test_iterations_do_not_grow_with_the_number_of_partitions():

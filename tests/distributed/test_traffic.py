@@ -1,8 +1,9 @@
-"""What crosses the border of a partition: no observations but candidates, and few bytes."""
+"""What crosses the border of a partition: no observations but candidates, or none; few bytes."""
 
 import numpy as np
 import pytest
-from tests.distributed.problems import FIXED, arrays_in, ring
+from numpy.testing import assert_array_equal
+from tests.distributed.problems import FIXED, arrays_in, loader_of, ring
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine
@@ -12,18 +13,12 @@ def bytes_of(message):
     return sum(array.nbytes for array in arrays_in(message.payload))
 
 
-def load(samples):
-    return lambda nodes: gr.NodeSamples.from_arrays(
-        {v: samples.reference(v) for v in nodes}, {v: samples.target(v) for v in nodes}
-    )
-
-
 @pytest.fixture(scope="module")
 def run():
     """A fit with a selection on 3 partitions that load their data themselves."""
     samples, graph = ring(18, n_features=3)
     messages = []
-    engine = LocalEngine(3, loader=load(samples), observe=messages.append, checkpoint_every=4)
+    engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append, checkpoint_every=4)
     model = gr.GRULSIF(
         bandwidth=[1.0, 2.0],
         graph_penalty=[0.18, 1.8],
@@ -64,6 +59,34 @@ def test_observations_travel_only_as_candidates(run):
             for array in arrays_in(message.payload):
                 if array.ndim == 2 and array.shape[1] == 3 and np.isin(array, observed).any():
                     assert {tuple(row) for row in array} <= atoms
+
+
+@pytest.mark.parametrize(
+    "dictionary",
+    [
+        {"dictionary": "centres", "group_size": 6},
+        {"dictionary": "quasi-random", "bounds": [(-4, 5)] * 3},
+    ],
+    ids=lambda dictionary: dictionary["dictionary"],
+)
+def test_no_observation_travels(dictionary):
+    """With these dictionaries no number in any message, out or in, is one of an observation."""
+    samples, graph = ring(18, n_features=3)
+    messages = []
+    engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append)
+    settings = {"bandwidth": [1.0, 2.0], "graph_penalty": 0.18, "ridge": [0.0018, 0.18], "cv": 2}
+    model = gr.GRULSIF(**settings, **dictionary, random_state=0, engine=engine).fit(None, graph)
+    observed = np.unique(samples.values)
+    floats = [a for m in messages for a in arrays_in(m.payload) if a.dtype.kind == "f"]
+    assert sum(a.size for a in floats) > 10_000
+    rounded = samples.values.astype(np.float32)
+    for array in floats:
+        assert not np.isin(array, observed).any()
+        # In single precision one number may agree by chance, all three of an observation not.
+        assert not np.isin(rounded, array.astype(np.float32)).all(axis=1).any()
+    assert model.n_atoms_ > 10
+    one = gr.GRULSIF(**settings, **dictionary, random_state=0).fit(samples, graph)
+    assert_array_equal(model.dictionary_, one.dictionary_)
 
 
 def test_candidates_that_are_covered_stay(run):

@@ -41,7 +41,15 @@ ANYTHING = st.one_of(
 # Values of single parameters that mean something.
 MEANT = {
     "kernel": ["gaussian", "laplacian"],
-    "dictionary": ["coherence", "uniform", "kmeans", "all", np.zeros((2, 2)), np.ones((3, 1))],
+    "dictionary": [
+        "coherence",
+        "uniform",
+        "kmeans",
+        "all",
+        "centres",
+        np.zeros((2, 2)),
+        np.ones((3, 1)),
+    ],
     "loss": ["kl", "jensen-shannon"],
     "solver": ["direct", "pcg", "cbcgd"],
     "selection": ["min", "cautious", None],

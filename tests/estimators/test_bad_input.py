@@ -101,7 +101,7 @@ class TestFiniteOrRefused:
         model = gr.GRULSIF(kernel=kernel, bandwidth=width * scale, graph_penalty=0.3, ridge=0.003)
         check_finite(model, reference, target, graph)
 
-    @given(data_sets(), st.sampled_from(["coherence", "uniform", "kmeans", "all"]))
+    @given(data_sets(), st.sampled_from(["coherence", "uniform", "kmeans", "all", "centres"]))
     @PROFILE
     def test_grulsif_chooses_the_bandwidth(self, data, dictionary):
         reference, target, graph, _ = data

@@ -7,14 +7,13 @@ from scipy import stats
 import graphratio as gr
 from graphratio.datasets import make_scenario
 from graphratio.evaluation.bounds import (
-    _lower_quantile,
-    _upper_quantile,
     bounds_from,
     fits_with_noise,
 )
 from graphratio.evaluation.node_means import NodeMeans
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
+from graphratio.evaluation.skewed_means import lower_quantile, upper_quantile
 from graphratio.exceptions import InputError
 from graphratio.selection import nested
 
@@ -136,7 +135,7 @@ def test_degrees_of_freedom():
 
 def test_skewness_lowers_the_bound_and_only_lowers_it():
     freedom = np.full(3, 98.0)
-    quantiles = _lower_quantile(freedom, np.array([-0.5, 0.0, 0.5]), 0.1)
+    quantiles = lower_quantile(freedom, np.array([-0.5, 0.0, 0.5]), 0.1)
     assert quantiles[0] > quantiles[1] == quantiles[2] == pytest.approx(stats.t.ppf(0.9, 98))
 
 
@@ -148,7 +147,7 @@ def test_hall_quantiles_hold_for_means_of_skewed_terms():
     skewness = np.full(1, -2 / np.sqrt(30))
     freedom = np.full(1, 29.0)
     plain = stats.t.ppf(0.95, 29)
-    lower, upper = (f(freedom, skewness, 0.05)[0] for f in (_lower_quantile, _upper_quantile))
+    lower, upper = (f(freedom, skewness, 0.05)[0] for f in (lower_quantile, upper_quantile))
     missed = {"low": (above_truth > lower).mean(), "high": (-above_truth > upper).mean()}
     assert missed["low"] == pytest.approx(0.05, abs=0.01)
     assert (above_truth > plain).mean() > 0.08

@@ -12,12 +12,13 @@ from scipy import optimize, stats
 
 import graphratio as gr
 from graphratio.evaluation import node_means
-from graphratio.evaluation.bounds import _lower_quantile, _upper_quantile, bounds_from
+from graphratio.evaluation.bounds import bounds_from
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.neighbours import learned_graph
 from graphratio.evaluation.node_means import Difference
 from graphratio.evaluation.ratio_interval import Sandwich, _largest, expected_ratio_interval
 from graphratio.evaluation.refit_noise import RefitNoise, refit_noise
+from graphratio.evaluation.skewed_means import lower_quantile, upper_quantile
 from graphratio.evaluation.verdict import ALONE
 from graphratio.moments.node_moments import MomentSums
 
@@ -117,8 +118,8 @@ def test_the_upper_end_takes_half_of_the_correction_for_skewness(skewness):
     up = optimize.brentq(lambda t: transformed(-t) + plain, 0, 5)
     down = optimize.brentq(lambda t: transformed(t) - plain, 0, 20)
     at = np.full(1, skewness)
-    assert _upper_quantile(freedom, at, tail)[0] == pytest.approx((plain + up) / 2)
-    assert _lower_quantile(freedom, at, tail)[0] == pytest.approx(down)
+    assert upper_quantile(freedom, at, tail)[0] == pytest.approx((plain + up) / 2)
+    assert lower_quantile(freedom, at, tail)[0] == pytest.approx(down)
 
 
 @pytest.mark.parametrize(("outlier", "uneven"), [(-0.5, True), (0.5, False)])

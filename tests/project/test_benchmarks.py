@@ -220,3 +220,61 @@ def test_growth_is_relative_to_the_smallest_graph_of_a_kind():
     assert "| 17.0 s | 8.5 times |" in text
     assert "| grid | 9 | all nodes | 3.0 s | 0.5 GiB |" in text
     assert "| bounds | 2.0 s |" in text
+
+
+class TestSimulatedCluster:
+    def test_the_page_has_the_stored_numbers(self):
+        import simulated_cluster as simulated
+
+        found = json.loads(simulated.RESULTS.read_text())
+        page = simulated.PAGE.read_text(encoding="utf-8")
+        for name in ("solve", "shared", "set_up"):
+            assert getattr(simulated, f"{name}_table")(found[name]) in page
+        assert simulated.example_table(found) in page
+
+    def test_messages_and_bytes_are_those_of_the_formulas(self):
+        from simulated_cluster import PARTITIONS, RESULTS
+
+        found = json.loads(RESULTS.read_text())
+        assert [row["partitions"] for row in found["solve"]] == list(PARTITIONS)
+        for row in found["solve"]:
+            assert row["messages"] == 2 * row["partitions"]
+        for row in found["solve"] + found["shared"]:
+            # What is pickled has a few hundred bytes around its arrays.
+            assert 1 <= row["bytes"] / row["bytes_by_model"] < 1.03
+
+    def test_a_small_run(self, monkeypatch):
+        import simulated_cluster as simulated
+
+        monkeypatch.setattr(simulated, "CASE", simulated.Case(12, n_atoms=8))
+        monkeypatch.setattr(simulated, "SHARED_SIDE", 10)
+        row = simulated.solved(3)
+        assert row["messages"] == 6
+        assert row["slowest"] <= row["work"] <= 3 * row["slowest"]
+        assert simulated.shared(3)["messages"] == 3 * 11
+        assert simulated.set_up(18)["nodes"] == 324
+
+
+def test_the_page_has_what_was_asked_of_large_graphs():
+    import capabilities
+
+    rows = json.loads(capabilities.RESULTS.read_text())
+    asked = {(row["question"], row["n_nodes"]) for row in rows}
+    assert asked == {(name, size) for name, sizes in capabilities.SIZES.items() for size in sizes}
+    assert capabilities.table(rows) in capabilities.PAGE.read_text(encoding="utf-8")
+    found = {(row["question"], row["n_nodes"]): row for row in rows}
+    # What the page promises.
+    assert found["fit", 100_000]["processor_seconds"] < 300
+    assert found["fit", 100_000]["gibibytes"] < 10
+    assert found["bounds", 20_000]["processor_seconds"] < 180
+    assert found["report", 20_000]["processor_seconds"] < 120
+    assert found["report", 20_000]["megabytes"] < 12
+
+
+def test_a_small_question(tmp_path):
+    import capabilities
+
+    row = capabilities.run({"question": "save and load", "n_nodes": 50})
+    assert row["processor_seconds"] > 0
+    assert row["megabytes"] > 0
+    assert "| 50 |" in capabilities.table([row])

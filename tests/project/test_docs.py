@@ -39,7 +39,7 @@ PAGES = [
 FRAGMENTS = ("beyond-the-paper", "datasets", "graphs", "report", "scaling", "testing", "transfer")
 
 # What needs a cluster is run, on one machine, by the tests of the engine.
-NEEDS_A_CLUSTER = ("DaskEngine", "dask")
+NEEDS_A_CLUSTER = ("DaskEngine", "dask", "restricted-data")
 
 
 def documented():

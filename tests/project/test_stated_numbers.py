@@ -20,13 +20,14 @@ from graphratio.changepoints import (
     panel_features,
     seasons,
 )
+from graphratio.cli import two_sample
 from graphratio.data import links, node_correlation, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
-from graphratio.evaluation import bounds, node_means, ratio_interval, ways, worth
-from graphratio.features import dictionary
+from graphratio.evaluation import bounds, node_means, ratio_interval, skewed_means, ways, worth
+from graphratio.features import dictionary, unobserved
 from graphratio.moments import log_ratio, losses, memory, second_moments
-from graphratio.report import divergence_scale, graph_section
+from graphratio.report import divergence_scale, graph_section, node_panels, page_file
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
@@ -163,7 +164,7 @@ STATED = [
      ratio_interval.GROUPS),
     # Bounds and comparisons
     (gr.compare_graphs, "Default # for `GRULSIF` up to # nodes, else #", 2, nested.MANY_NODES, 1),
-    ("docs/uncertainty.md", "the upper end # of the opposite one", bounds.UPPER_SHARE),
+    ("docs/uncertainty.md", "the upper end # of the opposite one", skewed_means.UPPER_SHARE),
     ("docs/uncertainty.md", "with # of the degrees of freedom at the lower end",
      1 / bounds.FAR_OUT),
     ("docs/uncertainty.md", "the error is multiplied by #", node_means.DISPERSION),
@@ -226,7 +227,21 @@ STATED = [
     ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
     ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),
     ("docs/dask.md", "k is at most #", conjugate.MOST_MODES),
-    ("docs/dask.md", "at most # observations at a time", atoms.BLOCK),
+    ("docs/dask.md", "at most # points at a time", atoms.BLOCK),
+    ("docs/restricted-data.md", "node, # by default and never fewer than #",
+     unobserved.DEFAULT_GROUP, unobserved.SMALLEST_GROUP),
+    ("docs/restricted-data.md", r"`max_atoms` of them \(# by default\)", dictionary.DEFAULT_ATOMS),
+    (gr.GRULSIF, "this many observations of a node; at least #", unobserved.SMALLEST_GROUP),
+    (gr.GRULSIF, 'Default # for "uniform", "kmeans" and "quasi-random", # for "centres"',
+     dictionary.DEFAULT_ATOMS, dictionary.MOST_CENTRES),
+    ("docs/report.md", "A page holds up to # nodes", page_file.NODES_ON_A_PAGE),
+    ("docs/scaling.md", r"\*\*Reports\*\* hold at most # nodes", page_file.NODES_ON_A_PAGE),
+    ("docs/scaling.md", "grows with the nodes up to #", multiplicity.MOST_BY_DEFAULT),
+    ("docs/scaling.md", "Beyond # nodes `graphratio report` looks for kinds of change only with "
+     "`--test`, and beyond # nodes it does not compare",
+     two_sample.MOST_NODES, graph_section.MOST_COMPARED),
+    ("docs/report.md", r"at most # charts, one per feature of a node \(and at least # nodes\)",
+     node_panels.CHART_BUDGET, node_panels.FEWEST_PANELS),
     # Promises
     ("docs/reliability.md", "stops every input after # seconds", judge.LIMIT),
     ("docs/reliability.md", "a feature beyond # needs another unit", validation.LARGEST_VALUE),

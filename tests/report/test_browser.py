@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.report.visits import ARTEFACTS, Visit
 
+from graphratio.report import write_report
+
 pytestmark = pytest.mark.browser
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -44,6 +46,30 @@ def test_a_row_opens_its_panel(visit: Visit, square: Any) -> None:
     assert row.get_attribute("aria-selected") == "true"
     visit.page.screenshot(path=ARTEFACTS / "panel.png")
     assert visit.complaints == []
+
+
+def test_a_node_without_charts_has_its_numbers(
+    browser: Any, square: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a page of many nodes only the most changed have charts."""
+    monkeypatch.setattr("graphratio.report.node_panels.CHART_BUDGET", 8)
+    monkeypatch.setattr("graphratio.report.node_panels.FEWEST_PANELS", 4)
+    model, samples, names = square
+    path = write_report(tmp_path / "r.html", model, samples, names=names)
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    visit = Visit(context.new_page(), path)
+    most, least = int(model.ranking_[0]), int(model.ranking_[-1])
+    for node, charted in ((least, False), (most, True), (least, False)):
+        visit.page.locator(f"#nodes tbody tr[data-node='{node}'] td").nth(2).click()
+        assert (visit.page.locator("#panel .main-svg").count() >= 3) == charted
+        assert (visit.page.locator("#no-charts").count() == 1) != charted
+        facts = visit.page.locator("#panel dd").all_text_contents()
+        assert facts[0] == f"{model.divergence_[node]:.3f}"
+    text = "No charts: this page has those of the 4 most changed nodes."
+    assert visit.page.text_content("#no-charts") == text
+    visit.page.screenshot(path=ARTEFACTS / "no-charts.png")
+    assert visit.complaints == []
+    context.close()
 
 
 def test_a_point_on_the_map_opens_its_panel(visit: Visit, square: Any) -> None:

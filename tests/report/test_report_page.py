@@ -261,6 +261,58 @@ def test_detail_shrinks_with_size() -> None:
     assert sizes[2].points == 0
 
 
+class TestManyNodes:
+    @pytest.fixture
+    def page(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+        """A page of 6 nodes on which only 2 have charts; the last nodes change most."""
+        monkeypatch.setattr("graphratio.report.node_panels.CHART_BUDGET", 4)
+        monkeypatch.setattr("graphratio.report.node_panels.FEWEST_PANELS", 2)
+        samples = gr.NodeSamples.from_arrays(*two_samples(d=2))
+        graph = gr.Graph.from_edges([(i, i + 1) for i in range(5)])
+        model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.06, ridge=0.006).fit(samples, graph)
+        return model, samples, write_report(tmp_path / "r.html", model, samples)
+
+    def test_only_the_most_changed_have_charts(self, page: Any) -> None:
+        model, _, path = page
+        data = embedded(path)
+        panels, most = data["panels"], sorted(model.ranking_[:2].tolist())
+        assert panels["nodes"] == most
+        for name in ("low", "high", "median", "histograms", "curves", "top", "drawn", "points"):
+            assert len(panels[name]) == 2
+        assert len(data["borrowed"]["largest"]) == 2
+        assert len(data["borrowed"]["own"]) == len(data["nodes"]["mean"]) == 6
+        # They are the charts of these nodes, not of the first ones.
+        codes = np.frombuffer(_decode(panels["curves"][1]), dtype="<u2") / 65535
+        own = codes[: panels["grid"]] * panels["top"][1]
+        x = np.tile(panels["median"][1], (panels["grid"], 1))
+        x[:, 0] = np.linspace(panels["low"][1][0], panels["high"][1][0], panels["grid"])
+        np.testing.assert_allclose(own, model.predict(x, node=most[1]), atol=2e-3)
+
+    def test_the_page_says_what_was_left_out(self, page: Any, large_report: Path) -> None:
+        text = page[2].read_text(encoding="utf-8")
+        assert "Charts of the 2 most changed of 6 nodes are on this page." in text
+        assert "the other 4 have their numbers without charts" in text
+        assert 'id="left-out"' not in large_report.read_text(encoding="utf-8")
+        assert embedded(large_report)["panels"]["nodes"] is None
+
+    def test_too_many_nodes_are_refused_first(
+        self, page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr("graphratio.report.page_file.NODES_ON_A_PAGE", 5)
+        with pytest.raises(InputError, match=r"at most 5 nodes, and there are 6.*node_summary"):
+            write_report(tmp_path / "no.html", page[0], page[1])
+        assert not (tmp_path / "no.html").exists()
+
+
+def test_a_report_says_what_the_atoms_are(tmp_path: Path) -> None:
+    samples = gr.NodeSamples.from_arrays(*two_samples())
+    fixed = {"bandwidth": 1.0, "ridge": 0.1}
+    for dictionary, words in (("coherence", "observations"), ("centres", "group centres")):
+        model = gr.Pool(dictionary=dictionary, **fixed).fit(samples)
+        text = write_report(tmp_path / "r.html", model, samples).read_text(encoding="utf-8")
+        assert f"<td>{model.n_atoms_} {words}</td>" in text
+
+
 def test_size_at_500_nodes(large_report: Path) -> None:
     assert large_report.stat().st_size < 8_000_000
 

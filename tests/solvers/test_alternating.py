@@ -12,7 +12,6 @@ from graphratio.moments.node_moments import MomentSums, factored_moments, node_m
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import alternating as core
 from graphratio.solvers.alternating import (
-    ProfileProblem,
     Profiles,
     first_profiles,
     fit_coordinates,
@@ -22,6 +21,7 @@ from graphratio.solvers.alternating import (
     rounds,
 )
 from graphratio.solvers.learned_edges import Edges, adaptive_rounds, with_weights
+from graphratio.solvers.profile_problem import ProfileProblem
 
 
 def build(n_nodes=24, n=30, name="Ib", seed=0, n_atoms=9):

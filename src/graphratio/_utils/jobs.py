@@ -68,6 +68,16 @@ def working(n_jobs: Any) -> Iterator[None]:
         _jobs.reset(token)
 
 
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """Context in which tasks run one after the other, whatever `n_jobs` says around it."""
+    token = _jobs.set(1)
+    try:
+        yield
+    finally:
+        _jobs.reset(token)
+
+
 def across_jobs(function: Callable[P, Result]) -> Callable[P, Result]:
     """Let the keyword argument `n_jobs` of a function hold for all that it calls."""
 

@@ -156,6 +156,12 @@ def look(
     if isinstance(recipe.strategy, str) and recipe.strategy == "coherence":
         # The paper's filter is for samples of many nodes; of one it keeps two or three atoms.
         recipe = replace(recipe, strategy="uniform")
+    elif isinstance(recipe.strategy, str) and recipe.strategy == "quasi-random":
+        raise InputError(
+            'a detector fits to scores without units, for which dictionary="quasi-random" has no '
+            "bounds",
+            'Use dictionary="centres"',
+        )
     recipe = replace(recipe, max_atoms=recipe.max_atoms or PANEL_ATOMS)
     dictionary = recipe.build(samples, kernel, sigma, random_state)
     # Centres of every node by itself have a ridge of another kind.

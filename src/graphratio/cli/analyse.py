@@ -100,7 +100,7 @@ def _analyse(
 ) -> None:
     from graphratio.report import node_summary
     from graphratio.report.graph_section import can_compare, compared_with_none
-    from graphratio.report.page_file import page_packages
+    from graphratio.report.page_file import check_page_size, page_packages
 
     if words is not None:
         page_packages("the report")
@@ -108,6 +108,11 @@ def _analyse(
     check_folder(output.output, data.data, graph.edges, overwrite=output.overwrite)
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, fit.seed)
+    if words is not None:
+        check_page_size(
+            problem.samples.n_nodes,
+            "Use `graphratio fit`, which takes the same options and writes the table of all nodes",
+        )
     # Before the fit, so that they can be read while it runs.
     checks = checked(problem)
     screen.notes([*problem.notes, *checks])

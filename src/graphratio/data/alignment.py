@@ -79,6 +79,11 @@ def as_samples(samples: Any) -> NodeSamples:
         return samples
     if isinstance(samples, tuple) and len(samples) == 2:
         return NodeSamples.from_arrays(*samples)
+    if samples is None:
+        raise InputError(
+            "there are no samples",
+            "Pass them; only fits and divergence_bounds can read them from the loader of an engine",
+        )
     raise InputError(
         f"samples of type {type(samples).__name__} cannot be read",
         "Pass NodeSamples, or a tuple (reference, target). scikit-learn's searches and pipelines "

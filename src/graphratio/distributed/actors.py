@@ -31,9 +31,10 @@ from graphratio.distributed.protocol import (
     Message,
     PartitionFailed,
     Reply,
+    Source,
     WorkerLost,
 )
-from graphratio.distributed.worker import Partition, Source
+from graphratio.distributed.worker import Partition
 
 # A worker that is alive may take this many time-outs for a step.
 TIMEOUTS_OF_A_STEP = 10.0

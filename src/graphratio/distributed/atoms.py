@@ -2,18 +2,17 @@
 
 The node stage runs where the samples of a node are. The graph stage is one greedy pass over the
 candidates of all nodes in the order of the graph, at the driver. A partition sends a candidate only
-if no atom so far covers it, so most never leave their partition.
+if no atom so far covers it, so most never leave their partition. Candidates are observations or, so
+that no observation leaves, centres of groups of them.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.distributed.recovery import Fleet
-from graphratio.features.dictionary import graph_filter
+from graphratio.features.dictionary import DictionaryRecipe, graph_filter
 from graphratio.features.kernels import Kernel
 
 # Candidates that a partition sends at a time.
@@ -21,27 +20,25 @@ BLOCK = 512
 
 
 def coherence_dictionary(
-    fleet: Fleet,
-    kernel: Kernel,
-    sigma: Sequence[FloatArray],
-    bandwidth: float,
-    node_coherence: float,
-    graph_coherence: float,
-    n_features: int,
+    fleet: Fleet, recipe: DictionaryRecipe, kernel: Kernel, sigma: FloatArray, n_features: int
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
-    `sigma` are the bandwidths of the nodes of every partition, `bandwidth` that of the graph stage.
+    `sigma` (n_nodes,) are the bandwidths of the nodes. Candidates are observations, or centres of
+    groups of observations, as the recipe says.
     """
+    bandwidth = float(np.median(sigma))
+
+    def node_stage() -> None:
+        if recipe.is_grouped:
+            fleet.engine.gather("group_nodes", group_size=recipe.group_size)
+            return
+        own = [{"sigma": part} for part in fleet.parts(sigma)]
+        fleet.engine.gather("filter_nodes", own, kernel=kernel, coherence=recipe.node_coherence)
 
     def both_stages() -> FloatArray:
         # Partitions drop candidates on the way, so after a loss all start again.
-        fleet.engine.gather(
-            "filter_nodes",
-            [{"sigma": own} for own in sigma],
-            kernel=kernel,
-            coherence=node_coherence,
-        )
+        node_stage()
         atoms = new = np.empty((0, n_features))
         after, more = -1, True
         while more:
@@ -49,7 +46,7 @@ def coherence_dictionary(
                 "uncovered",
                 kernel=kernel,
                 bandwidth=bandwidth,
-                coherence=graph_coherence,
+                coherence=recipe.graph_coherence,
                 atoms=new,
                 after=after,
                 limit=BLOCK,
@@ -63,7 +60,7 @@ def coherence_dictionary(
             points = points[np.argsort(order, kind="stable")[: np.count_nonzero(order <= after)]]
             # Atoms do not cover each other, so all of them pass and then cover what follows.
             together = np.concatenate([atoms, points])
-            kept = graph_filter(together, kernel, bandwidth, graph_coherence)
+            kept = graph_filter(together, kernel, bandwidth, recipe.graph_coherence)
             new = together[kept[kept >= len(atoms)]]
             atoms = np.concatenate([atoms, new])
         return atoms

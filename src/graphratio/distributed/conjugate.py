@@ -25,7 +25,7 @@ from graphratio.data.graph import Graph
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
 from graphratio.solvers.conjugate_gradients import Linear, Progress, iterate, stages
-from graphratio.solvers.node_basis import component_indicators, low_modes
+from graphratio.solvers.node_basis import component_indicators, interpolated_modes, low_modes
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 
 # Dropping candidates saves more than in one process, since their rows no longer travel.
@@ -40,8 +40,10 @@ FEWEST_MODES = 8
 MOST_MODES = 48
 NODES_PER_MODE = 40
 
-# Up to this many nodes all modes are computed and the lowest taken.
+# Up to this many nodes all modes are computed and the lowest taken; up to the second number Lanczos
+# finds them, and beyond they are interpolated from a smaller graph.
 SMALL_GRAPH = 300
+LANCZOS_NODES = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,8 @@ def coarse_modes(graph: Graph) -> tuple[FloatArray, FloatArray]:
     if graph.n_nodes <= SMALL_GRAPH:
         modes, vectors = graph.spectrum
     else:
-        modes, vectors = low_modes(graph, count, component_indicators(graph, count))
+        find = low_modes if graph.n_nodes <= LANCZOS_NODES else interpolated_modes
+        modes, vectors = find(graph, count, component_indicators(graph, count))
     return modes[:count], vectors[:, :count]
 
 

@@ -14,8 +14,7 @@ from graphratio.data.graph import Graph
 from graphratio.distributed.actors import DaskPartitions
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import PartitionPlan
-from graphratio.distributed.protocol import Message
-from graphratio.distributed.worker import Source
+from graphratio.distributed.protocol import Message, Source
 
 
 class DaskEngine(EngineSettings):

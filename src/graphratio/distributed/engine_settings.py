@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
+from graphratio.distributed.fold_keys import FoldKeys, WithoutFold
 from graphratio.distributed.partition import METHODS, PartitionPlan
-from graphratio.distributed.protocol import Engine, Message
-from graphratio.distributed.worker import Source
+from graphratio.distributed.protocol import Engine, Message, Source
 
 
 class EngineSettings:
@@ -50,6 +51,24 @@ class EngineSettings:
                 "Create it, or name a file elsewhere",
             )
         self.start, self.observe = start, observe
+        self._left_out: tuple[Sequence[FoldKeys], int] | None = None
+
+    def without(
+        self, partitions: Sequence[Iterable[Label]], keys: Sequence[FoldKeys], fold: int
+    ) -> Self:
+        """Run on these partitions, without the observations of a fold."""
+        other = copy(self)
+        other.partitions, other._left_out = partitions, (keys, fold)
+        # A checkpoint is one of the whole data.
+        other.start = other.checkpoint = None
+        return other
+
+    def sources(self, sources: Sequence[Source]) -> list[Source]:
+        """The sources of all partitions, without a fold if one is left out."""
+        if self._left_out is None:
+            return list(sources)
+        keys, fold = self._left_out
+        return [WithoutFold(source, own, fold) for source, own in zip(sources, keys, strict=True)]
 
     def start_for(self, n_nodes: int, m: int) -> FloatArray | None:
         """Coefficients to start from, checked; None for zero."""

@@ -9,8 +9,8 @@ from typing import Any
 from graphratio._utils.threads import single_thread
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import PartitionPlan
-from graphratio.distributed.protocol import Call, Engine, Message, Reply
-from graphratio.distributed.worker import Partition, Source
+from graphratio.distributed.protocol import Call, Engine, Message, Reply, Source
+from graphratio.distributed.worker import Partition
 
 
 class LocalPartitions(Engine):

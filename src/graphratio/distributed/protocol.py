@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import GraphRatioError
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, Label
+from graphratio.data.samples import NodeSamples
 
 Mail = dict[int, FloatArray]
+
+# Where a partition has its samples from: given, or a function of labels that returns them.
+Source = NodeSamples | Callable[[list[Label]], Any]
 
 # Arguments that differ between partitions.
 PerPart = Sequence[dict[str, Any]] | None

@@ -7,15 +7,14 @@ folds are those that a single process would draw.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.distributed.conjugate import PartitionedSystem, solve_conjugate
+from graphratio.distributed.fold_keys import fold_keys
 from graphratio.distributed.protocol import ordered_sum
 from graphratio.distributed.recovery import Fleet
-from graphratio.distributed.worker import KEYS_AT_ONCE
 from graphratio.features.nystrom import PRINCIPAL_ROWS, NystromMap
 
 
@@ -23,17 +22,12 @@ def share_folds(
     fleet: Fleet, sizes: IntArray, n_folds: int, random_state: np.random.Generator
 ) -> None:
     """Every partition draws the same random numbers and keeps its own, so no folds travel."""
-    per_node = sizes.sum(axis=1)
-    starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
-    generator = deepcopy(random_state)
-    for begin in range(0, total, KEYS_AT_ONCE):
-        random_state.random(min(KEYS_AT_ONCE, total - begin))
-    offset = random_state.integers(n_folds, size=len(sizes))
+    keys = fold_keys(fleet.nodes, sizes, n_folds, random_state)
     fleet.setup(
         "assign_folds",
-        [{"starts": starts[nodes], "offset": offset[nodes]} for nodes in fleet.nodes],
-        generator=generator,
-        total=total,
+        [{"starts": own.starts, "offset": own.offset} for own in keys],
+        generator=keys[0].generator,
+        total=keys[0].total,
         n_folds=n_folds,
     )
 

@@ -19,8 +19,8 @@ from graphratio.data.scaling import Scaling
 from graphratio.distributed.conjugate import PartitionedSystem, coarse_modes
 from graphratio.distributed.engine_settings import EngineSettings
 from graphratio.distributed.partition import Partitioning, make_plans, partition_graph
+from graphratio.distributed.protocol import Source
 from graphratio.distributed.recovery import Fleet
-from graphratio.distributed.worker import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,17 @@ class Session:
     feature_names: tuple[str, ...]
     scaling: Scaling | None
     backend: Backend
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a solution says about its partitions."""
+        parted = self.partitioning
+        return {
+            "partitions": parted.n_partitions,
+            "cut_edges": parted.n_cut,
+            "boundary_rows": parted.n_boundary,
+            "recoveries": self.fleet.n_recoveries,
+        }
 
     def system(self, lam: FloatArray, rho: FloatArray) -> PartitionedSystem:
         """The linear system for pairs of penalties."""
@@ -54,7 +65,7 @@ def open_session(
         loader if samples is None else samples.subset([samples.nodes[i] for i in plan.nodes])
         for plan in plans
     ]
-    engine = settings.open(plans, sources)
+    engine = settings.open(plans, settings.sources(sources))
     try:
         # One thread, so that sums have the same order on every machine.
         with single_thread():

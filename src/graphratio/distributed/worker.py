@@ -1,7 +1,7 @@
 """A partition: some nodes with their samples, features, moments and rows of the iterates.
 
 It is a plain object whose methods are called by name. Observations leave it only as candidates of
-the dictionary.
+the dictionary "coherence"; with the other dictionaries of an engine none leaves.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import GraphRatioError, InputError, listing
-from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
+from graphratio.distributed.fold_keys import FoldKeys
 from graphratio.distributed.partition import PartitionPlan
-from graphratio.distributed.protocol import Mail, Reply
+from graphratio.distributed.profiles import ProfileRows
+from graphratio.distributed.protocol import Mail, Reply, Source
 from graphratio.distributed.rows import ConjugateRows, SystemRows
 from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
-from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
+from graphratio.features.unobserved import group_centres
+from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, row_weights
 from graphratio.moments.losses import PEARSON
-from graphratio.moments.node_moments import node_moments
+from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import effect_sizes, moment_losses
 from graphratio.moments.second_moments import Leading
-
-# Random keys are drawn in chunks, so that a partition stores only its own.
-KEYS_AT_ONCE = 2**20
-
-Source = NodeSamples | Callable[[list[Label]], Any]
 
 
 class Partition:
@@ -46,11 +44,12 @@ class Partition:
                 "Fit in one process, or give the loader's indicators as numbers",
             )
         self.sizes = self.samples.sizes
+        self.splits: dict[int, tuple[Moments, Moments]] = {}
 
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
-        """Call a method, "conjugate.method" for one of the rows of conjugate gradients."""
+        """Call a method: its own, or "conjugate.method", "profiles.method" of these rows."""
         *part, name = method.split(".")
-        target: Any = self.conjugate if part else self
+        target: Any = getattr(self, part[0]) if part else self
         target.inbox, target.outbox = inbox, {}
         return Reply(getattr(target, name)(**arguments), target.outbox)
 
@@ -66,10 +65,18 @@ class Partition:
     def filter_nodes(self, kernel: Kernel, sigma: FloatArray, coherence: float) -> int:
         """Node stage of the dictionary: the candidates of every own node, kept here."""
         rows = node_filter(self.samples, kernel, sigma, coherence)
-        self.candidates = self.samples.values[rows]
+        return self._take_candidates(self.samples.values[rows], self.samples.node_index[rows])
+
+    def group_nodes(self, group_size: int) -> int:
+        """The same with centres of groups of observations as candidates."""
+        centres = group_centres(self.samples, group_size)
+        return self._take_candidates(centres.values, centres.node_index)
+
+    def _take_candidates(self, points: FloatArray, node: IntArray) -> int:
+        self.candidates = points
         # Where a candidate stands in the order of the graph.
-        self.order = self.plan.nodes[self.samples.node_index[rows]]
-        return len(rows)
+        self.order = self.plan.nodes[node]
+        return len(points)
 
     def uncovered(
         self,
@@ -104,27 +111,9 @@ class Partition:
         offset: IntArray,
         n_folds: int,
     ) -> None:
-        """Fold of every own observation, the same as in a single process.
-
-        The generator gives the keys of all `total` observations in the order of the graph; those of
-        each own node begin at `starts`.
-        """
-        if self.samples.has_blocks and self.samples.blocks.exist:
-            raise InputError(
-                "observations that depend on each other in time cannot be split with an engine",
-                "Fit in one process, give all hyperparameters, or build samples with block=None",
-            )
-        per_node = self.sizes.sum(axis=1)
-        first = np.cumsum(per_node) - per_node
-        within = np.arange(self.samples.n_observations) - np.repeat(first, per_node)
-        position = np.repeat(starts, per_node) + within
-        keys = np.empty(position.size)
-        for begin in range(0, total, KEYS_AT_ONCE):
-            drawn = generator.random(min(KEYS_AT_ONCE, total - begin))
-            # Own positions increase, so those of a piece are consecutive.
-            low, high = np.searchsorted(position, [begin, begin + drawn.size])
-            keys[low:high] = drawn[position[low:high] - begin]
-        self.folds = folds_by_key(self.samples, keys, offset, n_folds)
+        """Fold of every own observation, the same as in a single process: see `FoldKeys`."""
+        keys = FoldKeys(generator, starts, offset, total, n_folds)
+        self.folds = keys.folds(self.samples)
 
     def moment_of_rows(self, features: NystromMap, rows: IntArray, alpha: float) -> FloatArray:
         """Weighted second moment of some own observations."""
@@ -146,12 +135,18 @@ class Partition:
         psi = self.psi @ rotation.astype(self.psi.dtype)
         if folded:
             self.folded = FoldedMoments(psi, self.sizes, self.folds, alpha, prior_ratio)
+            self.splits = {}
         else:
             self.moments = node_moments(psi, self.sizes, alpha, prior_ratio)
 
     def take_fold(self, fold: int) -> None:
         """Training moments without a fold, and the moments of the fold."""
-        self.moments, self.held_out = self.folded.split(fold)
+        if fold not in self.splits:
+            self.splits[fold] = self.folded.split(fold)
+        self.moments, self.held_out = self.splits[fold]
+        n_nodes, m = self.moments.second.shape
+        if (int(self.folds.max()) + 1) * n_nodes * m**2 > LARGEST_KEPT:
+            self.splits.clear()
 
     def set_problem(
         self, lam: FloatArray, rho: FloatArray, preconditioner: str
@@ -161,6 +156,26 @@ class Partition:
         self.conjugate = ConjugateRows(system, preconditioner)
         norm = float(np.sum(np.square(system.rhs.astype(np.float64))))
         return norm, system.coarse_blocks()
+
+    @property
+    def profiles(self) -> ProfileRows:
+        """What shared profiles need of the moments in place."""
+        return ProfileRows(self.moments, getattr(self, "held_out", None))
+
+    def project_features(
+        self,
+        features: NystromMap,
+        profiles: FloatArray,
+        alpha: float,
+        prior_ratio: float,
+    ) -> None:
+        """Take the values of the profiles, shape (m, r), for features."""
+        self.psi = features(self.samples.values) @ profiles
+        self.moments = node_moments(self.psi, self.sizes, alpha, prior_ratio)
+
+    def held_out_losses(self) -> FloatArray:
+        """Losses of own nodes on the fold, shape (n_own, n_candidates); NaN where it has none."""
+        return moment_losses(self.held_out, self.conjugate.coefficients())
 
     def held_out_loss(self) -> tuple[FloatArray, int]:
         """Sum of the losses of own nodes on the fold, and the number of nodes that have one."""
@@ -184,6 +199,10 @@ class Partition:
             "im,im->i", features(self.samples.values), theta[self.samples.node_index]
         )
         return PEARSON.divergences(values + prior_ratio, self.sizes, alpha)
+
+    def apply(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """Call a function of the library with own samples."""
+        return function(self.samples, **arguments)
 
     def effect_sizes(self) -> FloatArray:
         """Effect size of every own node."""

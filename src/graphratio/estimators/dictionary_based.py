@@ -53,6 +53,8 @@ class NystromEstimator(BorrowingMixin):
     node_coherence: float
     graph_coherence: float
     max_atoms: int | None
+    group_size: int
+    bounds: Any
     prior_ratio: float
     cv: int
     tol: float

@@ -26,7 +26,7 @@ from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch, graph_penalties
 from graphratio.selection.grids import Candidates, penalty_pairs
-from graphratio.selection.held_out_data import HeldOutData
+from graphratio.selection.held_out_data import FoldSource, HeldOutData
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
     ProfileSelection,
@@ -34,13 +34,13 @@ from graphratio.selection.profile_search import (
     profile_axes,
 )
 from graphratio.solvers.alternating import (
-    ProfileProblem,
     first_profiles,
     rounds,
     solution_of,
 )
 from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.path import solve
+from graphratio.solvers.profile_problem import ProfileData, ProfileProblem
 from graphratio.solvers.rotation import principal, readable
 
 # Shared profiles do not need the directions below this share of the second moment, and the pooled
@@ -84,22 +84,17 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
-    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, cv, tol, max_iter,
-    selection_nodes :
+    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, group_size,
+    bounds, cv, tol, max_iter, selection_nodes, n_jobs, random_state, progress :
         As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
         candidate is at their end.
     prior_ratio : float, default 1
         Ratios are shrunk towards this constant; only with loss="pearson".
-    n_jobs : int, optional
-        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
-    random_state : int, numpy Generator, RandomState or None
     loss : {"pearson", "kl", "jensen-shannon"}
         As in `GRULSIF`. With "kl" and "jensen-shannon" nodes share no profiles: every node has its
         own log-ratio, and edge weights are learned as in `GRULSIF`. Everything else is the same.
-    progress : bool, default False
     engine : DaskEngine, optional
-        Where to run: partitions of the graph on Dask workers. Shared profiles and learned edges
-        do not run there yet: the fit is then that of n_profiles=0, and a note says so.
+        Where to run: partitions of the graph on Dask workers. Default this process.
 
     Attributes
     ----------
@@ -155,6 +150,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
+        group_size: int = 10,
+        bounds: Any = None,
         prior_ratio: float = 1.0,
         cv: int = 5,
         tol: float = 1e-6,
@@ -178,6 +175,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
         self.max_atoms = max_atoms
+        self.group_size = group_size
+        self.bounds = bounds
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.tol = tol
@@ -196,57 +195,31 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         Parameters
         ----------
         samples : NodeSamples, or a tuple (reference, target)
+            None if the engine has a loader, which then reads the samples of all nodes.
         graph : Graph
             Aligned with the samples by label. None means no edges.
         """
         if self._loss is not PEARSON:
             check_loss(self)
-        if self.engine is not None:
-            return self._fit_on_engine(samples, graph)
-        aligned = self._prepare(samples, graph, borrow=self._couples)
         if self.n_rounds is not None:
             check_integer(self.n_rounds, "n_rounds", low=0)
         check_integer(self.max_iter, "max_iter", low=1)
         check_flag(self.adaptive, "adaptive")
+        if self.engine is not None:
+            # Imported on use, since only fits on an engine need it.
+            from graphratio.estimators.partitioned_profiles import fit_profiles_on_engine
+
+            fit_profiles_on_engine(self, samples, graph)
+            return self
+        aligned = self._prepare(samples, graph, borrow=self._couples)
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(aligned, rng)
-        axes = profile_axes(
-            widths,
-            self._graph_used,
-            self.n_atoms_,
-            n_profiles=None if self._full_rank else self.n_profiles,
-            graph_penalty=self.graph_penalty,
-            ridge=self.ridge,
-            adaptive=bool(self.adaptive),
-        )
         with single_thread():
             part, graph, positions = self._selection_part(aligned, self.graph_, rng)
             data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
-            with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
-                selection = ProfileSelection(
-                    data=data,
-                    axes=axes,
-                    n_rounds=self.n_rounds,
-                    adaptive=bool(self.adaptive),
-                    unit=Edges.of(self.graph_).unit,
-                    bar=bar,
-                    learned_over=None if self._loss is PEARSON else graph,
-                )
-                settings = self._choose(selection, graph, positions)
-                bar.advance(bar.total - bar.done)
+            settings = self._choose(data, widths, graph, positions)
             psi, moments = self._fit_at(aligned, settings)
             return self._keep(aligned, psi, moments)
-
-    def _fit_on_engine(self, samples: Any, graph: Graph | None) -> Self:
-        """Fit a ratio of its own at every node, on partitions."""
-        # Imported on use, since only fits on an engine need it.
-        from graphratio.estimators.partitioned import fit_partitioned
-
-        metric = fit_partitioned(self, samples, graph)
-        self.profiles_, self.coordinates_ = principal(self.coef_, metric)
-        self.n_profiles_ = int(self.profiles_.shape[1])
-        self.shared_ = False
-        return self
 
     @property
     def _over_data(self) -> bool:
@@ -280,13 +253,39 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return self.graph_ if self._couples else Graph.empty(self.graph_.nodes)
 
     def _choose(
-        self, selection: ProfileSelection, graph: Graph, positions: IntArray | None
+        self, data: FoldSource, widths: FloatArray, graph: Graph, positions: IntArray | None
     ) -> ProfileSettings:
         """Choose on the nodes of `graph`, which are all or those at some positions."""
+        axes = profile_axes(
+            widths,
+            self._graph_used,
+            self.n_atoms_,
+            n_profiles=None if self._full_rank else self.n_profiles,
+            graph_penalty=self.graph_penalty,
+            ridge=self.ridge,
+            adaptive=bool(self.adaptive),
+        )
         self.cv_results_ = self.divergence_held_out_ = None
-        single = all(len(axis.values) == 1 for axis in selection.axes)
-        if single and self.n_rounds is not None and not self._full_rank:
-            return selection.only()
+        with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
+            selection = ProfileSelection(
+                data=data,
+                axes=axes,
+                n_rounds=self.n_rounds,
+                adaptive=bool(self.adaptive),
+                unit=Edges.of(self.graph_).unit,
+                bar=bar,
+                learned_over=None if self._loss is PEARSON else graph,
+            )
+            single = all(len(axis.values) == 1 for axis in axes)
+            if single and self.n_rounds is not None and not self._full_rank:
+                return selection.only()
+            settings = self._search(selection, graph, positions)
+            bar.advance(bar.total - bar.done)
+            return settings
+
+    def _search(
+        self, selection: ProfileSelection, graph: Graph, positions: IntArray | None
+    ) -> ProfileSettings:
         # Nodes without observations need the graph.
         without_graph = bool((self.sizes_ > 0).all())
         plain = PlainSearch(
@@ -313,48 +312,60 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self, samples: NodeSamples, settings: ProfileSettings
     ) -> tuple[FloatArray, Moments]:
         """Fit on all observations; returns their features and the moments of all nodes."""
-        self.bandwidth_ = settings.bandwidth
-        edges = Edges.of(self.graph_)
-        self.graph_penalty_ = settings.strength / edges.unit
-        self.ridge_ = settings.ridge
-        self.n_rounds_ = settings.n_rounds
-        self.graph_learned_ = self.graph_
-        self.shared_ = settings.n_profiles > 0
-        if not self.shared_:
-            graph = self._graph_used
-            self.graph_penalty_ = float(graph_penalties(graph, np.array(settings.strength)))
+        self._take_settings(settings)
+        graph = self._graph_used
         if self._loss is not PEARSON:
             if self.n_rounds_:
                 graph = self.graph_learned_ = learn_graph(self, samples, self.n_rounds_)
             psi, moments = fit_log_ratios(self, samples, graph, None)
         else:
             psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
-        problem = ProfileProblem.of(moments, edges)
+        problem = ProfileProblem.of(moments, Edges.of(self.graph_))
         if self._loss is not PEARSON:
-            self.profiles_, self.coordinates_ = principal(self.solution_.theta, problem.metric)
+            self._describe_by_profiles(self.solution_.theta, problem.metric)
         elif not self.shared_:
-            objective = GraphObjective.of(
-                moments, graph.laplacian, self.graph_penalty_, self.ridge_
-            )
+            penalties = self.graph_penalty_, self.ridge_
+            objective = GraphObjective.of(moments, graph.laplacian, *penalties)
             self.solution_ = solve(objective, graph, "auto", float(self.tol), self.max_iter)
-            self.profiles_, self.coordinates_ = principal(self.solution_.theta, problem.metric)
+            self._describe_by_profiles(self.solution_.theta, problem.metric)
         else:
-            path = rounds(
-                problem,
-                first_profiles(problem, settings.n_profiles, smooth=settings.strength > 0),
-                settings.strength,
-                settings.ridge,
-                settings.n_rounds,
-                adaptive=bool(self.adaptive),
-            )
-            self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
-            penalties = (settings.strength, settings.ridge)
-            self.solution_ = solution_of(problem, path, penalties, float(self.tol))
-            unused = self.graph_penalty is None and not settings.strength
-            if self.adaptive and edges.weights.size and not unused:
-                self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
-        self.n_profiles_ = int(self.profiles_.shape[1])
+            self._share(problem, settings)
         return psi, moments
+
+    def _take_settings(self, settings: ProfileSettings) -> None:
+        """Take what was chosen, or given."""
+        self.bandwidth_, self.ridge_ = settings.bandwidth, settings.ridge
+        self.n_rounds_ = settings.n_rounds
+        self.shared_ = settings.n_profiles > 0
+        self.graph_learned_ = self.graph_
+        self.graph_penalty_ = settings.strength / Edges.of(self.graph_).unit
+        if not self.shared_:
+            strength = np.array(settings.strength)
+            self.graph_penalty_ = float(graph_penalties(self._graph_used, strength))
+
+    def _describe_by_profiles(self, theta: FloatArray, metric: FloatArray) -> None:
+        """Profiles of ratios that nodes do not share."""
+        self.profiles_, self.coordinates_ = principal(theta, metric)
+        self.n_profiles_ = int(self.profiles_.shape[1])
+
+    def _share(self, problem: ProfileData, settings: ProfileSettings) -> None:
+        """Fit shared profiles, in the features of the problem."""
+        edges = problem.edges
+        path = rounds(
+            problem,
+            first_profiles(problem, settings.n_profiles, smooth=settings.strength > 0),
+            settings.strength,
+            settings.ridge,
+            settings.n_rounds,
+            adaptive=bool(self.adaptive),
+        )
+        self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
+        self.n_profiles_ = int(self.profiles_.shape[1])
+        penalties = (settings.strength, settings.ridge)
+        self.solution_ = solution_of(problem, path, penalties, float(self.tol))
+        unused = self.graph_penalty is None and not settings.strength
+        if self.adaptive and edges.weights.size and not unused:
+            self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
         """If nodes share profiles, data of other nodes reach a node through its coordinates."""
@@ -365,13 +376,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
-        if self._ran_on_engine:
-            if not self._full_rank or self.adaptive:
-                notes.append(
-                    "every node has its own ratio, and edges keep their weights: shared profiles "
-                    "and learned weights do not run on an engine yet"
-                )
-            return [*notes, *super()._notes()]
         notes += part_notes(self.n_selected_on_, len(self.nodes_))
         unused = self.graph_penalty is None and not self.graph_penalty_
         if unused and self.graph_.n_edges:
@@ -384,11 +388,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 "ratio"
             )
         return notes
-
-    @property
-    def _ran_on_engine(self) -> bool:
-        """Whether the fit ran on an engine, whose candidates have no number of profiles."""
-        return not self.shared_ and "n_profiles" not in (self.cv_results_ or {})
 
     def _summary(self) -> str:
         if not self.shared_:

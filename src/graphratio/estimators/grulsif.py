@@ -55,12 +55,21 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
         the candidates of the paper, in units that ignore the scale of the edge weights. With
         graph_penalty=0 every node is on its own.
-    dictionary : {"coherence", "uniform", "kmeans", "all"} or array (n_atoms, n_features)
-        The points whose kernels span the ratios; "coherence" is the paper's filter.
+    dictionary : {"coherence", "uniform", "kmeans", "all", "centres", "quasi-random"}, or array
+        The points whose kernels span the ratios, given as an array of shape (n_atoms, n_features),
+        or chosen: "coherence" is the paper's filter on observations. No atom is an observation
+        with "centres", means of groups of observations, and with "quasi-random", points that fill
+        `bounds`.
     node_coherence, graph_coherence : float in (0, 1]
-        Thresholds of that filter, within a node and over the graph.
+        Thresholds of that filter, within a node and over the graph; the second also for "centres".
     max_atoms : int, optional
         Largest size of the dictionary; atoms that the others represent best are left out first.
+        Default 100 for "uniform", "kmeans" and "quasi-random", 500 for "centres".
+    group_size : int, default 10
+        Every one of the "centres" is the mean of at least this many observations of a node; at
+        least 5.
+    bounds : sequence of (low, high), one pair per feature, optional
+        Where "quasi-random" points may be, in the units of the data before any scaling.
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change". Only with
         loss="pearson"; the others always shrink towards 1.
@@ -168,6 +177,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
+        group_size: int = 10,
+        bounds: Any = None,
         prior_ratio: float = 0.0,
         cv: int = 5,
         solver: str = "auto",
@@ -191,6 +202,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
         self.max_atoms = max_atoms
+        self.group_size = group_size
+        self.bounds = bounds
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.solver = solver

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import one_by_one
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
@@ -21,6 +23,7 @@ from graphratio.distributed.session import Session, open_session
 from graphratio.features.dictionary import DictionaryRecipe, limited
 from graphratio.features.kernels import Kernel, bandwidth_grid, fill_unknown, get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.features.unobserved import no_centre
 from graphratio.moments.node_moments import has_both
 from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import (
@@ -38,10 +41,14 @@ from graphratio.solvers.path import SOLVERS
 if TYPE_CHECKING:
     from graphratio.estimators.dictionary_based import NystromEstimator
 
+Work = Callable[[Any, Session, EngineSettings], None]
 
-def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) -> FloatArray:
-    """Fit on the engine of the model; returns the mean second moment of the features, (m, m)."""
-    settings = _checked(model, samples)
+
+def fit_partitioned(
+    model: NystromEstimator, samples: Any, graph: Graph | None, work: Work | None = None
+) -> None:
+    """Fit on the engine of the model; `work` is done on its partitions, by default `_fit`."""
+    settings = check_engine(model, samples)
     aligned = None
     if settings.loader is None:
         aligned = model._prepare(samples, graph, borrow=model._couples)
@@ -51,12 +58,14 @@ def fit_partitioned(model: NystromEstimator, samples: Any, graph: Graph | None) 
             "with a loader the graph says which nodes there are, but none was given",
             "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
         )
-    with open_session(settings, aligned, check_graph(graph)) as session:
+    # Partitions work side by side already, and all wait for the same engine.
+    with one_by_one(), open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
-        return _fit(model, session, settings)
+        (work or _fit)(model, session, settings)
 
 
-def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
+def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
+    """The engine of a model that can run on one, with samples or a loader but not both."""
     settings = model.engine
     if not isinstance(settings, EngineSettings):
         raise InputError(
@@ -76,10 +85,10 @@ def _checked(model: NystromEstimator, samples: Any) -> EngineSettings:
             "selection_nodes and max_memory are about fits in one process",
             "Leave them out: an engine selects on all nodes, and each worker has its own memory",
         )
-    if isinstance(model.dictionary, str) and model.dictionary != "coherence":
+    if isinstance(model.dictionary, str) and model.dictionary in ("uniform", "kmeans", "all"):
         raise InputError(
             f"dictionary={model.dictionary!r} needs all observations in one place",
-            'With an engine use "coherence", or pass the points',
+            'With an engine use "coherence", "centres" or "quasi-random", or pass the points',
         )
     if settings.loader is None:
         if samples is None:
@@ -115,41 +124,45 @@ def _keep(model: NystromEstimator, session: Session) -> None:
     model.dependence_ = ""
 
 
-def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> FloatArray:
-    fleet = session.fleet
+def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> None:
     kernel = get_kernel(model.kernel)
     rng = as_generator(model.random_state)
-    own_sigma = fleet.ask("medians", kernel=kernel)
-    sigma = fill_unknown(fleet.whole(own_sigma))
-    model.dictionary_ = _dictionary(model, session, kernel, sigma)
-    model.prior_ratio_ = float(model.prior_ratio)
-    candidates = Candidates(
-        candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma)),
-        *model._pairs_for(session.graph),
-    )
+    widths = prepare(model, session, kernel, rng)
+    candidates = Candidates(widths, *model._pairs_for(session.graph))
     if len(candidates) == 1:
         model._take(Selection(*candidates.middle))
     else:
         _select(model, session, candidates, kernel, rng)
-    return _solve(model, session, settings, kernel)
+    solve_quadratic(model, session, settings, kernel)
+
+
+def prepare(
+    model: NystromEstimator, session: Session, kernel: Kernel, rng: np.random.Generator
+) -> FloatArray:
+    """Choose the atoms, and return the candidate bandwidths."""
+    fleet = session.fleet
+    sigma = fill_unknown(fleet.whole(fleet.ask("medians", kernel=kernel)))
+    model.dictionary_ = _dictionary(model, session, kernel, sigma, rng)
+    model.prior_ratio_ = float(model.prior_ratio)
+    return candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
 
 def _dictionary(
-    model: NystromEstimator, session: Session, kernel: Kernel, sigma: FloatArray
+    model: NystromEstimator,
+    session: Session,
+    kernel: Kernel,
+    sigma: FloatArray,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    middle = float(np.median(sigma))
-    atoms = DictionaryRecipe.of(model).given(model.n_features_in_)
-    if atoms is None:
-        atoms = coherence_dictionary(
-            session.fleet,
-            kernel,
-            session.fleet.parts(sigma),
-            middle,
-            model.node_coherence,
-            model.graph_coherence,
-            model.n_features_in_,
-        )
-    return limited(atoms, kernel, middle, model.max_atoms)
+    recipe = DictionaryRecipe.of(model)
+    atoms = recipe.given(model.n_features_in_)
+    if atoms is None and recipe.strategy == "quasi-random":
+        atoms = recipe.filled(session.feature_names, session.scaling, rng)
+    elif atoms is None:
+        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, model.n_features_in_)
+        if not len(atoms):
+            raise no_centre(recipe.group_size)
+    return limited(atoms, kernel, float(np.median(sigma)), recipe.most)
 
 
 def _select(
@@ -184,9 +197,10 @@ def _select(
     model._take(best_candidate(candidates, scores, session.graph.n_nodes))
 
 
-def _solve(
+def solve_quadratic(
     model: NystromEstimator, session: Session, settings: EngineSettings, kernel: Kernel
 ) -> FloatArray:
+    """Solve at the chosen hyperparameters; returns the mean second moment of the features."""
     fleet = session.fleet
     model.features_ = NystromMap.build(kernel, model.dictionary_, model.bandwidth_)
     rotation = rotate_features(
@@ -212,15 +226,15 @@ def _solve(
     )
     # Back from the rotated features to those of the model.
     model.coef_ = fleet.solution()[:, 0] @ rotation.T
-    model.solution_ = progress.solution(
-        model.coef_,
-        tol,
-        partitions=session.partitioning.n_partitions,
-        cut_edges=session.partitioning.n_cut,
-        boundary_rows=session.partitioning.n_boundary,
-        recoveries=fleet.n_recoveries,
-    )
-    metric = _keep_directions(model, session, rotation)
+    model.solution_ = progress.solution(model.coef_, tol, **session.facts)
+    metric = keep_directions(model, session, rotation)
+    keep_divergences(model, session)
+    return metric
+
+
+def keep_divergences(model: NystromEstimator, session: Session) -> None:
+    """Divergences and effect sizes of all nodes on their samples."""
+    fleet = session.fleet
     parts = fleet.ask(
         "divergences",
         [{"theta": rows} for rows in fleet.parts(model.coef_)],
@@ -230,10 +244,9 @@ def _solve(
     )
     model.divergence_ = fleet.whole(parts)
     model.effect_size_ = fleet.whole(fleet.ask("effect_sizes"))
-    return metric
 
 
-def _keep_directions(model: NystromEstimator, session: Session, rotation: FloatArray) -> FloatArray:
+def keep_directions(model: NystromEstimator, session: Session, rotation: FloatArray) -> FloatArray:
     """Keep how far the data of each node reach, see `borrowing`; returns the mean moment."""
     fleet, sizes = session.fleet, session.sizes
     second, features = ordered_sum(fleet.ask("feature_sums"))

@@ -32,7 +32,7 @@ class Pool(NystromEstimator):
     bandwidth, ridge : float, sequence of float, or None
         A number is fixed, a sequence gives the candidates of a cross-validation, None stands for
         the candidates of the paper.
-    dictionary, node_coherence, graph_coherence, max_atoms, prior_ratio, cv :
+    dictionary, node_coherence, graph_coherence, max_atoms, group_size, bounds, prior_ratio, cv :
         As in `GRULSIF`. Beyond 2,000 nodes the cross-validation uses 2,000 of them at random.
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
@@ -72,6 +72,8 @@ class Pool(NystromEstimator):
         node_coherence: float = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
+        group_size: int = 10,
+        bounds: Any = None,
         prior_ratio: float = 0.0,
         cv: int = 5,
         tol: float = 1e-6,
@@ -88,6 +90,8 @@ class Pool(NystromEstimator):
         self.node_coherence = node_coherence
         self.graph_coherence = graph_coherence
         self.max_atoms = max_atoms
+        self.group_size = group_size
+        self.bounds = bounds
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.tol = tol

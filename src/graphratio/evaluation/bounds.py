@@ -40,12 +40,9 @@ from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refit_noise import RefitNoise, noise_of_fit
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
+from graphratio.evaluation.skewed_means import lower_quantile, upper_quantile
 from graphratio.moments.losses import KL, PEARSON, Loss, get_loss
 from graphratio.selection.nested import HeldOut
-
-# Share of the correction for skewness that is applied at the upper end. The skewness is estimated,
-# so at nodes with heavy tails the whole correction gives too low a coverage, and none too high.
-UPPER_SHARE = 0.5
 
 # At the lower end of intervals for all nodes at once the degrees of freedom are divided by this
 # number, and at least this many are kept.
@@ -182,6 +179,17 @@ class DivergenceBounds(Answered, Mappable):
         return titled("divergence bounds", facts_table(facts), rows_table(head, body))
 
 
+@dataclass(frozen=True)
+class BoundOptions:
+    """The parameters of `divergence_bounds` that are about the bounds."""
+
+    level: float
+    simultaneous: bool
+    n_folds: int
+    n_repeats: int
+    progress: bool
+
+
 @across_jobs
 def divergence_bounds(
     samples: Any,
@@ -212,7 +220,8 @@ def divergence_bounds(
         Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
         used, and of a fitted one the scaling; its `loss`, if it has one, names the divergence. "kl"
         needs alpha > 0, since otherwise no mean of held-out ratios is reliable. Of a fitted
-        `GRULSIF` (not adaptive) or `Pool` with loss="pearson" also the dictionary.
+        `GRULSIF` (not adaptive) or `Pool` with loss="pearson" also the dictionary. With an engine
+        the fits run on it, and `samples` are None if it has a loader.
     level : float in (0, 1), default 0.1
         Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False
@@ -243,6 +252,14 @@ def divergence_bounds(
     check_flag(simultaneous, "simultaneous")
     rng = as_generator(random_state)
     chosen: Any = check_estimator(estimator, rng, GraphRatio)
+    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
+    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
+    if getattr(chosen, "engine", None) is not None:
+        # Imported on use: only bounds on an engine need it, and it needs this module.
+        from graphratio.evaluation.partitioned_bounds import bounds_on_engine
+
+        options = BoundOptions(level, simultaneous, n_folds, n_repeats, progress)
+        return bounds_on_engine(chosen, samples, graph, options, rng)
     alpha = check_real(getattr(chosen, "alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     loss = get_loss(getattr(chosen, "loss", PEARSON.name))
     if loss is KL and alpha == 0:
@@ -254,8 +271,6 @@ def divergence_bounds(
     read = in_scale_of(chosen, samples)
     graph = as_graph(getattr(chosen, "graph_", None) if graph is None else graph, read)
     data = align(read, graph)
-    n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
-    n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     folds = repeated_folds(data, n_folds, n_repeats, rng)
     if chosen._is_quadratic:
         recipe = Recipe.of(chosen, data, rng)
@@ -292,6 +307,20 @@ def _refits_with_noise(
     steps = sum(int(one.max()) + 1 for one in folds)
     with ProgressBar(steps, "held-out fits", enabled=progress) as bar:
         tables = [fold_ratios(estimator, data, graph, one, bar=bar) for one in folds]
+    return judged_refits(tables, folds, data, alpha, loss)
+
+
+def judged_refits(
+    tables: list[FloatArray],
+    folds: list[IntArray],
+    data: NodeSamples,
+    alpha: float,
+    loss: Loss = PEARSON,
+) -> tuple[FloatArray, RefitNoise]:
+    """Held-out ratios of every repeat, and the variance that refitting adds.
+
+    Each of `tables` has the ratios of all fits of a repeat at all observations.
+    """
     limit = 1 / alpha if alpha > 0 else None
     clipped = [np.clip(table, 0.0, limit) for table in tables]
     pairs = list(zip(clipped, folds, strict=True))
@@ -309,8 +338,12 @@ def bounds_from(
     *,
     simultaneous: bool,
     loss: Loss = PEARSON,
+    n_tests: int | None = None,
 ) -> DivergenceBounds:
-    """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
+    """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations).
+
+    `n_tests` nodes count for simultaneous bounds, by default those of the data.
+    """
     pieces = IndependentPieces.of(data)
     terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha, loss), data.sizes)
     means = NodeMeans.of(terms, pieces.counts)
@@ -318,17 +351,19 @@ def bounds_from(
     estimate = means.mean + loss.shift
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
     lighter = 0.0 if noise is None else noise.lighter_tails(shown)
-    tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
+    if n_tests is None:
+        n_tests = int(np.isfinite(estimate).sum())
+    tests = max(n_tests, 1) if simultaneous else 1
     one_sided = level / tests
     skewness = np.divide(means.third, error**3, out=np.zeros_like(error), where=error > 0)
-    lower = estimate - _lower_quantile(means.freedom, skewness, one_sided) * error
-    below = _lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
-    above = _upper_quantile(means.freedom, skewness, one_sided / 2) - lighter
+    lower = estimate - lower_quantile(means.freedom, skewness, one_sided) * error
+    below = lower_quantile(means.freedom, skewness, one_sided / 2) - lighter
+    above = upper_quantile(means.freedom, skewness, one_sided / 2) - lighter
     if simultaneous:
         # The corrections that shorten an interval were measured for single nodes. This far out
         # the lower tail is heavier than Student's.
         heavier = np.maximum(means.freedom / FAR_OUT, np.minimum(means.freedom, FAR_OUT))
-        below = _lower_quantile(heavier, skewness, one_sided / 2)
+        below = lower_quantile(heavier, skewness, one_sided / 2)
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     # No function has a larger divergence than that of the largest ratio, 1 / alpha.
@@ -344,35 +379,3 @@ def bounds_from(
         backend=data.backend,
         divergence_name=loss.divergence_name,
     )
-
-
-def _lower_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
-    """Distance from the estimate down to the lower end, in standard errors.
-
-    Never below the plain quantile: skewness to the other side is not used.
-    """
-    plain = np.asarray(stats.t.ppf(1 - tail, freedom))
-    return np.asarray(np.maximum(plain, _hall_inverse(plain, skewness)))
-
-
-def _upper_quantile(freedom: FloatArray, skewness: FloatArray, tail: float) -> FloatArray:
-    """Distance from the estimate up to the upper end, in standard errors.
-
-    A sample with the few large terms has a low mean and a large spread, so the plain quantile
-    reaches too far up. A share of the correction by the transform is applied.
-    """
-    plain = np.asarray(stats.t.ppf(1 - tail, freedom))
-    less = np.minimum(plain, -_hall_inverse(-plain, skewness))
-    return np.asarray(plain - UPPER_SHARE * (plain - less))
-
-
-def _hall_inverse(quantile: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Quantile of a Student statistic of a mean with skewness, after Hall's transform.
-
-    g(t) = t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearly symmetric for skewness a. Returns its
-    inverse at a quantile of Student's law. This corrects for samples that happen to lack the few
-    large terms, and then have both too large a mean and too small a spread.
-    """
-    # Towards a large negative skewness the transform loses its inverse.
-    a = np.clip(skewness, -1.0, -1e-8)
-    return np.asarray(3.0 / a * (np.cbrt(1.0 + a * (quantile - a / 6.0)) - 1.0))

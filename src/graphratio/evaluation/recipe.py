@@ -153,7 +153,13 @@ def repeated_folds(
     by_node: bool = False,
 ) -> list[IntArray]:
     """Folds of every repeat; `by_node` holds out whole nodes."""
-    most = int(samples.sizes.min(axis=1).max())
+    check_split(samples.sizes, n_folds)
+    return [draw_folds(samples, n_folds, random_state, by_node=by_node) for _ in range(n_repeats)]
+
+
+def check_split(sizes: IntArray, n_folds: int) -> None:
+    """Refuse samples (n_nodes, 2) of which no node has an observation for every fold."""
+    most = int(sizes.min(axis=1).max())
     if most < n_folds:
         fewer = f", or pass n_folds={most}" if most >= SMALLEST_SPLIT else ""
         raise InputError(
@@ -161,4 +167,3 @@ def repeated_folds(
             f"into {n_folds} folds",
             f"Collect more observations per node{fewer}",
         )
-    return [draw_folds(samples, n_folds, random_state, by_node=by_node) for _ in range(n_repeats)]

@@ -6,7 +6,8 @@ graph stage the graph keeps those that are not redundant among all nodes (`graph
 levels of categorical columns take part in the first stage as if they were nodes. A greedy pass
 accepts a point if its largest kernel value with the points accepted before is at most the
 threshold. Equivalently, every accepted point removes the later points that it covers. The node
-stage computes it so: for all nodes at once, with one accepted point per node and round.
+stage computes it so: for all nodes at once, with one accepted point per node and round. With
+"centres" the means of groups of observations (`unobserved`) take the place of the node stage.
 """
 
 from __future__ import annotations
@@ -21,18 +22,29 @@ from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._utils.arrays import node_ranges
-from graphratio._utils.errors import Argument, InputError
+from graphratio._utils.errors import Argument, InputError, listing
 from graphratio._utils.jobs import in_parallel, n_threads
 from graphratio._utils.parameters import check_choice, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_points
 from graphratio.features.kernels import Kernel
+from graphratio.features.unobserved import (
+    DEFAULT_GROUP,
+    SMALLEST_GROUP,
+    group_centres,
+    no_centre,
+    quasi_random,
+)
 
-STRATEGIES = ("coherence", "uniform", "kmeans", "all")
+STRATEGIES = ("coherence", "uniform", "kmeans", "all", "centres", "quasi-random")
 
-# Number of atoms of "uniform" and "kmeans" without max_atoms.
+# Number of atoms of "uniform", "kmeans" and "quasi-random" without max_atoms.
 DEFAULT_ATOMS = 100
+
+# Largest number of centres without max_atoms: groups of many nodes are no node stage.
+MOST_CENTRES = 500
 
 # A feature with at most this many values, each taken several times on average, is discrete.
 DISCRETE_VALUES = 20
@@ -64,7 +76,9 @@ class DictionaryRecipe:
     """How the atoms are chosen: by a strategy, or an array of shape (n_atoms, n_features).
 
     "coherence" is the paper's two-stage filter, "uniform" draws observations, "kmeans" takes
-    cluster centres, "all" every distinct observation. Of more than `max_atoms` a pivoted Cholesky
+    cluster centres, "all" every distinct observation. "centres" is the graph stage on means of at
+    least `group_size` observations of a node, and "quasi-random" fills `bounds`, shape
+    (n_features, 2), whatever the data are. Of more than `max_atoms` a pivoted Cholesky
     factorisation of their Gram matrix keeps those that the others represent worst.
     """
 
@@ -72,6 +86,8 @@ class DictionaryRecipe:
     node_coherence: float = 0.1
     graph_coherence: float = 0.99
     max_atoms: int | None = None
+    group_size: int = DEFAULT_GROUP
+    bounds: Any = None
 
     @classmethod
     def of(cls, estimator: Any) -> DictionaryRecipe:
@@ -82,12 +98,25 @@ class DictionaryRecipe:
             check_integer(estimator.max_atoms, "max_atoms", low=1)
         if isinstance(estimator.dictionary, str):
             check_choice(estimator.dictionary, "dictionary", STRATEGIES)
+        check_integer(estimator.group_size, "group_size", low=SMALLEST_GROUP)
         return cls(
             estimator.dictionary,
             estimator.node_coherence,
             estimator.graph_coherence,
             estimator.max_atoms,
+            estimator.group_size,
+            estimator.bounds,
         )
+
+    @property
+    def most(self) -> int | None:
+        """Largest number of atoms, None for any."""
+        return MOST_CENTRES if self.is_grouped and self.max_atoms is None else self.max_atoms
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether atoms are centres of groups."""
+        return isinstance(self.strategy, str) and self.strategy == "centres"
 
     def given(self, n_features: int) -> FloatArray | None:
         """Return the atoms if the strategy is an array, and None otherwise."""
@@ -113,11 +142,34 @@ class DictionaryRecipe:
         elif atoms is None and self.strategy == "all":
             _, first = np.unique(samples.values, axis=0, return_index=True)
             atoms = samples.values[np.sort(first)]
+        elif atoms is None and self.is_grouped:
+            centres = group_centres(samples, self.group_size).values
+            atoms = centres[graph_filter(centres, kernel, middle, self.graph_coherence)]
+            if not len(atoms):
+                raise no_centre(self.group_size)
+        elif atoms is None and self.strategy == "quasi-random":
+            if samples.encoding is not None:
+                raise InputError(
+                    "quasi-random points have no categories, but the data have: "
+                    + listing(list(samples.encoding.levels)),
+                    'Use dictionary="centres"',
+                )
+            atoms = self.filled(samples.feature_names, samples.scaling, random_state)
         elif atoms is None:
             strategy = check_choice(self.strategy, "dictionary", STRATEGIES)
             rng = random_state if random_state is not None else np.random.default_rng()
             atoms = _fixed_number(strategy, samples, self.max_atoms or DEFAULT_ATOMS, rng)
-        return limited(atoms, kernel, middle, self.max_atoms)
+        return limited(atoms, kernel, middle, self.most)
+
+    def filled(
+        self,
+        names: tuple[str, ...],
+        scaling: Scaling | None,
+        random_state: np.random.Generator | None,
+    ) -> FloatArray:
+        """Quasi-random points inside the bounds; only names and units of the features count."""
+        rng = random_state if random_state is not None else np.random.default_rng()
+        return quasi_random(self.bounds, names, scaling, self.max_atoms or DEFAULT_ATOMS, rng)
 
     def _coherent(
         self, samples: NodeSamples, kernel: Kernel, sigma: FloatArray, middle: float

@@ -28,6 +28,9 @@ from graphratio.moments.node_rows import LogRatioLoss, NodeRows
 # If the sums over every fold would take more bytes, the features are used instead.
 LARGEST_SUMS = 2**29
 
+# Entries of second moments of folds that are kept between visits: 1 GB.
+LARGEST_KEPT = 2**28
+
 
 # Fewer blocks are few: a selection then makes every block a fold, since it must not depend on luck
 # how a few blocks fall into folds.

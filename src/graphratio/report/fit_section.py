@@ -17,6 +17,16 @@ from graphratio.report.words import count, number, sentence
 
 FEW_AT_A_NODE = 20
 
+# What the atoms of a dictionary are.
+_ATOMS = {
+    "coherence": "observation",
+    "uniform": "observation",
+    "all": "observation",
+    "kmeans": "cluster centre",
+    "centres": "group centre",
+    "quasi-random": "quasi-random point",
+}
+
 
 def describe_fit(
     subject: Subject, notes: Iterable[str], spelling: Spelling = str
@@ -79,7 +89,7 @@ def _settings(model: Any) -> list[tuple[str, str, str]]:
     if hasattr(model, "dictionary_"):
         used = f"{model.n_components_:,} of their combinations are distinct enough to be used"
         rows["dictionary"] = (
-            count(model.n_atoms_, "observation"),
+            count(model.n_atoms_, _ATOMS.get(str(model.dictionary), "point")),
             f"their kernels make up the ratios of all nodes; {used}",
         )
     else:

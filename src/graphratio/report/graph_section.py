@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes
 from graphratio.evaluation.comparison import GraphComparison
@@ -106,7 +106,7 @@ def _borrowed(model: Any, spelling: Spelling) -> str:
     more = spelled(
         ("Whether that helped is not measured here: pass ", Argument("comparison"), "."), spelling
     )
-    parts = contributions(model)
+    parts = contributions(model, np.empty(0, dtype=np.intp))
     if parts is None:
         return f"Cross-validation left the graph out: every node was fitted by itself. {more}"
     share = 1 - float(np.median(parts["own"]))
@@ -145,8 +145,11 @@ def _readable(values: FloatArray) -> list[float | None]:
     return [round(float(value), 4) if np.isfinite(value) else None for value in values]
 
 
-def contributions(model: Any) -> dict[str, Any] | None:
-    """Share of each node in its own estimate, and its largest contributors; None if uncoupled."""
+def contributions(model: Any, named: IntArray | None = None) -> dict[str, Any] | None:
+    """Share of each node in its own estimate, and its largest contributors; None if uncoupled.
+
+    Contributors are listed for the nodes in `named`, positions in the graph, by default all.
+    """
     if not model._couples or not model._coupling.n_edges:
         return None
     sizes, worth = model._reach
@@ -155,7 +158,7 @@ def contributions(model: Any) -> dict[str, Any] | None:
     total = sizes.sum(axis=1)
     given = worth.multiply(own[np.newaxis]).tocsr()
     largest = []
-    for v in range(len(own)):
+    for v in range(len(own)) if named is None else named.tolist():
         part = slice(given.indptr[v], given.indptr[v + 1])
         share = given.data[part] / total[v]
         order = np.argsort(-share, kind="stable")[:MOST_CONTRIBUTORS]

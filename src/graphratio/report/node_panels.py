@@ -24,6 +24,10 @@ MOST_NEIGHBOURS = 12
 MOST_FEATURES = 12
 LARGE_GRAPH = 2_000
 
+# Charts of features in a file: beyond that only the most changed nodes have panels with charts.
+CHART_BUDGET = 6_000
+FEWEST_PANELS = 1_000
+
 # Observations further than this many interquartile ranges from the quartiles are not drawn.
 DRAWN_REACH = 4.0
 
@@ -70,19 +74,35 @@ def shown_features(subject: Subject) -> IntArray:
     return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
 
 
-class NodePanels:
-    """Panel data of all nodes; a category is one column with the number of its level."""
+def with_charts(subject: Subject) -> IntArray:
+    """Positions of the nodes whose panels have charts, increasing: all, or the most changed."""
+    n_nodes = subject.samples.n_nodes
+    most = max(CHART_BUDGET // len(shown_features(subject)), FEWEST_PANELS)
+    if n_nodes <= most:
+        return np.arange(n_nodes)
+    ranked = np.asarray(subject.model.ranking_, dtype=np.intp)
+    # Nodes without a divergence have no rank and come last.
+    unranked = np.setdiff1d(np.arange(n_nodes), ranked)
+    return np.sort(np.concatenate([ranked, unranked])[:most])
 
-    def __init__(self, subject: Subject) -> None:
+
+class NodePanels:
+    """Charts of the panels of some nodes; a category is one column with the number of its level.
+
+    `nodes` are their positions in the graph. All lists are in this order.
+    """
+
+    def __init__(self, subject: Subject, nodes: IntArray) -> None:
         model, samples = subject.model, subject.samples
         self.model, self.features, self.encoding = model, shown_features(subject), samples.encoding
+        self.all_nodes, self.nodes = samples.n_nodes, nodes
         self.samples = in_columns(samples)
         names, self.levels = columns_of(model)
-        self.detail = Detail.for_size(samples.n_nodes, len(self.features))
+        self.detail = Detail.for_size(len(nodes), len(self.features))
         self.log = np.array([takes_logarithm(model, j) for j in range(len(names))])
         # Both samples of a node, or those of all nodes if it has none.
-        ends, every = pairwise(samples.offsets[::2]), self.samples.values
-        pooled = [every[begin:end] if end > begin else every for begin, end in ends]
+        ends, every = samples.offsets[::2], self.samples.values
+        pooled = [every[ends[i] : ends[i + 1]] if ends[i + 1] > ends[i] else every for i in nodes]
         self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])
         for j, levels in enumerate(self.levels):
@@ -103,38 +123,41 @@ class NodePanels:
                 {"name": str(names[j]), "log": bool(self.log[j]), "levels": list(self.levels[j])}
                 for j in self.features.tolist()
             ],
+            # None if all nodes have charts.
+            "nodes": self.nodes.tolist() if len(self.nodes) < self.all_nodes else None,
             "grid": self.detail.grid,
             "max_neighbours": self.detail.neighbours,
             "low": short(self.ranges[:, 0][:, self.features], 8),
             "high": short(self.ranges[:, 1][:, self.features], 8),
             "median": short(self.medians[:, self.features], 8),
-            "histograms": [self._histograms(i) for i in range(self.samples.n_nodes)],
+            "histograms": [self._histograms(place) for place in range(len(self.nodes))],
             **self._curves(),
             "points": self._points() if self.detail.points else None,
             "max_points": self.detail.points,
         }
 
-    def _histograms(self, node: int) -> list[list[Any]]:
+    def _histograms(self, place: int) -> list[list[Any]]:
         """For each feature: counts of the reference, of the target, and how many are beyond."""
+        node = int(self.nodes[place])
         largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
         bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
         ends = pairwise(self.samples.offsets[2 * node : 2 * node + 3])
         parts = [self._axis(self.samples.values[begin:end]) for begin, end in ends]
         result = []
         for j in self.features:
-            low, high = self.ranges[node, :, j]
+            low, high = self.ranges[place, :, j]
             own = len(self.levels[j]) or bins
             counts = [np.histogram(part[:, j], own, (low, high))[0] for part in parts]
             beyond = sum(len(part) for part in parts) - sum(int(count.sum()) for count in counts)
             result.append([*(count.tolist() for count in counts), beyond])
         return result
 
-    def _grid_points(self, node: int) -> FloatArray:
+    def _grid_points(self, place: int) -> FloatArray:
         """Points along each column through the medians, (n_shown * grid, n_columns)."""
         grid = self.detail.grid
-        points = np.tile(self.medians[node], (len(self.features) * grid, 1))
+        points = np.tile(self.medians[place], (len(self.features) * grid, 1))
         for position, j in enumerate(self.features):
-            values = np.linspace(self.ranges[node, 0, j], self.ranges[node, 1, j], grid)
+            values = np.linspace(self.ranges[place, 0, j], self.ranges[place, 1, j], grid)
             if self.levels[j]:
                 values = np.clip(np.round(values), 0, len(self.levels[j]) - 1)
             points[position * grid : (position + 1) * grid, j] = (
@@ -144,18 +167,16 @@ class NodePanels:
 
     def _curves(self) -> dict[str, Any]:
         """Ratios of every node and of its neighbours along the node's own grid."""
-        n_nodes = self.samples.n_nodes
-        points = [self._grid_points(i) for i in range(n_nodes)]
-        neighbours = [self._strongest(i) for i in range(n_nodes)]
-        curves: list[list[FloatArray]] = [
-            [np.empty(0)] * (1 + len(others)) for others in neighbours
-        ]
-        wanted: list[list[tuple[int, int]]] = [[(i, 0)] for i in range(n_nodes)]
-        for i, others in enumerate(neighbours):
-            for place, other in enumerate(others):
-                wanted[other].append((i, place + 1))
+        points = [self._grid_points(place) for place in range(len(self.nodes))]
+        drawn = [self._strongest(node) for node in self.nodes]
+        curves = [[np.empty(0)] * (1 + len(others)) for others in drawn]
+        # Of every node: at whose points its ratio is wanted, and the place of that curve.
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for owner, (node, others) in enumerate(zip(self.nodes.tolist(), drawn, strict=True)):
+            for place, other in enumerate([node, *others]):
+                wanted.setdefault(other, []).append((owner, place))
         # One call per node, at its own points and at those of the nodes that show its curve.
-        for i, places in enumerate(wanted):
+        for i, places in wanted.items():
             stacked = np.concatenate([points[owner] for owner, _ in places])
             if self.encoding is not None:
                 stacked = self.encoding.expand(stacked)
@@ -164,7 +185,7 @@ class NodePanels:
                 curves[owner][place] = part
         tops = [max(float(part.max()) for part in node) or 1.0 for node in curves]
         packed = [pack(np.concatenate(node) / top) for node, top in zip(curves, tops, strict=True)]
-        return {"curves": packed, "top": short(np.array(tops), 8), "drawn": neighbours}
+        return {"curves": packed, "top": short(np.array(tops), 8), "drawn": drawn}
 
     def _strongest(self, node: int) -> list[int]:
         """Neighbours whose curves are drawn, those with the largest weights first."""
@@ -176,8 +197,8 @@ class NodePanels:
     def _points(self) -> list[list[str]]:
         """Some observations of both samples of every node, packed relative to the ranges."""
         packed = []
-        for i in range(self.samples.n_nodes):
-            low, high = self.ranges[i][:, self.features]
+        for place, i in enumerate(self.nodes):
+            low, high = self.ranges[place][:, self.features]
             offsets = self.samples.offsets[2 * i : 2 * i + 3]
             both = []
             for begin, end in pairwise(offsets):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError
+from graphratio._utils.errors import InputError, Words
 from graphratio._utils.files import appearing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.typing import FloatArray
@@ -23,6 +23,9 @@ from graphratio.data.graph import Graph
 from graphratio.plotting.insets import Box
 from graphratio.plotting.layout import Layout, node_layout
 from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
+
+# The data of so many nodes take about 8 MB of a page.
+NODES_ON_A_PAGE = 25_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ def page_packages(purpose: str) -> tuple[Any, Any]:
     """Import plotly and jinja2; called early, so that a long fit does not end without them."""
     plotly = import_optional("plotly.offline", "report", purpose)
     return plotly, import_optional("jinja2", "report", purpose)
+
+
+def check_page_size(n_nodes: int, instead: Words) -> None:
+    """Refuse to put more nodes on a page than browsers show; `instead` says what to do."""
+    if n_nodes > NODES_ON_A_PAGE:
+        raise InputError(
+            f"a report holds at most {NODES_ON_A_PAGE:,} nodes, and there are {n_nodes:,}", instead
+        )
 
 
 def write_page(

@@ -18,10 +18,11 @@ from graphratio.report.fit_section import describe_fit
 from graphratio.report.graph_section import contributions, graph_help, worth_tile
 from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
-from graphratio.report.node_panels import NodePanels
+from graphratio.report.node_panels import NodePanels, with_charts
 from graphratio.report.node_table import Subject
 from graphratio.report.page_file import (
     PageSection,
+    check_page_size,
     map_data,
     page_packages,
     short,
@@ -113,6 +114,10 @@ def write_report(
     'report.html'
     """
     page_packages("the report")
+    check_page_size(
+        samples.n_nodes,
+        "Use node_summary(model, samples) or model.to_frame(), or report on a part of the nodes",
+    )
     subject = Subject.of(model, samples, names)
     aligned = subject.samples
     sides = (str(reference_name), str(target_name))
@@ -131,15 +136,16 @@ def write_report(
     alike = describe_kinds(subject, words, kinds)
     summary = summarise(subject, scale, words, verdicts, test, spelling)
     summary["tiles"] += worth_tile(graph) if summary["tiles"] else []
+    charted = with_charts(subject)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
         "nodes": _nodes(subject, scale),
         "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
         "map": map_data(model.graph_),
-        "panels": NodePanels(subject).to_json(),
+        "panels": NodePanels(subject, charted).to_json(),
         "n_columns": in_columns(aligned).n_features,
-        "borrowed": contributions(model),
+        "borrowed": contributions(model, charted),
         "held_out": None if graph is None else graph["nodes"],
         "selection": fitting["selection"],
         "verdicts": verdicts.to_json(),
@@ -165,6 +171,17 @@ def write_report(
         chance=chance,
         graph_help=graph,
         kinds=alike,
+        left_out=_left_out(len(charted), len(model.nodes_), words.noun[1]),
+    )
+
+
+def _left_out(n_charted: int, n_nodes: int, noun: str) -> str:
+    """What a page of many nodes does without; empty if it has everything."""
+    if n_charted == n_nodes:
+        return ""
+    return (
+        f"Charts of the {n_charted:,} most changed of {n_nodes:,} {noun} are on this page. To keep "
+        f"the file small, the other {n_nodes - n_charted:,} have their numbers without charts."
     )
 
 

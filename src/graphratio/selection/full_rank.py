@@ -21,7 +21,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.grids import Candidates, penalty_pairs
-from graphratio.selection.held_out_data import HeldOutData
+from graphratio.selection.held_out_data import FoldSource
 from graphratio.selection.search import Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
@@ -52,7 +52,7 @@ class PlainSearch:
     with `between` it also looks halfway between penalties.
     """
 
-    data: HeldOutData
+    data: FoldSource
     coupling: Coupling
     candidates: Candidates
     unit: float
@@ -163,8 +163,7 @@ class PlainSearch:
         lam, folds = pairs[:, 0] / self.unit, self.data.at(bandwidth)
 
         def losses(number: int) -> FloatArray:
-            fold = folds[number]
-            return fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
+            return folds[number].plain_losses(self.coupling, lam, pairs[:, 1]).T
 
         return np.stack(each(losses, range(len(folds))[:n_folds]), axis=1)
 

@@ -2,45 +2,78 @@
 
 from __future__ import annotations
 
-from typing import cast
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+import numpy as np
 
 from graphratio._utils.jobs import each
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.folds import FoldedMoments, FoldedRows
+from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, FoldedRows
+from graphratio.moments.losses import Loss
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.node_rows import NodeRows
-from graphratio.selection.cross_validation import Split, losses_on
-from graphratio.solvers.alternating import ProfileProblem, first_profiles
+from graphratio.selection.cross_validation import Coupling, Split, losses_on
+from graphratio.solvers.alternating import Profiles, first_profiles
 from graphratio.solvers.learned_edges import Edges
-
-# Entries of second moments that are kept between visits: 1 GB.
-LARGEST_KEPT = 2**28
+from graphratio.solvers.profile_problem import ProfileData, ProfileProblem
 
 # The first profiles are computed at once, up to this number; a search needs fewer.
 MOST_PROFILES = 12
 
 
-class FoldProblems:
-    """One fold of one bandwidth: the problem of the other folds, and the held-out data."""
+class Fold(ABC):
+    """One fold of one bandwidth: the problem of the other folds, and losses on the fold."""
+
+    @computed_once
+    def problem(self) -> ProfileData:
+        """The problem of shared profiles; plain fits do not need it."""
+        return self._made()
+
+    @abstractmethod
+    def _made(self) -> ProfileData:
+        """Set up the problem of shared profiles."""
+
+    @computed_once
+    def _starts(self) -> dict[bool, FloatArray]:
+        return {}
+
+    def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
+        """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
+        if smooth not in self._starts:
+            most = min(MOST_PROFILES, *self.problem.first.shape)
+            self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
+        return self._starts[smooth][:, :n_profiles]
+
+    @abstractmethod
+    def profile_losses(self, path: Sequence[Profiles]) -> FloatArray:
+        """Held-out loss at every node of several fits, shape (n_nodes, n_fits)."""
+
+    @abstractmethod
+    def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+
+
+class FoldProblems(Fold):
+    """A fold whose moments are in this process."""
 
     def __init__(
         self, train: Moments | NodeRows, held_out: Moments | NodeRows, edges: Edges
     ) -> None:
         self.train, self.held_out, self.edges = train, held_out, edges
-        self._starts: dict[bool, FloatArray] = {}
 
-    @computed_once
-    def problem(self) -> ProfileProblem:
-        """The problem of shared profiles; plain fits do not need it."""
+    def _made(self) -> ProfileData:
         return ProfileProblem.of(cast(Moments, self.train), self.edges)
 
-    def start(self, n_profiles: int, *, smooth: bool) -> FloatArray:
-        """Initial profiles, shape (m, n_profiles); see `first_profiles`."""
-        if smooth not in self._starts:
-            most = min(MOST_PROFILES, *self.problem.moments.first.shape)
-            self._starts[smooth] = first_profiles(self.problem, most, smooth=smooth)
-        return self._starts[smooth][:, :n_profiles]
+    def profile_losses(self, path: Sequence[Profiles]) -> FloatArray:
+        """Held-out loss at every node of several fits, shape (n_nodes, n_fits)."""
+        return self.losses(np.stack([fit.theta for fit in path], axis=1))
+
+    def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+        return self.losses(coupling.solve(self.train, lam, rho))
 
     def losses(self, theta: FloatArray) -> FloatArray:
         """Held-out loss at every node of several candidates, shape (n_nodes, n_candidates)."""
@@ -67,6 +100,47 @@ class Folds:
 
     def __getitem__(self, number: int) -> FoldProblems:
         return self._made(number) if self._kept is None else self._kept[number]
+
+
+class FoldRules(Protocol):
+    """How observations were split: see `Split`."""
+
+    @property
+    def n_blocks(self) -> int | None:
+        """Number of blocks of time, if there are any."""
+
+    @property
+    def run(self) -> int:
+        """Successive folds that are held out together."""
+
+    @property
+    def few_blocks(self) -> bool:
+        """Whether a choice must be cautious."""
+
+    @property
+    def loss(self) -> Loss:
+        """By what fits are judged."""
+
+
+class FoldList(Protocol):
+    """The folds of one bandwidth."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, number: int) -> Fold:
+        """One of them."""
+
+
+class FoldSource(Protocol):
+    """Folds of all bandwidths, wherever their moments are."""
+
+    @property
+    def split(self) -> FoldRules:
+        """How observations were split."""
+
+    def at(self, bandwidth: float) -> FoldList:
+        """All folds of a bandwidth."""
 
 
 class HeldOutData:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
-from graphratio.selection.held_out_data import MOST_PROFILES, HeldOutData
+from graphratio.selection.held_out_data import MOST_PROFILES, Folds, FoldSource
 from graphratio.selection.search import (
     Axis,
     Point,
@@ -125,7 +125,7 @@ class ProfileSelection:
     edge weights if `learned_over` is the graph of the data.
     """
 
-    data: HeldOutData
+    data: FoldSource
     axes: Sequence[Axis]
     n_rounds: int | None
     adaptive: bool
@@ -176,7 +176,7 @@ class ProfileSelection:
         if graph is None or not graph.n_edges or not strength or self.n_rounds == 0 or few:
             return _unshared(rival), [], []
         found = choose_adaptive(
-            self.data.at(bandwidth),
+            cast(Folds, self.data.at(bandwidth)),
             graph,
             strength / self.unit,
             ridge,
@@ -254,7 +254,7 @@ class ProfileSelection:
                 adaptive=self.adaptive,
             )
             used = path if self.n_rounds is None else path[-1:]
-            return fold.losses(np.stack([fit.theta for fit in used], axis=1)).T
+            return fold.profile_losses(used).T
 
         losses += each(held_out, range(len(folds))[len(losses) : n_folds])
         # A search may take longer than usual; keep the last step for its end.

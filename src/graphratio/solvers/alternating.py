@@ -33,9 +33,9 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from graphratio._utils.typing import FloatArray
-from graphratio.moments.node_moments import Moments
 from graphratio.solvers.learned_edges import Edges, typical_distance
 from graphratio.solvers.path import SMALL_SYSTEM
+from graphratio.solvers.profile_problem import ProfileData
 from graphratio.solvers.solution import Solution
 
 # Relative residual of the iterative solve for more than SMALL_SYSTEM unknowns.
@@ -54,26 +54,6 @@ START_RIDGE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class ProfileProblem:
-    """The data of the problem; `metric` is the matrix M, shape (m, m)."""
-
-    moments: Moments
-    metric: FloatArray
-    edges: Edges
-
-    @classmethod
-    def of(cls, moments: Moments, edges: Edges) -> ProfileProblem:
-        """Set up from moments; nodes without one of the samples do not enter the metric."""
-        share = max(float(moments.complete.mean()), 1 / len(moments.complete))
-        return cls(moments, moments.second.mean() / moments.first.dtype.type(share), edges)
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Precision of the moments."""
-        return self.moments.second.dtype
-
-
-@dataclass(frozen=True, eq=False)
 class Profiles:
     """Profiles (m, r), coordinates (n_nodes, r), and the edge weights (n_edges,) that gave them."""
 
@@ -88,18 +68,16 @@ class Profiles:
         return np.asarray(self.coordinates @ self.profiles.T)
 
 
-def objective_value(problem: ProfileProblem, fit: Profiles, strength: float, ridge: float) -> float:
+def objective_value(problem: ProfileData, fit: Profiles, strength: float, ridge: float) -> float:
     """Phi(B, C), with the adaptive penalty if the fit has a scale."""
-    theta = fit.theta[:, np.newaxis]
-    loss = 0.5 * problem.moments.second.quadratic(theta).sum()
-    loss -= np.einsum("vm,vm->", fit.theta, problem.moments.first)
+    loss = problem.loss(fit.profiles, fit.coordinates)
     distances = problem.edges.distances(fit.coordinates @ _metric_root(problem, fit.profiles))
     edges = strength * problem.edges.penalty(distances, fit.scale)
     return float(loss + edges + 0.5 * ridge * np.square(fit.theta).sum())
 
 
 def rounds(
-    problem: ProfileProblem,
+    problem: ProfileData,
     profiles: FloatArray,
     strength: float,
     ridge: float,
@@ -135,13 +113,13 @@ def rounds(
     return path
 
 
-def first_profiles(problem: ProfileProblem, n_profiles: int, *, smooth: bool) -> FloatArray:
+def first_profiles(problem: ProfileData, n_profiles: int, *, smooth: bool) -> FloatArray:
     """Leading principal functions of a mean-field estimate, shape (m, n_profiles).
 
     With every A_v replaced by M the estimates are (M + rho)^{-1} times the first moments, if
     `smooth` averaged over the graph.
     """
-    first = problem.moments.first
+    first = problem.first
     smoothed = _smoothed(problem.edges, first) if smooth else first
     values, vectors = np.linalg.eigh(problem.metric.astype(np.float64))
     whitening = vectors / np.sqrt(np.maximum(values, 0.0) + START_RIDGE)
@@ -165,7 +143,7 @@ def _smoothed(edges: Edges, first: FloatArray) -> FloatArray:
 
 
 def fit_coordinates(
-    problem: ProfileProblem,
+    problem: ProfileData,
     profiles: FloatArray,
     weights: FloatArray,
     strength: float,
@@ -186,7 +164,7 @@ def fit_coordinates(
 
 
 def coordinate_residual(
-    problem: ProfileProblem, fit: Profiles, strength: float, ridge: float
+    problem: ProfileData, fit: Profiles, strength: float, ridge: float
 ) -> float:
     """Relative residual of the system that the coordinates solve."""
     blocks, rhs = _node_systems(problem, fit.profiles, ridge)
@@ -196,7 +174,7 @@ def coordinate_residual(
 
 
 def solution_of(
-    problem: ProfileProblem, path: list[Profiles], penalties: tuple[float, float], tol: float
+    problem: ProfileData, path: list[Profiles], penalties: tuple[float, float], tol: float
 ) -> Solution:
     """The last fit of a path as a solution; `penalties` are strength and ridge."""
     residual = coordinate_residual(problem, path[-1], *penalties)
@@ -211,18 +189,16 @@ def solution_of(
 
 
 def _node_systems(
-    problem: ProfileProblem, profiles: FloatArray, ridge: float
+    problem: ProfileData, profiles: FloatArray, ridge: float
 ) -> tuple[FloatArray, FloatArray]:
     """Matrices (n_nodes, r, r) and right-hand sides (n_nodes, r) without the graph."""
-    second, first = problem.moments.second, problem.moments.first
-    tiled = np.broadcast_to(profiles.T, (len(first), *profiles.T.shape))
-    blocks = second.apply(np.ascontiguousarray(tiled)) @ profiles
+    blocks, rhs = problem.projected(profiles)
     blocks += ridge * (profiles.T @ profiles)
     # Directions of pure rounding error must not blow up the coordinates.
     each = np.arange(blocks.shape[1])
     trace = np.trace(blocks, axis1=1, axis2=2)[:, np.newaxis]
     blocks[:, each, each] += np.finfo(blocks.dtype).eps * trace / len(each)
-    return blocks, (first @ profiles).astype(problem.dtype, copy=False)
+    return blocks, rhs
 
 
 def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray) -> FloatArray:
@@ -294,7 +270,7 @@ def _iterative_coordinates(
 
 
 def fit_profiles(
-    problem: ProfileProblem,
+    problem: ProfileData,
     coordinates: FloatArray,
     weights: FloatArray,
     strength: float,
@@ -303,8 +279,7 @@ def fit_profiles(
     """Minimise over B at given coordinates and edge weights, shape (m, r)."""
     m, r = problem.metric.shape[0], coordinates.shape[1]
     first, second = np.triu_indices(r)
-    pairs = (coordinates[:, first] * coordinates[:, second]).T
-    sums = problem.moments.second.combinations(np.ascontiguousarray(pairs))
+    sums, rhs = problem.pooled(coordinates)
     system = np.empty((r, r, m, m))
     system[first, second] = system[second, first] = sums
     c = coordinates.astype(np.float64)
@@ -312,16 +287,15 @@ def fit_profiles(
     system += differences[:, :, np.newaxis, np.newaxis] * problem.metric
     each = np.arange(m)
     system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis]
-    rhs = (coordinates.T @ problem.moments.first).ravel()
     square = system.transpose(0, 2, 1, 3).reshape(r * m, r * m)
     # Profiles that no node uses make the system singular; then any answer will do.
     square[np.diag_indices(r * m)] += np.finfo(problem.dtype).eps * np.trace(square) / (r * m)
-    solved = _positive_solve(square, rhs)
+    solved = _positive_solve(square, rhs.ravel())
     return np.asarray(solved.reshape(r, m).T.astype(problem.dtype))
 
 
 def orthonormal(
-    problem: ProfileProblem, profiles: FloatArray, coordinates: FloatArray | None = None
+    problem: ProfileData, profiles: FloatArray, coordinates: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Profiles of the same span with B' M B = I, and coordinates that give the same ratios."""
     if coordinates is None:
@@ -332,7 +306,7 @@ def orthonormal(
     return np.ascontiguousarray(scaled, dtype=dtype), (coordinates @ root).astype(dtype)
 
 
-def _metric_root(problem: ProfileProblem, profiles: FloatArray) -> FloatArray:
+def _metric_root(problem: ProfileData, profiles: FloatArray) -> FloatArray:
     """Lower triangular L with L L' = B' M B."""
     gram = (profiles.T @ problem.metric @ profiles).astype(np.float64)
     precision = np.finfo(problem.dtype)

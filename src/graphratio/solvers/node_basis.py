@@ -33,6 +33,10 @@ DENSE_GROUP = 2**22
 # Number of components with separate means, and of lowest modes of crowded graphs.
 LOW_MODES = 8
 
+# Damped Jacobi steps that smooth interpolated modes.
+MODE_SMOOTHING = 4
+MODE_DAMPING = 2 / 3
+
 # Above this many neighbours per node the mean field avoids products with the Laplacian.
 CROWDED = 40
 
@@ -176,10 +180,35 @@ def low_modes(graph: Graph, n_modes: int, constants: FloatArray) -> tuple[FloatA
     root = sparse.diags_array(scale)
     start = np.random.default_rng(0).normal(size=graph.n_nodes)
     _, found = eigsh(root @ graph.adjacency @ root, k=n_modes, which="LA", tol=1e-4, v0=start)
-    space, _ = np.linalg.qr(np.column_stack([constants, scale[:, np.newaxis] * found]))
-    # Rayleigh-Ritz: orthonormal modes, and the best values within this space.
-    modes, rotation = np.linalg.eigh(space.T @ (graph.laplacian @ space))
-    return np.maximum(modes, 0.0), space @ rotation
+    return _best_within(graph, np.column_stack([constants, scale[:, np.newaxis] * found]))
+
+
+def interpolated_modes(
+    graph: Graph, n_modes: int, constants: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same, rougher, with work that is linear in the nodes.
+
+    Lanczos needs the more steps the larger the graph. Here the lowest modes of a small graph of the
+    multigrid hierarchy are interpolated to the nodes, and smoothed over the edges.
+    """
+    hierarchy = build_hierarchy(graph.laplacian, np.float64)
+    small = hierarchy.dense_level
+    found = small.vectors[:, :n_modes]
+    for level in reversed(hierarchy.levels[: small.depth]):
+        found = level.interpolation @ found
+    per_degree = np.divide(
+        MODE_DAMPING, graph.degrees, out=np.zeros(graph.n_nodes), where=graph.degrees > 0
+    )[:, np.newaxis]
+    for _ in range(MODE_SMOOTHING):
+        found = found - per_degree * (graph.laplacian @ found)
+    return _best_within(graph, np.column_stack([constants, found]))
+
+
+def _best_within(graph: Graph, space: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rayleigh-Ritz: orthonormal modes, and the best values within a space (n_nodes, k)."""
+    basis, _ = np.linalg.qr(space)
+    modes, rotation = np.linalg.eigh(basis.T @ (graph.laplacian @ basis))
+    return np.maximum(modes, 0.0), basis @ rotation
 
 
 def _reciprocal(w: FloatArray, lam: FloatArray, rho: FloatArray, graph: FloatArray) -> FloatArray:

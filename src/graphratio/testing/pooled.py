@@ -88,6 +88,7 @@ class PooledSamples:
             sizes,
             np.zeros_like(sizes),
             samples.feature_names,
+            scaling=samples.scaling,
             encoding=samples.encoding,
         )
         return cls(together, rows, samples.is_target[rows], samples.complete)

@@ -1,12 +1,17 @@
 // The panel of one node.
 const panels = data.panels;
+// Where the charts of a node are; on a page of many nodes only the most changed have some.
+const charted = panels.nodes && new Map(panels.nodes.map((node, place) => [node, place]));
+const placeOf = (i) => (charted ? charted.get(i) : i);
+const hasCharts = (i) => placeOf(i) !== undefined;
 
 const unpack = (text) => {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return Array.from(new Uint16Array(bytes.buffer), (code) => code / 65535);
 };
 const onAxis = (share, i, j) => {
-  const value = panels.low[i][j] + share * (panels.high[i][j] - panels.low[i][j]);
+  const low = panels.low[placeOf(i)][j], high = panels.high[placeOf(i)][j];
+  const value = low + share * (high - low);
   return panels.features[j].log ? Math.exp(value) : value;
 };
 const spaced = (n, i, j) => Array.from({ length: n }, (_, k) => onAxis(k / (n - 1), i, j));
@@ -28,7 +33,7 @@ const binsToData = (counts, n) => {
 const besideData = 2;
 
 const drawFeature = (target, i, j) => {
-  const [reference, after, beyond] = panels.histograms[i][j];
+  const [reference, after, beyond] = panels.histograms[placeOf(i)][j];
   const edges = spaced(reference.length + 1, i, j);
   const sample = (counts, name, place) => {
     const total = counts.reduce((sum, count) => sum + count, 0) || 1;
@@ -38,14 +43,14 @@ const drawFeature = (target, i, j) => {
       hovertemplate: "%{y:.1%}", legendrank: 1 };
   };
   const grid = spaced(panels.grid, i, j);
-  const all = unpack(panels.curves[i]).map((share) => share * panels.top[i]);
+  const all = unpack(panels.curves[placeOf(i)]).map((share) => share * panels.top[placeOf(i)]);
   const width = panels.features.length * panels.grid;
   const curve = (place) => all.slice(place * width + j * panels.grid, place * width + (j + 1) * panels.grid);
   const shape = panels.features[j].levels.length ? "hvh" : "linear";
   const distance = binsToData(reference.map((count, k) => count + after[k]), panels.grid);
   const near = (values) => values.map((value, k) => (distance[k] <= besideData ? value : null));
   const inside = (values) => values.map((value, k) => (distance[k] === 0 ? value : null));
-  const behind = panels.drawn[i].map((other, place) => ({
+  const behind = panels.drawn[placeOf(i)].map((other, place) => ({
     x: grid, y: inside(curve(place + 1)), yaxis: "y2", mode: "lines", showlegend: false,
     line: { color: colour("behind"), width: 1, shape }, hoverinfo: "skip", name: shortText(nameOf(other), 24),
   }));
@@ -83,8 +88,8 @@ const drawScatter = (target, i, first, second) => {
     return { x, y, mode: "markers", name: shortText(name, 30), hoverinfo: "skip",
       marker: { size: 6, opacity: 0.6, color: colour(place), symbol: place === "target" ? "diamond" : "circle" } };
   };
-  Plotly.react(target, [trace(panels.points[i][0], "reference", data.sides[0]),
-    trace(panels.points[i][1], "target", data.sides[1])], chartLayout({
+  Plotly.react(target, [trace(panels.points[placeOf(i)][0], "reference", data.sides[0]),
+    trace(panels.points[placeOf(i)][1], "target", data.sides[1])], chartLayout({
     ...sized(paperWidth), showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     margin: { l: 54, r: 10, t: 30, b: 42 },
     xaxis: axis(shortText(panels.features[first].name, 50), axisOf(first)),
@@ -142,7 +147,7 @@ const featureCaption = (i) => {
   const said = ["Above: how the observations of each sample are distributed. Below: the estimated ratio, above 1 (dashed) where “" +
     `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer. It is dotted beside the data of this ${data.noun[0]}, and ends beyond.`];
   if (panels.features.length > 1) said.push(`Along each feature the others are held at the median of this node${panels.features.some((f) => f.levels.length) ? ", categories at the most frequent level" : ""}.`);
-  const drawn = panels.drawn[i].length, near = nodes.neighbours[i].length;
+  const drawn = panels.drawn[placeOf(i)].length, near = nodes.neighbours[i].length;
   if (drawn) {
     said.push(`Thin grey lines: the ratios of ${drawn < near ? `${drawn} of its ${near} neighbours` : "its neighbours"} at the same points.`);
   } else if (near) said.push("The ratios of its neighbours are left out because the network is large.");
@@ -153,7 +158,7 @@ const featureCaption = (i) => {
 };
 
 const scatterBlock = (i) => {
-  if (panels.features.length < 2) return [];
+  if (panels.features.length < 2 || !hasCharts(i)) return [];
   if (!panels.points) {
     return [element("p", { class: "quiet" }, "The scatter plot is left out because the network is large.")];
   }
@@ -187,7 +192,7 @@ const restsOn = (i) => {
   const borrowed = data.borrowed;
   if (!borrowed) return [];
   const percent = (share) => `${Math.round(100 * share)}%`;
-  const others = borrowed.largest[i].filter(([, share]) => share >= 0.01)
+  const others = (hasCharts(i) ? borrowed.largest[placeOf(i)] : []).filter(([, share]) => share >= 0.01)
     .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
   const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";
   return [element("p", { id: "rests-on" },
@@ -211,15 +216,17 @@ const heldOut = (i) => {
 
 const fillPanel = (i, onSelect) => {
   byId("panel-heading").textContent = fullName(i);
-  const figures = panels.features.map((feature, j) => element("figure", {},
+  const without = [element("p", { class: "quiet", id: "no-charts" },
+    `No charts: this page has those of the ${number(panels.nodes?.length)} most changed ${data.noun[1]}.`)];
+  const figures = !hasCharts(i) ? without : panels.features.map((feature, j) => element("figure", {},
     ...(panels.features.length > 1 ? [element("h3", {}, feature.name)] : []),
     element("div", { id: `feature-${j}`, class: "chart", role: "img",
       "aria-label": `Distribution and estimated ratio of ${feature.name}` }),
     element("figcaption", { class: "quiet" })));
   byId("panel-body").replaceChildren(
     ...figures, element("p", { class: "verdict" }, verdict(i)), ...meansOf(i), ...restsOn(i),
-    element("details", {}, element("summary", {}, "How to read the charts"),
-      element("p", { class: "quiet" }, featureCaption(i))),
+    ...(hasCharts(i) ? [element("details", {}, element("summary", {}, "How to read the charts"),
+      element("p", { class: "quiet" }, featureCaption(i)))] : []),
     element("dl", { class: "facts" },
       fact("divergence", divergenceText(i)),
       ...(nodes.near_ceiling.includes(i) ? [fact("effect size", number(nodes.effect[i], 3))] : []),
@@ -234,6 +241,7 @@ const fillPanel = (i, onSelect) => {
 };
 
 const drawPanel = (i) => {
+  if (!hasCharts(i)) return;
   panels.features.forEach((_, j) => {
     const target = byId(`feature-${j}`);
     const beyond = drawFeature(target, i, j);

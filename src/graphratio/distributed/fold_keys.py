@@ -1,0 +1,83 @@
+"""Folds on partitions: the same random numbers everywhere, so that no folds travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphratio._utils.errors import InputError
+from graphratio._utils.typing import IntArray, Label
+from graphratio.data.alignment import as_samples
+from graphratio.data.samples import NodeSamples
+from graphratio.distributed.protocol import Source
+from graphratio.moments.folds import folds_by_key
+
+# Random keys are drawn in chunks, so that a partition stores only its own.
+KEYS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class FoldKeys:
+    """The folds of the nodes of one partition, as a single process would draw them.
+
+    The generator gives the keys of all `total` observations in the order of the graph; those of
+    each own node begin at `starts`, and its first fold is its `offset`.
+    """
+
+    generator: np.random.Generator
+    starts: IntArray
+    offset: IntArray
+    total: int
+    n_folds: int
+
+    def folds(self, samples: NodeSamples) -> IntArray:
+        """Fold of every own observation."""
+        if samples.has_blocks and samples.blocks.exist:
+            raise InputError(
+                "observations that depend on each other in time cannot be split with an engine",
+                "Fit in one process, give all hyperparameters, or build samples with block=None",
+            )
+        generator = deepcopy(self.generator)
+        per_node = samples.sizes.sum(axis=1)
+        first = np.cumsum(per_node) - per_node
+        within = np.arange(samples.n_observations) - np.repeat(first, per_node)
+        position = np.repeat(self.starts, per_node) + within
+        keys = np.empty(position.size)
+        for begin in range(0, self.total, KEYS_AT_ONCE):
+            drawn = generator.random(min(KEYS_AT_ONCE, self.total - begin))
+            # Own positions increase, so those of a piece are consecutive.
+            low, high = np.searchsorted(position, [begin, begin + drawn.size])
+            keys[low:high] = drawn[position[low:high] - begin]
+        return folds_by_key(samples, keys, self.offset, self.n_folds)
+
+
+def fold_keys(
+    nodes: Sequence[IntArray], sizes: IntArray, n_folds: int, random_state: np.random.Generator
+) -> list[FoldKeys]:
+    """Keys of every partition; the generator goes on where a single process would leave it."""
+    per_node = sizes.sum(axis=1)
+    starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
+    generator = deepcopy(random_state)
+    for begin in range(0, total, KEYS_AT_ONCE):
+        random_state.random(min(KEYS_AT_ONCE, total - begin))
+    offset = random_state.integers(n_folds, size=len(sizes))
+    return [FoldKeys(generator, starts[own], offset[own], total, n_folds) for own in nodes]
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutFold:
+    """The source of a partition, without the observations of one fold."""
+
+    source: Source
+    keys: FoldKeys
+    fold: int
+
+    def __call__(self, labels: list[Label]) -> NodeSamples:
+        """Load, and leave out the fold."""
+        samples = self.source
+        if not isinstance(samples, NodeSamples):
+            samples = as_samples(samples(labels)).aligned(labels)
+        return samples.subset(observations=self.keys.folds(samples) != self.fold)
