@@ -49,7 +49,7 @@ OTHERS = (
     "is a second, independent", "library is faster", "each takes a few minutes",
     "noticed at once or within a second", "an hour by default", "Dask raises with the number",
     "from 50, 6 seconds for 1,000", "a little over a minute after features",
-    "the first screen for ten seconds",
+    "the first screen for ten seconds", "2 ms for each message",
 )  # fmt: skip
 # Tables that the benchmarks put into pages themselves.
 _MADE = re.compile(r"<!-- \w+: measured -->.*?<!-- \w+: end -->", re.DOTALL)

@@ -254,8 +254,8 @@ def main() -> None:
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     for name, made in (("solve", solve_table), ("shared", shared_table), ("set_up", set_up_table)):
         print(made(found[name]))
-        between(PAGE, f"simulated {name}", made(found[name]))
-    between(PAGE, "simulated example", example_table(found))
+        between(PAGE, f"simulated_{name}", made(found[name]))
+    between(PAGE, "simulated_example", example_table(found))
 
 
 if __name__ == "__main__":

@@ -227,6 +227,7 @@ STATED = [
     ("docs/dask.md", r"`timeout` seconds \(# by default\)", default(gr.DaskEngine, "timeout")),
     ("docs/dask.md", r"`load_timeout` \(# by default\)", default(gr.DaskEngine, "load_timeout")),
     ("docs/dask.md", "k is at most #", conjugate.MOST_MODES),
+    ("docs/dask.md", "beyond # nodes low modes come from a smaller graph", conjugate.LANCZOS_NODES),
     ("docs/dask.md", "at most # points at a time", atoms.BLOCK),
     ("docs/restricted-data.md", "node, # by default and never fewer than #",
      unobserved.DEFAULT_GROUP, unobserved.SMALLEST_GROUP),
