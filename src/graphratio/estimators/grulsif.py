@@ -110,7 +110,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         on average. NaN at nodes outside a selection on a part of the graph. For "kl", here and in
         the selection, ratios count as at most 1 / alpha, and at most 20 below alpha = 0.05.
     intercept_ : ndarray of shape (n_nodes,), or None with loss="pearson"
-        Of the log-ratio. With "kl" it makes the mean ratio over the mixture exactly 1.
+        Of the log-ratio. With "kl" it makes the mean ratio over the mixture 1, exactly at a node
+        without neighbours, and on average over nodes that share it.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict
