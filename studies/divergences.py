@@ -15,8 +15,8 @@ a method that estimates the plain ratio r is r / (1 - alpha + alpha r).
 Run with `make divergences`, or with other numbers of nodes, observations and draws: python
 studies/divergences.py 20 20 1. What is done is kept in studies/divergences.json, so that a run goes
 on where the last one stopped; it also writes the tables of docs/guide/divergences.md. Settings were
-chosen on draws 0 to 5; the draws here begin at 9,001. One thing was added after a look at these, and
-tried on draws 0 and 1 first: that neighbours share the intercept of "kl".
+chosen on draws 0 to 5; the draws here begin at 9,001. One thing was added after a look at these,
+and tried on draws 0 and 1 first: that neighbours share the intercept of "kl".
 """
 
 from __future__ import annotations
