@@ -177,7 +177,7 @@ def tables(stored: dict[str, dict[str, dict[str, Cell]]]) -> str:
     """The tables of the page."""
     titles = {
         "ratio": "Mean squared error of the relative ratio",
-        "KL": "Mean squared error of KL(target || reference), relative to KLIEP",
+        "KL": "Mean squared error of the KL divergence at alpha = 0, relative to KLIEP",
         "Jensen-Shannon": "Mean squared error of the Jensen-Shannon divergence, relative to "
         "logistic regression node by node",
         "seconds": "Seconds of selection and fit, one thread",
