@@ -37,6 +37,8 @@ SMALLEST_ALPHA = 0.05
 
 # Up to this many nodes all modes of the graph are known.
 SMALL_GRAPH = 400
+# Up to this many nodes a factorisation of the Laplacian fits into memory, however it fills in.
+FACTORISED = 2000
 
 # This many rows give the average block well enough for a preconditioner.
 MEAN_ROWS = 2**12
@@ -210,4 +212,11 @@ def _shared(own: FloatArray, complete: BoolArray, graph: Graph, lam: float) -> F
         return np.asarray((vectors / (1 + lam * modes)) @ (vectors.T @ own))
     # A weak pull towards zero settles parts of the graph without any data.
     system = sparse.diags_array(np.where(complete, 1.0, 1e-9)) + lam * graph.laplacian
-    return np.asarray(sparse_linalg.splu(sparse.csc_array(system)).solve(own))
+    if graph.n_nodes <= FACTORISED:
+        return np.asarray(sparse_linalg.splu(sparse.csc_array(system)).solve(own))
+    diagonal = sparse.diags_array(1 / system.diagonal())
+    columns = [
+        sparse_linalg.cg(system, column, x0=column, rtol=1e-8, maxiter=2000, M=diagonal)[0]
+        for column in own.T
+    ]
+    return np.column_stack(columns)
