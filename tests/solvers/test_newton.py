@@ -156,7 +156,7 @@ def test_without_edges_kl_is_normalised_exactly():
 @pytest.mark.parametrize("factorised", [2000, 0])
 @pytest.mark.parametrize("lacking", [False, True])
 def test_neighbours_share_the_intercept(lacking, factorised, monkeypatch):
-    monkeypatch.setattr(log_ratio, "FACTORISED", factorised)
+    monkeypatch.setattr(log_ratio, "LARGEST_FACTOR", factorised)
     graph = GRAPHS["path"]
     found, own, objective = kl_intercepts(graph, lacking)
     known = objective.rows.complete[:, np.newaxis]

@@ -36,9 +36,9 @@ from graphratio.moments.second_moments import DenseSecond
 SMALLEST_ALPHA = 0.05
 
 # Up to this many nodes all modes of the graph are known.
-SMALL_GRAPH = 400
+ALL_MODES = 400
 # Up to this many nodes a factorisation of the Laplacian fits into memory, however it fills in.
-FACTORISED = 2000
+LARGEST_FACTOR = 2000
 
 # This many rows give the average block well enough for a preconditioner.
 MEAN_ROWS = 2**12
@@ -207,12 +207,12 @@ def with_intercepts(rows: NodeRows, theta: FloatArray, graph: Graph, lam: FloatA
 
 def _shared(own: FloatArray, complete: BoolArray, graph: Graph, lam: float) -> FloatArray:
     """(C + lam lap)^{-1} C b^, with C = I at nodes with both samples."""
-    if complete.all() and graph.n_nodes <= SMALL_GRAPH:
+    if complete.all() and graph.n_nodes <= ALL_MODES:
         modes, vectors = graph.spectrum
         return np.asarray((vectors / (1 + lam * modes)) @ (vectors.T @ own))
     # A weak pull towards zero settles parts of the graph without any data.
     system = sparse.diags_array(np.where(complete, 1.0, 1e-9)) + lam * graph.laplacian
-    if graph.n_nodes <= FACTORISED:
+    if graph.n_nodes <= LARGEST_FACTOR:
         return np.asarray(sparse_linalg.splu(sparse.csc_array(system)).solve(own))
     diagonal = sparse.diags_array(1 / system.diagonal())
     columns = [
