@@ -148,7 +148,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     array([0.8, 3.7])
     >>> model = model.set_params(loss="kl").fit((list(reference), list(target)), graph)
     >>> model.divergence_name_, model.divergence_[[0, 5]].round(1)
-    ('KL', array([0.1, 0.5]))
+    ('KL', array([0.1, 0.6]))
     """
 
     _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)
