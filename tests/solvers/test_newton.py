@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 import graphratio as gr
 from graphratio.exceptions import ConvergenceWarning
+from graphratio.moments import log_ratio
 from graphratio.moments.log_ratio import Curvature, LogRatioObjective, row_losses, with_intercepts
 from graphratio.moments.losses import LOSSES
 from graphratio.moments.node_rows import LOG_RATIO_LOSSES, NodeRows
@@ -123,7 +124,7 @@ def test_losses_of_rows_are_those_of_ratios(name):
     alpha = 0.1
     objective, psi, sizes = make(name, GRAPHS["path"], alpha)
     path = solve_newton(objective, basis_of(GRAPHS["path"]), 1e-8, 1000)
-    whole = with_intercepts(objective.rows, path.theta, objective.laplacian, objective.lam)
+    whole = with_intercepts(objective.rows, path.theta, GRAPHS["path"], objective.lam)
     loss = LOG_RATIO_LOSSES[name]
     found = row_losses(NodeRows.of(psi, sizes, alpha, loss, constant=True), whole)
     node = np.repeat(np.arange(N_NODES), sizes.sum(axis=1))
@@ -137,15 +138,32 @@ def test_losses_of_rows_are_those_of_ratios(name):
         assert_allclose(found[:, c], expected, rtol=1e-10)
 
 
-def test_kl_is_normalised_exactly_and_lacking_nodes_take_the_intercept_of_neighbours():
+def kl_intercepts(graph, lacking):
+    """Intercepts of a fit, and those that the nodes have by themselves."""
+    objective, _, _ = make("kl", graph, lacking=lacking)
+    theta = solve_newton(objective, basis_of(graph) if graph.n_edges else None, 1e-8, 1000).theta
+    own = np.zeros((N_NODES, 2))
+    for part, g in zip(objective.rows.parts, objective.rows.values(theta), strict=True):
+        own[part.nodes] = -np.log((np.exp(g) * part.mixture).sum(axis=2))
+    return with_intercepts(objective.rows, theta, graph, objective.lam)[:, :, -1], own, objective
+
+
+def test_without_edges_kl_is_normalised_exactly():
+    found, own, _ = kl_intercepts(GRAPHS["edgeless"], lacking=True)
+    assert_allclose(found, own, atol=1e-12)
+
+
+@pytest.mark.parametrize("factorised", [2000, 0])
+@pytest.mark.parametrize("lacking", [False, True])
+def test_neighbours_share_the_intercept(lacking, factorised, monkeypatch):
+    monkeypatch.setattr(log_ratio, "LARGEST_FACTOR", factorised)
     graph = GRAPHS["path"]
-    objective, psi, sizes = make("kl", graph)
-    path = solve_newton(objective, basis_of(graph), 1e-8, 1000)
-    whole = with_intercepts(objective.rows, path.theta, graph.laplacian, objective.lam)
-    values = NodeRows.of(psi, sizes, 0.1, LOG_RATIO_LOSSES["kl"], constant=True).values(whole)
-    for part, g in zip(objective.rows.parts, values, strict=True):
-        assert_allclose((np.exp(g) * part.mixture).sum(axis=2), 1.0, rtol=1e-12)
-    assert_allclose(whole[3, :, -1], whole[[2, 4], :, -1].mean(axis=0), rtol=1e-6)
+    found, own, objective = kl_intercepts(graph, lacking)
+    known = objective.rows.complete[:, np.newaxis]
+    left = known * (found - own) + objective.lam * (graph.laplacian @ found)
+    assert_allclose(left, 0.0, atol=1e-6)
+    if lacking:
+        assert_allclose(found[3], found[[2, 4]].mean(axis=0), rtol=1e-6)
 
 
 @every_loss

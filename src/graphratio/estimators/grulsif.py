@@ -121,7 +121,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         on average. NaN at nodes outside a selection on a part of the graph. For "kl", here and in
         the selection, ratios count as at most 1 / alpha, and at most 20 below alpha = 0.05.
     intercept_ : ndarray of shape (n_nodes,), or None with loss="pearson"
-        Of the log-ratio. With "kl" it makes the mean ratio over the mixture exactly 1.
+        Of the log-ratio. With "kl" it makes the mean ratio over the mixture 1, exactly at a node
+        without neighbours, and on average over nodes that share it.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict
@@ -158,7 +159,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     array([0.8, 3.7])
     >>> model = model.set_params(loss="kl").fit((list(reference), list(target)), graph)
     >>> model.divergence_name_, model.divergence_[[0, 5]].round(1)
-    ('KL', array([0.1, 0.5]))
+    ('KL', array([0.1, 0.6]))
     """
 
     _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)

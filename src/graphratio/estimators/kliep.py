@@ -17,7 +17,6 @@ from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import Division, divide
 from graphratio.moments.losses import KL, SMALLEST_RATIO, Loss
-from graphratio.moments.objective import kl_divergences
 from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
@@ -216,4 +215,4 @@ class KLIEP(CentredEstimator):
 
     def _divergences(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return kl_divergences(ratios, samples.sizes)
+        return KL.divergences(ratios, samples.sizes, 0.0)

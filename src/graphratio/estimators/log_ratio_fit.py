@@ -93,7 +93,7 @@ def fit_log_ratios(
     coupled = graph.n_edges > 0 and model.graph_penalty_ > 0
     basis = basis_of(graph) if coupled else None
     solution = solve_log_ratios(objective, basis, float(model.tol), model.max_iter)
-    whole = with_intercepts(rows, solution.theta[:, np.newaxis], graph.laplacian, lam)[:, 0]
+    whole = with_intercepts(rows, solution.theta[:, np.newaxis], graph, lam)[:, 0]
     model.intercept_ = whole[:, -1].copy()
     model.solution_ = replace(solution, theta=np.ascontiguousarray(whole[:, :-1]))
     return psi, node_moments(psi, model.sizes_, model.alpha_, 1.0)

@@ -28,11 +28,17 @@ from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.data.graph import Graph
 from graphratio.moments.node_rows import Local, NodeRows
 from graphratio.moments.second_moments import DenseSecond
 
 # Held-out ratios of the Kullback-Leibler loss count as at most 1 / alpha, with at least this alpha.
 SMALLEST_ALPHA = 0.05
+
+# Up to this many nodes all modes of the graph are known.
+ALL_MODES = 400
+# Up to this many nodes a factorisation of the Laplacian fits into memory, however it fills in.
+LARGEST_FACTOR = 2000
 
 # This many rows give the average block well enough for a preconditioner.
 MEAN_ROWS = 2**12
@@ -180,25 +186,37 @@ def row_losses(held_out: NodeRows, theta: FloatArray) -> FloatArray:
     return losses
 
 
-def with_intercepts(
-    rows: NodeRows, theta: FloatArray, laplacian: sparse.csr_array, lam: FloatArray
-) -> FloatArray:
+def with_intercepts(rows: NodeRows, theta: FloatArray, graph: Graph, lam: FloatArray) -> FloatArray:
     """Append the intercept of every node to coefficients (n_nodes, n_candidates, m).
 
-    A profiled intercept needs both samples. Elsewhere it is the mean of the neighbours', as the
-    graph penalty would have it.
+    A profiled intercept b^ rests on the few observations of a node with the largest ratios. It is
+    part of the log-ratio, so neighbours share it too: b minimises, to second order, the loss of the
+    intercept plus its graph penalty, sum_v (b_v - b^_v)^2 / 2 + lam / 4 sum_uv W_uv (b_u - b_v)^2.
     """
     if rows.loss.constant:
         return theta
-    intercept = np.zeros((*theta.shape[:2], 1), dtype=theta.dtype)
+    own = np.zeros(theta.shape[:2])
     for part, g in zip(rows.parts, rows.values(theta), strict=True):
-        intercept[part.nodes, :, 0] = -rows.loss.log_mean(part, g)
-    lacking = np.flatnonzero(~rows.complete)
-    if lacking.size and lam.any():
-        known = np.flatnonzero(rows.complete)
-        # A weak pull towards zero settles parts of the graph without any data.
-        own = laplacian[lacking][:, lacking] + 1e-9 * sparse.identity(lacking.size)
-        right = -(laplacian[lacking][:, known] @ intercept[known, :, 0].astype(np.float64))
-        solved = sparse_linalg.splu(own.tocsc()).solve(np.asarray(right))
-        intercept[lacking, :, 0] = solved * (lam > 0)
-    return np.concatenate([theta, intercept], axis=2)
+        own[part.nodes] = -rows.loss.log_mean(part, g)
+    shared = own.copy()
+    for strength in np.unique(lam[lam > 0]):
+        chosen = lam == strength
+        shared[:, chosen] = _shared(own[:, chosen], rows.complete, graph, float(strength))
+    return np.concatenate([theta, shared[:, :, np.newaxis].astype(theta.dtype)], axis=2)
+
+
+def _shared(own: FloatArray, complete: BoolArray, graph: Graph, lam: float) -> FloatArray:
+    """(C + lam lap)^{-1} C b^, with C = I at nodes with both samples."""
+    if complete.all() and graph.n_nodes <= ALL_MODES:
+        modes, vectors = graph.spectrum
+        return np.asarray((vectors / (1 + lam * modes)) @ (vectors.T @ own))
+    # A weak pull towards zero settles parts of the graph without any data.
+    system = sparse.diags_array(np.where(complete, 1.0, 1e-9)) + lam * graph.laplacian
+    if graph.n_nodes <= LARGEST_FACTOR:
+        return np.asarray(sparse_linalg.splu(sparse.csc_array(system)).solve(own))
+    diagonal = sparse.diags_array(1 / system.diagonal())
+    columns = [
+        sparse_linalg.cg(system, column, x0=column, rtol=1e-8, maxiter=2000, M=diagonal)[0]
+        for column in own.T
+    ]
+    return np.column_stack(columns)

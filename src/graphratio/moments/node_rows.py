@@ -5,8 +5,8 @@ With g_i the log-ratio at row i of node v, up to its intercept, the losses are
     "kl"               L_v = log sum_i a_i e^{g_i} - sum_i t_i g_i
     "jensen-shannon"   L_v = sum_i u_i log(1 + e^{s_i g_i})
 
-The first is that of `losses` with its intercept -log sum_i a_i e^{g_i} profiled out, so that the
-mean ratio over the mixture is exactly one. The second has a constant among its features.
+The first is that of `losses` with its intercept -log sum_i a_i e^{g_i} profiled out, which makes
+the mean ratio over the mixture one. The second has a constant among its features.
 
 Symbols
 -------

@@ -32,8 +32,7 @@ from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.losses import SMALLEST_RATIO
-from graphratio.moments.node_moments import Moments, has_both, segment_indicator
+from graphratio.moments.node_moments import Moments
 
 # Quantiles that effect sizes compare.
 N_QUANTILES = 20
@@ -127,14 +126,6 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
     losses += 0.5 * prior**2 - prior
     losses[~moments.complete] = np.nan
     return losses
-
-
-def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
-    """KL(q || p) at every node: the mean of log f over its target; NaN if a sample is missing."""
-    logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
-    indicator = segment_indicator(sizes.ravel(), logarithms.dtype)
-    sums = (indicator @ logarithms).reshape(sizes.shape)
-    return np.where(has_both(sizes), sums[:, 1] / np.maximum(sizes[:, 1], 1), np.nan)
 
 
 def effect_sizes(samples: NodeSamples) -> FloatArray:

@@ -207,7 +207,7 @@ class Coupling:
             problem = LogRatioObjective(data, laplacian, lam, rho)
             basis = self._basis(data.dtype) if self.graph.n_edges else None
             path = solve_newton(problem, basis, NEWTON_TOLERANCE, NEWTON_ITERATIONS)
-            return with_intercepts(data, path.theta, laplacian, lam)
+            return with_intercepts(data, path.theta, self.graph, lam)
         objective = GraphObjective.of(data, laplacian, lam, rho)
         if not self.graph.n_edges:
             return solve_nodes(objective)

@@ -156,7 +156,7 @@ def _solved(
     if isinstance(data, NodeRows):
         problem = LogRatioObjective(data, graph.laplacian, np.array([lam]), np.array([rho]))
         theta = solve_newton(problem, basis_of(graph, data.dtype), tol, max_iter).theta
-        return with_intercepts(data, theta, graph.laplacian, problem.lam)[:, 0]
+        return with_intercepts(data, theta, graph, problem.lam)[:, 0]
     objective = GraphObjective.of(data, graph.laplacian, lam, rho)
     basis = basis_of(graph, data.second.dtype)
     return solve_path(objective, basis, tol, max_iter).theta[:, 0]
