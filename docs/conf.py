@@ -101,4 +101,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get-started": [], "tutorial": [], "changelog": [], "contributing": []}
+html_sidebars = {
+    "index": [],
+    "get-started": [],
+    "tutorial": [],
+    "changelog": [],
+    "contributing": [],
+}

@@ -29,8 +29,9 @@ STICKING_OUT = """() => {
       if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(up).overflowX)) return false;
     return true;
   });
-  return ['scrolls to ' + page.scrollWidth, ...out.slice(0, 3).map((each) =>
-    each.tagName.toLowerCase() + '.' + each.className + ' ' + each.textContent.trim().slice(0, 40))];
+  const named = (each) => each.tagName.toLowerCase() + '.' + each.className + ' ' +
+    each.textContent.trim().slice(0, 40);
+  return ['scrolls to ' + page.scrollWidth, ...out.slice(0, 3).map(named)];
 }"""
 
 

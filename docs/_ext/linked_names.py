@@ -150,7 +150,7 @@ def _back_to_the_reference(app, page, template, context, doctree):
 
     def place(found):
         page, member = found[2], found[3].partition(f"{found[2].rsplit('.', 1)[-1]}.")[2]
-        return f"{found[1]}{page}.html#{page}{'.' + member if member else ''}\""
+        return f'{found[1]}{page}.html#{page}{"." + member if member else ""}"'
 
     if page.startswith("_modules/") and "body" in context:
         context["body"] = re.sub(
