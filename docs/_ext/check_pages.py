@@ -64,7 +64,7 @@ def too_wide(root):
         for path in sorted(root.rglob("*.html")):
             if "_static" in path.parts or "_downloads" in path.parts:
                 continue
-            page.goto(path.as_uri(), wait_until="load")
+            page.goto(path.as_uri(), wait_until="domcontentloaded")
             if found := page.evaluate(STICKING_OUT):
                 problems.append(f"{path.relative_to(root)}: {'; '.join(found)}")
         running.close()
