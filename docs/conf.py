@@ -96,12 +96,11 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc", "sourcelink"],
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version-switcher"],
     "header_links_before_dropdown": 7,
     # One version so far; a release adds an entry to the file.
     "switcher": {"json_url": "_static/switcher.json", "version_match": release},
     "check_switcher": False,
-    "navbar_end": ["version-switcher", "theme-switcher"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
