@@ -28,7 +28,7 @@ _TIME = "Time"
 # What a wide table leaves open: the name of the column of nodes, and of what was measured.
 NODE, VALUE = "node", "value"
 
-_SEED = "Seed of everything random: the same gives the same."
+_SEED = "Seed for everything random; the same seed gives the same result."
 
 # Options of graphs, which several commands have.
 EDGES_HELP = (
