@@ -47,6 +47,7 @@ results_pages = [
     "tutorial",
     "likelihood-ratios",
     "datasets",
+    "graphs",
     "coming-from",
     "guide/*",
     "how-to/*",

@@ -76,6 +76,7 @@ def test_the_text_says_what_the_results_are(followed):
     assert "eight flights of each season" in PAGE
     # Most changed are airports of the south-west; Boston is not.
     assert list(names["table"].index[:3]) == ["AUS", "DFW", "IAH"]
+    assert names["model"].divergence_ceiling_ == pytest.approx(4.5)
     model, grid = names["model"], np.linspace(345, 390, 20)
     assert model.predict(grid[:, None], node="AUS").max() < 0.05
     assert model.predict([[420.0]], node="AUS")[0] > 1
