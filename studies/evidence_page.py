@@ -31,7 +31,8 @@ def rows_of(name: str) -> Rows:
 
 
 def line(first: str, cells: Iterable[str]) -> str:
-    return f"| {first} | " + " | ".join(cells) + " |"
+    # A value and its error stay on one line.
+    return f"| {first} | " + " | ".join(cells).replace(" ± ", "\u00a0±\u00a0") + " |"
 
 
 def accuracy() -> list[str]:

@@ -95,6 +95,11 @@ class LinkNames(SphinxPostTransform):
                 short.setdefault(last, full)
         for literal in list(self.document.findall(nodes.literal)):
             self._link_text(literal, objects, short)
+        for text in list(self.document.findall(nodes.Text)):
+            # Types of parameters stand in classifiers, those of results are terms of their own.
+            place = text.parent
+            if isinstance(place, nodes.classifier | nodes.strong | nodes.term):
+                self._link_types(text, objects, short)
         for block in list(self.document.findall(nodes.literal_block)):
             if block.get("linked"):
                 self._link_code(block, objects)
@@ -112,13 +117,27 @@ class LinkNames(SphinxPostTransform):
             candidates.insert(0, f"{short[first]}.{rest}")
         for full in filter(None, candidates):
             if full in objects and objects[full].docname != self.env.docname:
-                entry = objects[full]
-                link = make_refnode(
-                    self.app.builder, self.env.docname, entry.docname, entry.node_id, [], full
-                )
-                literal.replace_self(link)
-                link.append(literal)
+                literal.replace_self(self._reference(objects[full], full, literal.deepcopy()))
                 return
+
+    def _link_types(self, text, objects, short):
+        """Link the names of classes within the type of a parameter or a result."""
+        pieces = []
+        for piece in re.split(r"(\w+)", text.astext()):
+            full = short.get(piece)
+            entry = objects.get(full) if full else None
+            if entry is None or entry.objtype != "class" or entry.docname == self.env.docname:
+                pieces.append(nodes.Text(piece))
+            else:
+                pieces.append(self._reference(entry, full, nodes.Text(piece)))
+        if any(isinstance(piece, nodes.reference) for piece in pieces):
+            text.parent.replace(text, pieces)
+
+    def _reference(self, entry, full, inside):
+        """A link to the place of an object in the reference."""
+        return make_refnode(
+            self.app.builder, self.env.docname, entry.docname, entry.node_id, inside, full
+        )
 
     def _link_code(self, block, objects):
         """Highlight the block here, and put links around the names."""
