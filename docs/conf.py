@@ -109,6 +109,7 @@ html_sidebars = {
     "index": [],
     "get-started": [],
     "tutorial": [],
+    "gallery/index": [],
     "changelog": [],
     "contributing": [],
 }
