@@ -9,7 +9,7 @@ comma  := ,
 # whatever the environment says: both processes import everything, and tests start more of them.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: signals graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds clean
+.PHONY: signals graphs dependent real-data help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds divergences clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make dependent    tests and bounds on dependent data; resumes if stopped: about half an hour"
 	@echo "make real-data    few observations of real networks; resumes if stopped: about half an hour"
 	@echo "make kinds        kinds of change in quiet and changed networks; resumes: a quarter of an hour"
+	@echo "make divergences  ratios and divergences with every loss; resumes if stopped: a quarter of an hour"
 	@echo "make beyond       GraphRatio beside the plain fits; resumes if stopped: about half an hour"
 	@echo "make fuzz         20,000 hostile inputs for the command line; resumes: about a quarter of an hour"
 	@echo "make signals      200 signals while results are written: ten minutes"
@@ -148,6 +149,9 @@ beyond: $(READY)
 
 kinds: $(READY)
 	@$(SINGLE) $(BIN)/python studies/kinds.py
+
+divergences: $(READY)
+	@$(SINGLE) $(BIN)/python studies/divergences.py
 
 accuracy: $(READY)
 	@$(SINGLE) $(BIN)/python studies/accuracy.py

@@ -140,12 +140,12 @@ def _threads(found: Piece, rounds: int) -> None:
         gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
 
     def with_all() -> None:
-        usual = dictionary_based.suitable_threads
-        dictionary_based.suitable_threads = lambda *_: threadpool_limits(cores)
+        usual = dictionary_based.single_thread
+        dictionary_based.single_thread = lambda: threadpool_limits(cores)
         try:
             fit()
         finally:
-            dictionary_based.suitable_threads = usual
+            dictionary_based.single_thread = usual
 
     fit()
     found.comparisons.append(

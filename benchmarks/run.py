@@ -38,6 +38,8 @@ PIECES = {
     "ruptures": "single_series",
     "skchange": "change_panels",
     "growth": "growing",
+    "tests": "node_tests",
+    "jobs": "jobs",
     "costs": "costs",
 }
 

@@ -110,6 +110,24 @@ class TestFit:
         assert getattr(model, "alpha", 0.3) == 0.3
         assert not getattr(model, "progress", False)
 
+    @pytest.mark.parametrize("loss", ["kl", "jensen-shannon"])
+    def test_losses(self, data, fit, loss):
+        options = ("--no-graph", "--estimator", "grulsif", "--loss", loss)
+        result, folder = fit(data, *FEATURES, *options)
+        assert result.exit_code == 0, result.output
+        model = gr.load(folder / "model.graphratio")
+        assert model.loss == loss
+        name = {"kl": "KL", "jensen-shannon": "Jensen-Shannon"}[loss]
+        assert f"({name} divergence, 0 means no change)" in plain(result.stdout)
+        assert set(nodes_of(folder).nlargest(3, "divergence")["node"]) == {"s5", "s6", "s7"}
+
+    def test_a_loss_of_other_estimators_is_refused(self, data, fit):
+        options = ("--no-graph", "--estimator", "rulsif", "--loss", "kl")
+        result, _ = fit(data, *FEATURES, *options)
+        assert result.exit_code == 2
+        assert "--loss does nothing with --estimator rulsif" in plain(result.output)
+        assert fit(data, *FEATURES, "--no-graph", "--loss", "hellinger")[0].exit_code == 2
+
     def test_an_alpha_that_does_nothing_is_refused(self, data, fit):
         result, _ = fit(data, *FEATURES, "--no-graph", "--estimator", "kliep", "--alpha", 0.3)
         assert result.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 import graphratio as gr
 from graphratio.cli.curtain import Curtain
 from graphratio.cli.inputs import at_random
-from graphratio.evaluation.worth import Worth
+from graphratio.evaluation.worth_result import Worth
 
 
 @pytest.fixture(scope="module")

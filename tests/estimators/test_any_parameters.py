@@ -42,6 +42,7 @@ ANYTHING = st.one_of(
 MEANT = {
     "kernel": ["gaussian", "laplacian"],
     "dictionary": ["coherence", "uniform", "kmeans", "all", np.zeros((2, 2)), np.ones((3, 1))],
+    "loss": ["kl", "jensen-shannon"],
     "solver": ["direct", "pcg", "cbcgd"],
     "selection": ["min", "cautious", None],
     "null": ["node", "global"],

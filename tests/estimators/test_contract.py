@@ -42,6 +42,21 @@ ESTIMATORS = {
     "GRULSIF, laplacian": lambda: gr.GRULSIF(
         kernel="laplacian", bandwidth=3.0, graph_penalty=0.04, ridge=0.004, random_state=0
     ),
+    "GRULSIF, KL": lambda: gr.GRULSIF(
+        loss="kl", bandwidth=1.5, graph_penalty=0.04, ridge=0.004, random_state=0
+    ),
+    "GRULSIF, KL, plain ratio": lambda: gr.GRULSIF(
+        alpha=0, loss="kl", bandwidth=1.5, graph_penalty=0.04, ridge=0.04, random_state=0
+    ),
+    "GRULSIF, Jensen-Shannon": lambda: gr.GRULSIF(
+        loss="jensen-shannon", bandwidth=1.5, graph_penalty=0.01, ridge=0.001, random_state=0
+    ),
+    "GraphRatio, KL, selected": lambda: gr.GraphRatio(
+        loss="kl", bandwidth=[1.0, 2.0], graph_penalty=[0.01, 0.1], ridge=0.01, random_state=0
+    ),
+    "Pool, Jensen-Shannon": lambda: gr.Pool(
+        loss="jensen-shannon", bandwidth=1.5, ridge=[0.003, 0.01], random_state=0
+    ),
     "Pool": lambda: gr.Pool(bandwidth=1.5, ridge=0.04, random_state=0),
     "Pool, selected": lambda: gr.Pool(random_state=0),
     "RULSIF": lambda: gr.RULSIF(bandwidth=1.5, ridge=0.1, random_state=0),

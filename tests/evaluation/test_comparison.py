@@ -7,7 +7,7 @@ import graphratio as gr
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import NodeMeans
 from graphratio.evaluation.verdict import ALONE, SHARED
-from graphratio.evaluation.worth import Worth
+from graphratio.evaluation.worth_result import Worth
 
 SAMPLES = gr.NodeSamples.from_arrays(*[np.zeros((30, 4, 1))] * 2)
 

@@ -90,7 +90,7 @@ def test_every_fit_has_losses_with_intervals(found):
 def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     """With hyperparameters fixed, against the estimator on the same folds."""
     from graphratio.evaluation.node_means import loss_terms
-    from graphratio.moments.objective import ratio_losses
+    from graphratio.moments.losses import PEARSON
 
     model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=0.06, ridge=0.006)
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def test_held_out_losses_are_those_of_fits_without_the_fold(scenario):
     sizes = np.column_stack([data.n_reference, data.n_target])
     means = [terms[data.node_index == v] for v in range(data.n_nodes)]
     losses = [part[:60].mean() + part[60:].mean() for part in means]
-    np.testing.assert_allclose(losses, ratio_losses(part.ratios[0], sizes, 0.1), atol=1e-12)
+    np.testing.assert_allclose(losses, PEARSON.of_nodes(part.ratios[0], sizes, 0.1), atol=1e-12)
 
 
 def test_offers_a_learned_graph_when_there_is_none(scenario):

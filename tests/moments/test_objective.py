@@ -9,11 +9,11 @@ import graphratio as gr
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.losses import get_loss
 from graphratio.moments.node_moments import MomentSums
 from graphratio.moments.objective import (
     NEAR_CEILING,
     GraphObjective,
-    ceiling_of,
     effect_sizes,
     kl_divergences,
     moment_losses,
@@ -137,5 +137,6 @@ def test_no_ceiling_without_alpha():
 
 def test_nodes_near_the_ceiling_are_ranked_by_effect_size():
     divergence, effect = np.array([4.4, 0.1, np.nan, 4.3]), np.array([5.0, 0.2, np.nan, 9.0])
-    assert ranked(divergence, effect, ceiling_of(0.1)).tolist() == [3, 0, 1]
-    assert (ceiling_of(0.1), ceiling_of(0.0)) == (4.5, np.inf)
+    ceiling = get_loss("pearson").ceiling
+    assert ranked(divergence, effect, ceiling(0.1)).tolist() == [3, 0, 1]
+    assert (ceiling(0.1), ceiling(0.0)) == (4.5, np.inf)

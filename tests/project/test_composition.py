@@ -33,6 +33,10 @@ ESTIMATORS = {
     "GRULSIF": lambda: gr.GRULSIF(**COUPLED),
     "GRULSIF, adaptive": lambda: gr.GRULSIF(adaptive=True, **COUPLED | {"bandwidth": 1.0}),
     "GRULSIF, uncoupled": lambda: gr.GRULSIF(graph_penalty=0, **ALONE),
+    "GRULSIF, KL": lambda: gr.GRULSIF(loss="kl", **COUPLED),
+    "GraphRatio, Jensen-Shannon": lambda: gr.GraphRatio(
+        loss="jensen-shannon", **COUPLED | {"bandwidth": 1.0}
+    ),
     "Pool": lambda: gr.Pool(**ALONE),
     "RULSIF": lambda: gr.RULSIF(**ALONE),
     "ULSIF": lambda: gr.ULSIF(**ALONE),
@@ -40,7 +44,16 @@ ESTIMATORS = {
 }
 SINGLE = {"GRULSIF, uncoupled", "Pool", "RULSIF", "ULSIF", "KLIEP"}
 LIKE_ANOTHER = {"default", "GraphRatio, no profiles", "GRULSIF, uncoupled"}
-HALVES = {"GraphRatio", "GraphRatio, no profiles", "GRULSIF, adaptive", "RULSIF", "ULSIF", "KLIEP"}
+OTHER_LOSSES = {"GRULSIF, KL", "GraphRatio, Jensen-Shannon"}
+REFITTED = {
+    "GraphRatio",
+    "GraphRatio, no profiles",
+    "GRULSIF, adaptive",
+    "RULSIF",
+    "ULSIF",
+    "KLIEP",
+}
+HALVES = REFITTED | OTHER_LOSSES
 
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 

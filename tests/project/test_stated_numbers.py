@@ -25,7 +25,7 @@ from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, node_means, ratio_interval, ways, worth
 from graphratio.features import dictionary
-from graphratio.moments import memory, objective, second_moments
+from graphratio.moments import log_ratio, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
 from graphratio.solvers import bases, node_basis, path
@@ -200,7 +200,11 @@ STATED = [
     (gr.RULSIF, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.KLIEP, "Centres per node; default #", node_choice.DEFAULT_CENTRES),
     (gr.RULSIF, "at most # standard errors worse", node_choice.WIDTH_STANDARD_ERRORS),
-    (gr.KLIEP, "ratios below # count as #", objective.SMALLEST_RATIO, objective.SMALLEST_RATIO),
+    (gr.KLIEP, "ratios below # count as #", losses.SMALLEST_RATIO, losses.SMALLEST_RATIO),
+    (gr.GRULSIF, "at most # below alpha = #", 1 / log_ratio.SMALLEST_ALPHA,
+     log_ratio.SMALLEST_ALPHA),
+    ("docs/guide/divergences.md", "ratios above # count as #", 1 / log_ratio.SMALLEST_ALPHA,
+     1 / log_ratio.SMALLEST_ALPHA),
     ("docs/guide/selection.md", r"divided into # folds", default(gr.GRULSIF, "cv")),
     ("docs/guide/selection.md", r"graph penalty is #, #, #, # or # times the number of nodes "
      r"\(at most #\), divided by the mean degree", *grids.LAMBDAS, grids.SELECTION_NODES),

@@ -124,3 +124,11 @@ def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() 
         (list(rng.normal(size=(12, 40))), list(target - 3.0)), n_permutations=399, random_state=0
     )
     assert "is at most" not in describe_test(quiet, quiet.nodes, ["v"] * 12)["meaning"]
+
+
+def test_sentences_call_nodes_what_the_page_calls_them(tested: Any) -> None:
+    _, _, model, test = tested
+    names = [str(node) for node in model.nodes_]
+    said = describe_test(test, model.nodes_, names, noun=("well", "wells"))
+    assert f"{test.n_rejected} of 30 wells changed" in said["found"]
+    assert "node" not in said["found"] + said["meaning"]

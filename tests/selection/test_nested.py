@@ -46,6 +46,11 @@ def brute_force(data, n_folds, inner):
     return total
 
 
+def losses_of(split):
+    contender = nested.Contender(Coupling(RING), CANDIDATES)
+    return nested.nested_losses(split, {"fit": contender}, split.at)["fit"][1.0]
+
+
 @pytest.mark.parametrize(
     ("many", "inner"),
     [
@@ -58,10 +63,9 @@ def test_nested_losses_equal_brute_force(monkeypatch, many, inner):
     monkeypatch.setattr(nested, "MANY_NODES", many)
     # Solved exactly, so that the order of the solves does not matter.
     monkeypatch.setattr(cross_validation, "SOLVE_TOLERANCE", 1e-10)
-    _, data = make_split().at(1.0)
-    contender = nested.Contender(Coupling(RING), CANDIDATES)
-    found = nested.nested_losses(data, contender, 5)
-    assert_allclose(found, brute_force(data, 5, inner), rtol=1e-6)
+    split = make_split()
+    _, data = split.at(1.0)
+    assert_allclose(losses_of(split), brute_force(data, 5, inner), rtol=1e-6)
 
 
 def test_an_empty_fold_counts_nowhere():
@@ -69,7 +73,7 @@ def test_an_empty_fold_counts_nowhere():
     split = replace(split, folds=np.where(split.folds == 4, 0, split.folds))
     _, data = split.at(1.0)
     used = range(4)
-    found = nested.nested_losses(data, nested.Contender(Coupling(RING), CANDIDATES), 5)
+    found = losses_of(split)
     for k in used:
         losses = []
         for j in used:

@@ -138,7 +138,7 @@ class TestTheory:
         ratios = group_ratios(scenario, bandwidth=4.0, alpha=0.1)
         assert ratios.decay > 1
         # The variance of the changed ratio is twice its divergence.
-        variance = 2 * scenario.behaviours["C(u)"].divergence(0.1)
+        variance = 2 * scenario.behaviours["C(u)"].divergence("pearson", 0.1)
         assert dict(zip(ratios.groups, ratios.unexplained, strict=True))["C(u)"] < 0.01 * variance
 
     def test_bound_is_the_smallest_over_gamma(self):

@@ -11,13 +11,8 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
-from graphratio._utils.threads import (
-    LARGE_PROBLEM,
-    computed_once,
-    in_parallel,
-    single_thread,
-    suitable_threads,
-)
+from graphratio._utils.jobs import in_parallel
+from graphratio._utils.threads import computed_once, single_thread
 
 
 def blas_threads():
@@ -31,13 +26,11 @@ def two_threads():
         yield
 
 
-def test_small_problems_use_one_thread_and_leave_things_as_they_were():
+def test_one_thread_inside_and_things_as_they_were_outside():
     before = blas_threads()
-    with suitable_threads(100, 10):
+    with single_thread():
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
-    with suitable_threads(LARGE_PROBLEM, 2):
-        assert blas_threads() == before
 
 
 def test_overlapping_limits_are_lifted_by_the_last_to_leave():

@@ -1,24 +1,20 @@
-"""Threads of the linear algebra library: one for small products, all for large ones.
+"""One thread of the linear algebra library, while this library computes.
 
 A selection computes thousands of products that take less time than waking a second thread, so all
-threads make it several times slower. The setting belongs to the whole process: computations that
-overlap share one limit, which the first one sets and the last one undoes.
+threads make it several times slower. Large arrays are cut into blocks instead (`jobs`). The setting
+belongs to the whole process: computations that overlap share one limit, which the first one sets
+and the last one undoes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Value = TypeVar("Value")
-
-# Observations times atoms above which the products are large enough to share.
-LARGE_PROBLEM = 100_000_000
 
 
 class computed_once(cached_property[Value]):
@@ -86,32 +82,3 @@ if hasattr(os, "register_at_fork"):
 def single_thread() -> AbstractContextManager[None]:
     """Context in which products use one thread, so that the order of sums is fixed."""
     return _one_thread
-
-
-def suitable_threads(n_observations: int, n_atoms: int) -> AbstractContextManager[None]:
-    """Context in which products use one thread, unless the problem is large."""
-    large = n_observations * n_atoms > LARGE_PROBLEM
-    return nullcontext() if large else single_thread()
-
-
-def in_parallel(work: Callable[[int], None], count: int) -> None:
-    """Call work(0), ..., work(count - 1), several at a time.
-
-    Each must write to its own memory, so that the result does not depend on the number of threads.
-    """
-    workers = min(n_threads(), count)
-    if workers <= 1:
-        for i in range(count):
-            work(i)
-        return
-    # Each piece has its own core, so BLAS must not use more.
-    with single_thread(), ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, range(count)))
-
-
-def n_threads() -> int:
-    """OMP_NUM_THREADS, or the number of cores that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

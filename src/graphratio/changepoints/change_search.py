@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.blocks_of_time import FEWEST_TIME_BLOCKS, block_length, shuffled
@@ -144,19 +146,17 @@ class Search:
         log_shares = scans[0].layout.log_shares
         drawn: list[FloatArray] = []
         with ProgressBar(self.n_surrogates, "surrogate panels", enabled=self.progress) as bar:
-            for count in range(1, self.n_surrogates + 1):
-                drawn.append(
-                    np.max(
-                        [one.largest(shuffled(one.n_times, block, self.rng)) for one in scans],
-                        axis=0,
-                    )
-                )
-                bar.advance()
-                if count == self.n_surrogates or count in _LOOKS:
-                    evidence = Evidence.of(real, np.array(drawn), log_shares, self.level)
-                    p_value = evidence.p_value(float(evidence.scores(real).max()))
-                    if p_value > _ORDINARY:
-                        break
+            for count in sorted({*_LOOKS, self.n_surrogates}):
+                # Drawn one after the other, so that they do not depend on the number of threads.
+                orders = [
+                    [shuffled(one.n_times, block, self.rng) for one in scans]
+                    for _ in range(count - len(drawn))
+                ]
+                drawn += each(partial(_largest, scans), orders, bar)
+                evidence = Evidence.of(real, np.array(drawn), log_shares, self.level)
+                p_value = evidence.p_value(float(evidence.scores(real).max()))
+                if p_value > _ORDINARY or count >= self.n_surrogates:
+                    break
         return evidence, p_value
 
     def _settled(
@@ -200,6 +200,13 @@ class Search:
             float(evidence.relative(score)),
             (begin, end),
         )
+
+
+def _largest(scans: list[StretchScan], orders: list[IntArray]) -> FloatArray:
+    """Largest statistics over stretches whose times are shuffled."""
+    return np.asarray(
+        np.max([scan.largest(order) for scan, order in zip(scans, orders, strict=True)], axis=0)
+    )
 
 
 def _envelope(splits: Splits, score: FloatArray) -> FloatArray:

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import working
 from graphratio._utils.parameters import as_generator, check_integer
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.changepoints import state
 from graphratio.changepoints.assembling import assembled
@@ -74,6 +75,8 @@ class GraphChangePointDetector(DetectorViews):
         are used, in one scale for all nodes.
     max_directions : int, default 5
         Largest number of principal directions of the kernel features.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
         Seed of the surrogates, and of random dictionaries.
     progress : bool, default False
@@ -129,6 +132,7 @@ class GraphChangePointDetector(DetectorViews):
         block: int | None = None,
         standardize: bool = True,
         max_directions: int = 5,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         progress: bool = False,
     ) -> None:
@@ -142,6 +146,7 @@ class GraphChangePointDetector(DetectorViews):
         self.block = block
         self.standardize = standardize
         self.max_directions = max_directions
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 
@@ -196,7 +201,7 @@ class GraphChangePointDetector(DetectorViews):
         self.backend_, self.missing_ = read.backend, missing
         self.times_ = None if read.times is None else list(read.times)
         self._raw = [read.values]
-        with suitable_threads(read.values[:, :, 0].size, self.max_directions):
+        with single_thread():
             self.adjustment_ = adjustment(read.values, self.times_, self.season, self.trend)
             values = self.adjustment_(read.values)
             z = ScoreMap.of(values, standardize=self.standardize)[1]
@@ -257,7 +262,7 @@ class GraphChangePointDetector(DetectorViews):
             self.times_.append(label)
         first = self.n_times_
         self._raw.append(values)
-        with suitable_threads(values.size, self.max_directions):
+        with working(self.n_jobs), single_thread():
             found = self._watch.push(self.adjustment_(values, first))
         return None if found is None else self._event(found)
 

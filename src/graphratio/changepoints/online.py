@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.changepoints.common_scale import Evidence
 from graphratio.changepoints.intervals import Splits
@@ -115,14 +116,16 @@ def stream_evidence(
     splits = scales.splits(0, np.arange(n + 1, length + 1))
     penalty = scales.penalty(splits)
     rows = reference.rows
-    drawn = []
-    for _ in range(n_surrogates):
-        order = _resampled(n, length, block, rng)
+
+    def largest(order: IntArray) -> FloatArray:
         sums = cumulative(rows, order)
         squares = cumulative(rows * rows, order)
         statistics = recent_statistics(splits, sums, squares, reference.layout) - penalty
-        drawn.append(statistics.max(axis=1))
-    return Evidence.of(None, np.array(drawn), reference.layout.log_shares, level)
+        return np.asarray(statistics.max(axis=1))
+
+    orders = [_resampled(n, length, block, rng) for _ in range(n_surrogates)]
+    drawn = np.array(each(largest, orders))
+    return Evidence.of(None, drawn, reference.layout.log_shares, level)
 
 
 def _resampled(n: int, length: int, block: int, rng: np.random.Generator) -> IntArray:

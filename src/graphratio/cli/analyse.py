@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from graphratio._utils.jobs import working
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
 from graphratio.cli.models import fit_problem, prepared
@@ -63,7 +64,8 @@ def report(
 
     With --test it says which of the changes are more than chance.
     """
-    _analyse("report", data, samples, graph, fit, output, tests if test else None, page.words())
+    with working(fit.jobs):
+        _analyse("report", data, samples, graph, fit, output, tests if test else None, page.words())
 
 
 def fit(
@@ -82,7 +84,8 @@ def fit(
           --sample period --reference before --target after \
           --features pm25,no2 --no-graph --output air-model
     """
-    _analyse("fit", data, samples, graph, fit, output, None, None)
+    with working(fit.jobs):
+        _analyse("fit", data, samples, graph, fit, output, None, None)
 
 
 def _analyse(

@@ -58,6 +58,7 @@ def changes(
         level=time.level,
         season=_season(time.season),
         n_surrogates=time.surrogates,
+        n_jobs=time.jobs,
         random_state=time.seed,
         progress=screen.live,
     )

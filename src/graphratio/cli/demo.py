@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from graphratio._utils.jobs import working
 from graphratio.cli.console import Screen, as_option
 from graphratio.cli.curtain import Curtain
 from graphratio.cli.inputs import Problem, at_random
 from graphratio.cli.models import fit_problem, prepared, settings_of
-from graphratio.cli.options import FitOptions
+from graphratio.cli.options import JOBS, FitOptions, some_jobs
 from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
 from graphratio.cli.output_options import Json, Quiet
 from graphratio.cli.two_sample import find_kinds
@@ -39,6 +40,7 @@ def demo(
         bool, typer.Option("--all", help="Analyse all flights instead of a few.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and the folds.")] = 0,
+    jobs: Annotated[int, typer.Option(help=JOBS, callback=some_jobs)] = -1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,11 +52,16 @@ def demo(
 
         graphratio demo --output my-demo
     """
+    with working(jobs):
+        _analyse(output, seed, Screen(as_json=json, quiet=quiet), every=every)
+
+
+def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
+    """Run the analysis; `every` takes all flights."""
     from graphratio.report import node_summary
     from graphratio.report.graph_section import compared_with_none
     from graphratio.report.words import sentence
 
-    screen = Screen(as_json=json, quiet=quiet)
     check_folder(output, overwrite=True)
     with screen.working("Reading the flights"):
         # All flights of a day share its weather; ten random ones of a season do not.

@@ -118,7 +118,12 @@ def graphs(
     notes = [*problem.notes, *checked(problem), note]
     with warnings_as(notes):
         found = compare_graphs(
-            scaled, named, level=level, random_state=prepare.seed, progress=screen.live
+            scaled,
+            named,
+            level=level,
+            n_jobs=prepare.jobs,
+            random_state=prepare.seed,
+            progress=screen.live,
         )
     screen.notes(notes)
     drawn = {

@@ -40,6 +40,7 @@ def fit_problem(
     model = new_estimator(
         options.estimator,
         alpha=options.alpha,
+        loss=options.loss.value,
         random_state=options.seed,
         progress=screen.live,
         # Shrink towards "no change": shrunk towards 0, strongly changed nodes can rank last.

@@ -14,10 +14,11 @@ from graphratio.cli.expand import option
 from graphratio.cli.output_options import OUTPUT
 from graphratio.data.durations import parse_duration
 
-# Rows with missing values, distances between nodes, and estimators.
+# Rows with missing values, distances between nodes, estimators, and losses.
 Missing = StrEnum("Missing", ["error", "drop"])
 Metric = StrEnum("Metric", ["haversine", "euclidean"])
 Estimator = StrEnum("Estimator", ["graphratio", "grulsif", "pool", "rulsif", "ulsif", "kliep"])
+LossName = StrEnum("LossName", [("pearson", "pearson"), ("kl", "kl"), ("js", "jensen-shannon")])
 
 _DATA = "The table"
 _SAMPLES = "The two samples"
@@ -29,6 +30,15 @@ _TIME = "Time"
 NODE, VALUE = "node", "value"
 
 _SEED = "Seed for everything random; the same seed gives the same result."
+JOBS = "Threads: 1, 2, ..., or -1 for all cores. The results are the same."
+
+
+def some_jobs(value: int) -> int:
+    """Refuse 0 threads."""
+    if value == 0:
+        raise typer.BadParameter("0 threads do no work; use 1 or more, or -1 for all cores")
+    return value
+
 
 # Options of graphs, which several commands have.
 EDGES_HELP = (
@@ -267,6 +277,7 @@ class PrepareOptions:
     """How to transform the features first."""
 
     seed: int = option(_FIT, _SEED, default=0, min=0)
+    jobs: int = option(_FIT, JOBS, default=-1, callback=some_jobs)
     log: str | None = option(_FIT, "Features to take the logarithm of, separated by commas.")
     no_standardize: bool = option(
         _FIT,
@@ -294,6 +305,13 @@ class FitOptions(PrepareOptions):
         "below 1; not for ulsif and kliep.",
         default=DEFAULT_ALPHA,
     )
+    loss: LossName = option(
+        _FIT,
+        "What the fit minimises, and so the divergence that it reports: pearson, kl "
+        "(Kullback-Leibler) or jensen-shannon. Other than pearson for graphratio, grulsif and pool "
+        "only; no shared profiles then.",
+        default=LossName.pearson,
+    )
     no_kinds: bool = option(
         _FIT,
         "Do not look for kinds of change, which saves a test of every node.",
@@ -306,6 +324,9 @@ class FitOptions(PrepareOptions):
             raise typer.BadParameter("--alpha must be at least 0 and below 1")
         if self.estimator in (Estimator.ulsif, Estimator.kliep) and self.alpha != DEFAULT_ALPHA:
             raise typer.BadParameter(f"--alpha does nothing with --estimator {self.estimator}")
+        node_by_node = (Estimator.rulsif, Estimator.ulsif, Estimator.kliep)
+        if self.loss != LossName.pearson and self.estimator in node_by_node:
+            raise typer.BadParameter(f"--loss does nothing with --estimator {self.estimator}")
 
 
 @dataclass(frozen=True)
@@ -344,6 +365,7 @@ class TimeOptions:
         _TIME, "Shuffled copies of the table that estimate this chance.", default=99, min=1
     )
     seed: int = option(_TIME, _SEED, default=0, min=0)
+    jobs: int = option(_TIME, JOBS, default=-1, callback=some_jobs)
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:

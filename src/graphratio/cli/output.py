@@ -146,7 +146,8 @@ def show_summary(
         helped = f"{name}_mean_change_with_neighbors"
         shown.append(helped if helped in summary else f"{name}_mean_change")
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
-    screen.table("Most changed nodes (divergence 0 means no change)", columns)
+    kind = model.divergence_name_
+    screen.table(f"Most changed nodes ({kind} divergence, 0 means no change)", columns)
     show_kinds(screen, model, kinds)
 
 
@@ -181,6 +182,7 @@ def summary_object(
         "n_observations": problem.samples.n_observations,
         "features": list(problem.samples.feature_names),
         "estimator": type(model).__name__,
+        "divergence": model.divergence_name_,
         "settings": settings_of(model),
         "most_changed": [
             {name: column[i] for name, column in summary.items()}

@@ -210,7 +210,7 @@ def info(model: Model, json: Json = False) -> None:
         "divergence": fitted.divergence_[top].tolist(),
     }
     screen.table(
-        "Most changed nodes (divergence 0 means no change)",
+        f"Most changed nodes ({fitted.divergence_name_} divergence, 0 means no change)",
         {name.replace("_", " "): column for name, column in columns.items()},
     )
     rows = zip(*columns.values(), strict=True)

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from graphratio._utils.files import staged
+from graphratio._utils.jobs import working
 from graphratio._utils.optional import import_optional
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.expand import option
@@ -186,7 +187,8 @@ def node_tests(
     scaled, note = prepared(problem.samples, prepare)
     notes = [*problem.notes, *checked(problem), note]
     screen.notes(notes)
-    result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
+    with working(prepare.jobs):
+        result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
     with staged(output, ("tests.geojson",)) as rough:
         files = _write(rough, result)
         if graph.geojson:

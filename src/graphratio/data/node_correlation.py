@@ -136,22 +136,31 @@ def _typical_correlation(
     values: FloatArray, stamps: IntArray, starts: IntArray, pairs: IntArray, *, by_stamp: bool
 ) -> Correlation | None:
     """Root mean squared correlation over pairs of nodes; None if no two can be matched."""
-    squares, weights = [], []
-    for u, v in pairs:
-        rows = [np.arange(starts[w], starts[w + 1]) for w in (u, v)]
-        _, first, second = np.intersect1d(stamps[rows[0]], stamps[rows[1]], return_indices=True)
-        if first.size < _FEWEST_SHARED:
-            continue
-        x, y = values[rows[0][first]], values[rows[1][second]]
-        size = np.sqrt(np.einsum("ij,ij->j", x, x) * np.einsum("ij,ij->j", y, y))
-        r = np.einsum("ij,ij->j", x, y) / np.where(size > 0, size, 1.0)
-        free = max(first.size - 2, 1)
-        squares.append(float(np.mean(r**2)) - 1 / free)
-        weights.append(free)
-    if not squares:
+    counts = np.diff(starts)
+    width = int(stamps.max(initial=0)) + 1
+    codes = np.repeat(np.arange(len(counts)), counts) * width + stamps
+    # Every row of the first node of a pair, and the row of the second node with the same stamp.
+    length = counts[pairs[:, 0]]
+    pair = np.repeat(np.arange(len(pairs)), length)
+    first = np.arange(length.sum()) + (starts[pairs[:, 0]] - np.cumsum(length) + length)[pair]
+    wanted = pairs[pair, 1] * width + stamps[first]
+    second = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    matched = codes[second] == wanted
+    pair, first, second = pair[matched], first[matched], second[matched]
+    shared = np.bincount(pair, minlength=len(pairs))
+    enough = shared >= _FEWEST_SHARED
+    if not enough.any():
         return None
-    average = float(np.mean(squares))
-    noise = 3 * np.sqrt(2.0) / float(np.mean(weights)) / np.sqrt(len(squares))
+
+    def sums(products: FloatArray) -> FloatArray:
+        return np.array([np.bincount(pair, one, minlength=len(pairs)) for one in products.T])
+
+    x, y = values[first], values[second]
+    size = np.sqrt(sums(x * x) * sums(y * y))
+    r = sums(x * y) / np.where(size > 0, size, 1.0)
+    free = np.maximum(shared - 2, 1)
+    average = float((np.mean(r**2, axis=0) - 1 / free)[enough].mean())
+    noise = 3 * np.sqrt(2.0) / float(free[enough].mean()) / np.sqrt(enough.sum())
     return Correlation(float(np.sqrt(max(average, 0.0))), float(np.sqrt(noise)), by_stamp)
 
 

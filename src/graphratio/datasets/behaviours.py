@@ -14,6 +14,7 @@ from graphratio.datasets.laws import (
     GaussianMixture,
     Law,
     UniformInterval,
+    jensen_shannon_divergence,
     kl_divergence,
     pearson_divergence,
     relative_ratio,
@@ -37,9 +38,9 @@ class Behaviour:
         """True where the two laws differ."""
         return self.target is not self.reference
 
-    def divergence(self, alpha: float | None) -> float:
-        """Pearson divergence of the target from the mixture of both; None for Kullback-Leibler."""
-        return _divergence(self, alpha) if self.changes else 0.0
+    def divergence(self, name: str, alpha: float) -> float:
+        """Divergence of the given name: "pearson", "kl" or "jensen-shannon"."""
+        return _divergence(self, name, alpha) if self.changes else 0.0
 
     def ratio(self, x: FloatArray, alpha: float) -> FloatArray:
         """Relative ratio = target / mixture at points x, shape (n_points,)."""
@@ -57,9 +58,11 @@ class Behaviour:
 
 # Integrals over two dimensions take a while, and there are only a few constant behaviours.
 @cache
-def _divergence(behaviour: Behaviour, alpha: float | None) -> float:
+def _divergence(behaviour: Behaviour, name: str, alpha: float) -> float:
     p, q = (law.marginal(behaviour.touched) for law in (behaviour.reference, behaviour.target))
-    return kl_divergence(p, q) if alpha is None else pearson_divergence(p, q, alpha)
+    if name == "jensen-shannon":
+        return jensen_shannon_divergence(p, q)
+    return kl_divergence(p, q, alpha) if name == "kl" else pearson_divergence(p, q, alpha)
 
 
 def _gaussian(mean: list[float], correlation: float = 0.0, variance: float = 1.0) -> Law:

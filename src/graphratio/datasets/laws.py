@@ -129,17 +129,32 @@ def pearson_divergence(reference: Law, target: Law, alpha: float) -> float:
     return 0.5 * (float((weights * np.exp(log_q)) @ ratio) - 1.0)
 
 
-def kl_divergence(reference: Law, target: Law) -> float:
-    """Kullback-Leibler divergence E_q[log(q / p)]; p must be positive on the box of q."""
+def kl_divergence(reference: Law, target: Law, alpha: float = 0.0) -> float:
+    """Kullback-Leibler divergence E_q[log r] for the relative ratio r, in few dimensions.
+
+    At alpha = 0, where r = q / p, p must be positive on the box of q.
+    """
     points, weights = _rule_over(reference, target)
     log_q = target.logpdf(points)
-    return float((weights * np.exp(log_q)) @ (log_q - reference.logpdf(points)))
+    gap = reference.logpdf(points) - log_q
+    if alpha == 0.0:
+        return float((weights * np.exp(log_q)) @ -gap)
+    log_mixture = np.logaddexp(math.log1p(-alpha) + gap, math.log(alpha))
+    return float((weights * np.exp(log_q)) @ -log_mixture)
+
+
+def jensen_shannon_divergence(reference: Law, target: Law) -> float:
+    """Half the divergences of both laws from their even mixture; at most log 2."""
+    forward = kl_divergence(reference, target, 0.5)
+    return 0.5 * (forward + kl_divergence(target, reference, 0.5))
 
 
 def _rule_over(reference: Law, target: Law) -> tuple[FloatArray, FloatArray]:
     """Points (n_points, n_features) and weights (n_points,) of a rule over the box of q."""
     panel = min(reference.width, target.width)
-    rules = [_composite_rule(low, high, panel) for low, high in target.box.T]
+    # The density of a uniform law jumps, which a panel must not span.
+    jumps = reference.box if isinstance(reference, UniformInterval) else np.zeros((0, 1))
+    rules = [_composite_rule(low, high, panel, jumps) for low, high in target.box.T]
     points = np.stack(np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij"), axis=-1)
     weights = np.ones(1)
     for _, factor in rules:
@@ -153,10 +168,13 @@ def _square_integrable(reference: Law, target: Law) -> bool:
     return bool(np.linalg.eigvalsh(2.0 * p - q)[0] > 0.0)
 
 
-def _composite_rule(low: float, high: float, panel: float) -> tuple[FloatArray, FloatArray]:
+def _composite_rule(
+    low: float, high: float, panel: float, jumps: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of Gauss-Legendre rules on panels of at most the given length."""
     nodes, weights = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
     edges = np.linspace(low, high, max(1, math.ceil((high - low) / panel)) + 1)
+    edges = np.union1d(edges, jumps[(jumps > low) & (jumps < high)])
     half = 0.5 * np.diff(edges)[:, np.newaxis]
     middle = 0.5 * (edges[:-1] + edges[1:])[:, np.newaxis]
     return (middle + half * nodes).ravel(), (half * weights).ravel()

@@ -103,12 +103,13 @@ class Scenario:
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_divergence(alpha=0.1).round(4)
         array([0.1261, 0.1261, 0.    , 0.    , 0.    , 0.    , 0.4674, 0.4674])
         """
-        return self._divergence(_check_alpha(alpha))
+        return self._divergence("pearson", _check_alpha(alpha))
 
-    def true_kl_divergence(self) -> FloatArray:
-        """Exact Kullback-Leibler divergence KL(target || reference) at every node.
+    def true_kl_divergence(self, alpha: float = 0.0) -> FloatArray:
+        """Exact Kullback-Leibler divergence of the target from the mixture at every node.
 
-        `KLIEP` estimates this mean over the target of the logarithm of the plain ratio.
+        It is the mean over the target of the logarithm of the relative ratio. At alpha = 0 it is
+        KL(target || reference), which `KLIEP` estimates too.
 
         Returns
         -------
@@ -120,10 +121,28 @@ class Scenario:
         >>> make_scenario("Ia", n_nodes=8, random_state=0).true_kl_divergence().round(4)
         array([0.1765, 0.1765, 0.    , 0.    , 0.    , 0.    , 0.5   , 0.5   ])
         """
-        return self._divergence(None)
+        return self._divergence("kl", _check_alpha(alpha))
 
-    def _divergence(self, alpha: float | None) -> FloatArray:
-        return np.array([self.behaviours[str(group)].divergence(alpha) for group in self.groups])
+    def true_jensen_shannon_divergence(self) -> FloatArray:
+        """Exact Jensen-Shannon divergence between reference and target at every node.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Between 0 and log 2.
+
+        Examples
+        --------
+        >>> from graphratio.datasets import make_scenario
+        >>> scenario = make_scenario("Ia", n_nodes=8, random_state=0)
+        >>> scenario.true_jensen_shannon_divergence().round(4)
+        array([0.0494, 0.0494, 0.    , 0.    , 0.    , 0.    , 0.1114, 0.1114])
+        """
+        return self._divergence("jensen-shannon", 0.0)
+
+    def _divergence(self, name: str, alpha: float) -> FloatArray:
+        laws = (self.behaviours[str(group)] for group in self.groups)
+        return np.array([each.divergence(name, alpha) for each in laws])
 
     def sample_reference(
         self, node: Label, size: int, random_state: RandomState = None

@@ -22,8 +22,9 @@ from graphratio.features.dictionary import node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.moments.folds import FoldedMoments, folds_by_key, row_weights
+from graphratio.moments.losses import PEARSON
 from graphratio.moments.node_moments import node_moments
-from graphratio.moments.objective import effect_sizes, moment_losses, pearson_divergences
+from graphratio.moments.objective import effect_sizes, moment_losses
 from graphratio.moments.second_moments import Leading
 
 # Random keys are drawn in chunks, so that a partition stores only its own.
@@ -182,7 +183,7 @@ class Partition:
         values = np.einsum(
             "im,im->i", features(self.samples.values), theta[self.samples.node_index]
         )
-        return pearson_divergences(values + prior_ratio, self.sizes, alpha)
+        return PEARSON.divergences(values + prior_ratio, self.sizes, alpha)
 
     def effect_sizes(self) -> FloatArray:
         """Effect size of every own node."""

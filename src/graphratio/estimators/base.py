@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
 from graphratio._utils.html import model_html
+from graphratio._utils.jobs import working
 from graphratio._utils.parameters import check_flag, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -29,26 +30,21 @@ from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
-from graphratio.moments.objective import (
-    ceiling_of,
-    effect_sizes,
-    near_ceiling,
-    pearson_divergences,
-    ranked,
-    ratio_losses,
-)
+from graphratio.moments.losses import PEARSON, Loss, loss_of_divergence
+from graphratio.moments.objective import effect_sizes, near_ceiling, ranked
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Restore the estimator if its fit fails."""
+    """Restore the estimator if its fit fails; its `n_jobs` holds for all that the fit does."""
 
     @wraps(fit)
     def guarded(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
         before = dict(self.__dict__)
         try:
-            return fit(self, *args, **kwargs)
+            with working(getattr(self, "n_jobs", None)):
+                return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -74,7 +70,6 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
     sizes_: IntArray
     alpha_: float
 
-    _divergence_name = "Pearson"
     # Copies that repeat a fit on parts of the data do not warn of the data again.
     _is_copy = False
 
@@ -92,6 +87,11 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
     @abstractmethod
     def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
         """Unclipped ratio of the given node at each scaled point, shape (n_points,)."""
+
+    @property
+    def _loss(self) -> Loss:
+        """The loss of the fit, which names the divergence."""
+        return PEARSON
 
     @property
     def _couples(self) -> bool:
@@ -144,7 +144,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         self.encoding_ = aligned.encoding
         self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
-        self.divergence_name_ = self._divergence_name
+        self.divergence_name_ = self._loss.divergence_name
         self.effect_size_ = effect_sizes(aligned)
         self.dependence_ = aligned.blocks.describe() if aligned.has_blocks else ""
         return aligned
@@ -164,9 +164,13 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
 
     @property
     def divergence_ceiling_(self) -> float:
-        """Largest possible divergence: (1 / alpha - 1) / 2, or infinite for the plain ratio."""
+        """Largest possible divergence.
+
+        For the Pearson divergence (1 / alpha - 1) / 2, for Kullback-Leibler log(1 / alpha), both
+        infinite for the plain ratio; for Jensen-Shannon log 2.
+        """
         check_is_fitted(self, "divergence_")
-        return ceiling_of(self._relative) if self.divergence_name_ == "Pearson" else np.inf
+        return loss_of_divergence(self.divergence_name_).ceiling(self._relative)
 
     @property
     def ranking_(self) -> IntArray:
@@ -376,8 +380,8 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
 
     def _losses(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return ratio_losses(ratios, samples.sizes, self._relative)
+        return self._loss.of_nodes(ratios, samples.sizes, self._relative)
 
     def _divergences(self, samples: NodeSamples) -> FloatArray:
         ratios = self._ratios_at_nodes(samples.values, samples.node_index)
-        return pearson_divergences(ratios, samples.sizes, self._relative)
+        return self._loss.divergences(ratios, samples.sizes, self._relative)

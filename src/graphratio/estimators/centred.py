@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 
 from graphratio._utils.arrays import batches
 from graphratio._utils.errors import Words
+from graphratio._utils.jobs import each, n_tasks
 from graphratio._utils.parameters import as_generator
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
@@ -121,16 +123,23 @@ class CentredEstimator(NodeRatioEstimator):
         self.ridge_ = np.full(aligned.n_nodes, penalties[0])
         self.coef_ = np.zeros(self.centers_.shape[:2])
         solutions, tables = [], []
-        for block in node_blocks(aligned, self.centers_, self.n_centers_, kernel):
-            nodes = block.nodes
+
+        def fit(block: NodeBlock) -> tuple[IntArray, FloatArray | None, Solution]:
+            nodes, scores = block.nodes, None
             if selecting:
                 scores, width, penalty = self._compare(block, widths[nodes], penalties, folds)
-                tables.append((nodes, scores))
                 self.bandwidth_[nodes] = widths[nodes, width]
                 self.ridge_[nodes] = penalties[penalty]
-            solution = self._solve(block, self.bandwidth_[nodes], self.ridge_[nodes])
-            self.coef_[nodes, : block.present.shape[1]] = solution.theta
-            solutions.append(solution)
+            return nodes, scores, self._solve(block, self.bandwidth_[nodes], self.ridge_[nodes])
+
+        blocks = node_blocks(aligned, self.centers_, self.n_centers_, kernel)
+        # A few at a time, since blocks take much memory.
+        while some := list(islice(blocks, n_tasks())):
+            for nodes, scores, solution in each(fit, some):
+                self.coef_[nodes, : solution.theta.shape[1]] = solution.theta
+                solutions.append(solution)
+                if scores is not None:
+                    tables.append((nodes, scores))
         self.solution_ = combined(solutions, self.coef_)
         self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
         self.divergence_ = self._divergences(aligned)

@@ -11,21 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import persistence
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.borrowing import BorrowingMixin
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, linked_ratios
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
 from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
+from graphratio.moments.losses import LOSSES, PEARSON, Loss, get_loss
 from graphratio.moments.memory import StreamedData, check_cap, parse_memory, plan_fit, predict_input
 from graphratio.moments.node_moments import Moments, mixing_weights, node_moments
-from graphratio.moments.objective import GraphObjective, pearson_divergences
+from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import Leading
 from graphratio.selection.cross_validation import Coupling, Selection, Split, precision_for, select
 from graphratio.selection.grids import Candidates, candidates_of, selection_size
@@ -61,11 +63,14 @@ class NystromEstimator(BorrowingMixin):
     max_memory: int | str | None = None
     selection_nodes: int | str | None = None
     solver: str = "auto"
-    max_iter: int = 1
+    max_iter: int = 1000
+    loss: str = PEARSON.name
     engine: Any = None
 
     dictionary_: FloatArray
     coef_: FloatArray
+    # Of log-ratios at every node; None where the model is the ratio itself.
+    intercept_: FloatArray | None
     features_: NystromMap
     bandwidth_: float
     solution_: Solution
@@ -78,6 +83,11 @@ class NystromEstimator(BorrowingMixin):
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
         return [*part, *edge_notes(self.cv_results_)]
+
+    @property
+    def _loss(self) -> Loss:
+        known = LOSSES.get(self.loss) if isinstance(self.loss, str) else None
+        return known or get_loss(self.loss)
 
     @property
     def _couples(self) -> bool:
@@ -127,20 +137,24 @@ class NystromEstimator(BorrowingMixin):
         rng = as_generator(self.random_state)
         pairs = self._pairs_for(graph)
         candidates = Candidates(self._build_dictionary(samples, rng), *pairs)
-        with suitable_threads(samples.n_observations, self.n_atoms_):
+        with single_thread():
             self._select(samples, graph, candidates, rng)
             return self._solve_at(samples, graph)
 
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""
         self._check_parameters()
-        self.prior_ratio_ = float(self.prior_ratio)
+        if self._loss is not PEARSON:
+            check_loss(self)
+        self.intercept_ = None
+        self.prior_ratio_ = float(self.prior_ratio) if self._loss is PEARSON else 1.0
         self.n_selected_on_ = len(self.nodes_)
         cap = parse_memory(self.max_memory)
         check_cap(predict_input(self.sizes_, samples.n_features), cap, "reading the samples")
         if self.max_atoms is not None:
             # The size of the problem is known, so check it before any work.
-            plan_fit(self.sizes_, self.max_atoms, samples.n_features, self.graph_.n_edges, cap)
+            n_atoms = check_integer(self.max_atoms, "max_atoms", low=1)
+            plan_fit(self.sizes_, n_atoms, samples.n_features, self.graph_.n_edges, cap)
         kernel = get_kernel(self.kernel)
         sigma = median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
@@ -196,6 +210,7 @@ class NystromEstimator(BorrowingMixin):
             alpha=self.alpha_,
             prior_ratio=self.prior_ratio_,
             dtype=precision_for([graph]),
+            loss=self._loss,
         )
 
     def _take(self, chosen: Selection, positions: IntArray | None = None) -> None:
@@ -218,6 +233,9 @@ class NystromEstimator(BorrowingMixin):
 
     def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""
+        if self._loss is not PEARSON:
+            cap = parse_memory(self.max_memory)
+            return self._keep(samples, *fit_log_ratios(self, samples, graph, cap))
         self._build_features(samples)
         penalties = (self.graph_penalty_, self.ridge_)
         how = (graph, self.solver, float(self.tol), self.max_iter)
@@ -235,7 +253,7 @@ class NystromEstimator(BorrowingMixin):
             some = samples.values[:: 1 + len(samples.values) // _BLOCK]
             self._keep_directions(self.features_(some), moments)
             ratios = fitted + self.prior_ratio_
-            self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+            self.divergence_ = PEARSON.divergences(ratios, self.sizes_, self.alpha_)
             return self
         psi, moments = self._summed(samples)
         objective = GraphObjective.of(moments, graph.laplacian, *penalties)
@@ -266,7 +284,7 @@ class NystromEstimator(BorrowingMixin):
         self.coef_ = self.solution_.theta
         self._keep_directions(psi, moments)
         ratios = self._combine(psi, samples.node_index)
-        self.divergence_ = pearson_divergences(ratios, self.sizes_, self.alpha_)
+        self.divergence_ = self._loss.divergences(ratios, self.sizes_, self.alpha_)
         return self
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
@@ -275,7 +293,8 @@ class NystromEstimator(BorrowingMixin):
         mean = moments.second.mean(rough=True).astype(np.float64) * share
         leading = Leading.of(mean, psi.mean(axis=0))
         self.direction_weights_ = leading.weights
-        self.direction_moments_ = leading.moments(moments.second)
+        # What a node knows about a direction is the second derivative of its loss.
+        self.direction_moments_ = self._loss.curvature * leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
 
     def _check_parameters(self) -> None:
@@ -285,7 +304,13 @@ class NystromEstimator(BorrowingMixin):
         )
 
     def _ratios_everywhere(self, points: FloatArray) -> FloatArray:
-        return self.prior_ratio_ + self.features_(points) @ self.coef_.T
+        return self._linked(self.features_(points) @ self.coef_.T, slice(None))
+
+    def _linked(self, fitted: FloatArray, node: IntArray | slice) -> FloatArray:
+        """Ratios from the kernel expansions psi' theta of some nodes."""
+        if self.intercept_ is None:
+            return np.asarray(fitted + self.prior_ratio_)
+        return linked_ratios(self._loss, fitted + self.intercept_[node], self.alpha_)
 
     def _ratios_at_nodes(self, points: FloatArray, node: IntArray) -> FloatArray:
         kernel, pivots = self.features_.kernel, self.features_.pivots
@@ -300,7 +325,7 @@ class NystromEstimator(BorrowingMixin):
                 ratios[rows] = values @ weights[0]
             else:
                 np.einsum("ip,ip->i", values, weights[which], out=ratios[rows])
-        return ratios + self.prior_ratio_
+        return self._linked(ratios, node)
 
     def _combine(self, psi: FloatArray, node: IntArray) -> FloatArray:
         """Ratio of the node of each row from its features, shape (n_rows,)."""
@@ -308,7 +333,7 @@ class NystromEstimator(BorrowingMixin):
         for begin in range(0, len(psi), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
             np.einsum("im,im->i", psi[rows], self.coef_[node[rows]], out=ratios[rows])
-        return ratios + self.prior_ratio_
+        return self._linked(ratios, node)
 
     def _table(self) -> dict[str, Any]:
         table = super()._table()

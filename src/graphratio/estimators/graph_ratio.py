@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -18,7 +18,9 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, learn_graph
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes, part_notes
+from graphratio.moments.losses import PEARSON
 from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
@@ -32,18 +34,14 @@ from graphratio.selection.profile_search import (
     profile_axes,
 )
 from graphratio.solvers.alternating import (
-    RESIDUAL,
     ProfileProblem,
-    Profiles,
-    coordinate_residual,
     first_profiles,
-    objective_value,
     rounds,
+    solution_of,
 )
 from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.path import solve
 from graphratio.solvers.rotation import principal, readable
-from graphratio.solvers.solution import Solution
 
 # Shared profiles do not need the directions below this share of the second moment, and the pooled
 # systems that give profiles grow with the square of the number of directions.
@@ -91,8 +89,13 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
         candidate is at their end.
     prior_ratio : float, default 1
-        Ratios are shrunk towards this constant.
+        Ratios are shrunk towards this constant; only with loss="pearson".
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
+    loss : {"pearson", "kl", "jensen-shannon"}
+        As in `GRULSIF`. With "kl" and "jensen-shannon" nodes share no profiles: every node has its
+        own log-ratio, and edge weights are learned as in `GRULSIF`. Everything else is the same.
     progress : bool, default False
     engine : DaskEngine, optional
         Where to run: partitions of the graph on Dask workers. Shared profiles and learned edges
@@ -109,11 +112,11 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     n_profiles_, n_rounds_ : int
     shared_ : bool
         Whether nodes share the profiles; otherwise every node has its own ratio, and the
-        profiles only describe them.
+        profiles only describe them (or their log-ratios).
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     coef_, divergence_, divergence_held_out_, dictionary_, bandwidth_,
-    graph_penalty_, ridge_, paper_penalties_ :
+    divergence_name_, intercept_, graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. With 0
@@ -157,7 +160,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         tol: float = 1e-6,
         max_iter: int = 1000,
         selection_nodes: int | str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
+        loss: str = "pearson",
         progress: bool = False,
         engine: Any = None,
     ) -> None:
@@ -178,7 +183,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.selection_nodes = selection_nodes
+        self.n_jobs = n_jobs
         self.random_state = random_state
+        self.loss = loss
         self.progress = progress
         self.engine = engine
 
@@ -192,6 +199,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         graph : Graph
             Aligned with the samples by label. None means no edges.
         """
+        if self._loss is not PEARSON:
+            check_loss(self)
         if self.engine is not None:
             return self._fit_on_engine(samples, graph)
         aligned = self._prepare(samples, graph, borrow=self._couples)
@@ -210,7 +219,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             ridge=self.ridge,
             adaptive=bool(self.adaptive),
         )
-        with suitable_threads(aligned.n_observations, self.n_atoms_):
+        with single_thread():
             part, graph, positions = self._selection_part(aligned, self.graph_, rng)
             data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
             with ProgressBar(USUAL_POINTS, "model selection", enabled=self.progress) as bar:
@@ -221,6 +230,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                     adaptive=bool(self.adaptive),
                     unit=Edges.of(self.graph_).unit,
                     bar=bar,
+                    learned_over=None if self._loss is PEARSON else graph,
                 )
                 settings = self._choose(selection, graph, positions)
                 bar.advance(bar.total - bar.done)
@@ -262,7 +272,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
 
     @property
     def _full_rank(self) -> bool:
-        return np.isscalar(self.n_profiles) and self.n_profiles == 0
+        none_asked = np.isscalar(self.n_profiles) and self.n_profiles == 0
+        return none_asked or self._loss is not PEARSON
 
     @property
     def _graph_used(self) -> Graph:
@@ -286,6 +297,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             ridge=self.ridge,
             free=(self.bandwidth is None, self.graph_penalty is None, self.ridge is None),
             without_graph=without_graph,
+            between=self._loss is not PEARSON,
         )
         choice = selection.choose(
             plain,
@@ -308,11 +320,19 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self.n_rounds_ = settings.n_rounds
         self.graph_learned_ = self.graph_
         self.shared_ = settings.n_profiles > 0
-        psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
-        problem = ProfileProblem.of(moments, edges)
         if not self.shared_:
             graph = self._graph_used
             self.graph_penalty_ = float(graph_penalties(graph, np.array(settings.strength)))
+        if self._loss is not PEARSON:
+            if self.n_rounds_:
+                graph = self.graph_learned_ = learn_graph(self, samples, self.n_rounds_)
+            psi, moments = fit_log_ratios(self, samples, graph, None)
+        else:
+            psi, moments = self._moments(samples, PROFILE_FLOOR if self.shared_ else 0.0)
+        problem = ProfileProblem.of(moments, edges)
+        if self._loss is not PEARSON:
+            self.profiles_, self.coordinates_ = principal(self.solution_.theta, problem.metric)
+        elif not self.shared_:
             objective = GraphObjective.of(
                 moments, graph.laplacian, self.graph_penalty_, self.ridge_
             )
@@ -328,7 +348,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 adaptive=bool(self.adaptive),
             )
             self.profiles_, self.coordinates_ = readable(path[-1].profiles, path[-1].coordinates)
-            self.solution_ = self._solution(problem, path, settings)
+            penalties = (settings.strength, settings.ridge)
+            self.solution_ = solution_of(problem, path, penalties, float(self.tol))
             unused = self.graph_penalty is None and not settings.strength
             if self.adaptive and edges.weights.size and not unused:
                 self.graph_learned_ = with_weights(self.graph_, edges, path[-1].weights)
@@ -341,20 +362,6 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             psi = psi @ self.profiles_
             moments = node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
         super()._keep_directions(psi, moments)
-
-    def _solution(
-        self, problem: ProfileProblem, path: list[Profiles], settings: ProfileSettings
-    ) -> Solution:
-        penalties = settings.strength, settings.ridge
-        residual = coordinate_residual(problem, path[-1], *penalties)
-        return Solution(
-            theta=self.coordinates_ @ self.profiles_.T,
-            converged=residual <= max(float(self.tol), RESIDUAL[problem.dtype]),
-            n_iter=settings.n_rounds,
-            residual=residual,
-            history=[objective_value(problem, fit, *penalties) for fit in path],
-            method="alternating least squares",
-        )
 
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
@@ -390,4 +397,4 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return f"{super()._summary()}\n  {shared} shared by all nodes"
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -17,7 +17,9 @@ from graphratio.estimators import persistence
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
+from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, learn_graph
 from graphratio.estimators.notes import data_notes
+from graphratio.moments.losses import PEARSON
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.grids import penalty_pairs
@@ -41,6 +43,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     makes the ratios of neighbours similar. This is N times the paper's objective: its lambda is
     graph_penalty / N and its gamma is ridge / graph_penalty (`paper_penalties_`).
 
+    Other losses estimate the logarithm of the ratio in the same way, with g_v = log f_v up to an
+    intercept in place of f_v. Their ratios are positive, and shrink towards 1.
+
     Parameters
     ----------
     alpha : float in [0, 1), default 0.1
@@ -57,14 +62,16 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     max_atoms : int, optional
         Largest size of the dictionary; atoms that the others represent best are left out first.
     prior_ratio : float, default 0
-        Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change".
+        Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change". Only with
+        loss="pearson"; the others always shrink towards 1.
     cv : int, default 5
         Number of folds. With fewer than ten blocks of time every two successive blocks are held
         out together instead.
     solver : {"auto", "direct", "pcg", "cbcgd"}
         Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
     tol : float, default 1e-6
-        Largest relative residual of the linear system; "cbcgd" stops at this relative change.
+        Largest relative residual of the linear system; "cbcgd" stops at this relative change. For
+        other losses the norm of the gradient, relative to that at ratio 1.
     max_iter : int, default 1000
     selection_nodes : int, "all" or None
         Nodes for the cross-validation: all of them, or about that many in connected patches.
@@ -72,12 +79,21 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     max_memory : int, str or None
         Most memory to use, in bytes or as text such as "4GiB"; None for no limit. The fit keeps
         less in memory if its predicted need exceeds the limit, or raises an error at once.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
         Seed of the folds, of random dictionaries and of patches.
     adaptive : bool, default False
         Learn the weights of the edges: fit, weaken edges whose ends behave differently, fit
         again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
         number. Always solved by conjugate gradients.
+    loss : {"pearson", "kl", "jensen-shannon"}
+        What is minimised, and so which divergence is estimated. "pearson" is the paper's. "kl",
+        the likelihood of the target, gives the Kullback-Leibler divergence of the target from the
+        mixture, at most log(1 / alpha). "jensen-shannon", the logistic loss of telling the samples
+        apart with equal weights, gives a divergence of at most log 2 that does not depend on
+        alpha. Both are solved by Newton's method with conjugate gradients inside, and neither
+        runs on an engine.
     progress : bool, default False
         Show a progress bar during the selection.
     engine : DaskEngine, optional
@@ -87,11 +103,16 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     ----------
     coef_ : ndarray of shape (n_nodes, n_components_)
     divergence_ : ndarray of shape (n_nodes,)
-        Pearson divergence on the training samples; can be negative. Too high on average at
-        unchanged nodes with few observations.
+        Divergence on the training samples; can be negative. Too high on average at unchanged nodes
+        with few observations.
+    divergence_name_ : str
+        "Pearson", "KL" or "Jensen-Shannon".
     divergence_held_out_ : ndarray of shape (n_nodes,), or None if nothing was selected
         The same on held-out folds, with hyperparameters chosen on the other folds: not too high
-        on average. NaN at nodes outside a selection on a part of the graph.
+        on average. NaN at nodes outside a selection on a part of the graph. For "kl", here and in
+        the selection, ratios count as at most 1 / alpha, and at most 20 below alpha = 0.05.
+    intercept_ : ndarray of shape (n_nodes,), or None with loss="pearson"
+        Of the log-ratio. With "kl" it makes the mean ratio over the mixture exactly 1.
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict
@@ -126,6 +147,9 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     True
     >>> model.predict([0.0, 2.0], node=5).round(1)
     array([0.8, 3.7])
+    >>> model = model.set_params(loss="kl").fit((list(reference), list(target)), graph)
+    >>> model.divergence_name_, model.divergence_[[0, 5]].round(1)
+    ('KL', array([0.1, 0.5]))
     """
 
     _fitted_names = (*NystromEstimator._fitted_names, *persistence.LEARNED)
@@ -151,8 +175,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         max_iter: int = 1000,
         selection_nodes: int | str | None = None,
         max_memory: int | str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         adaptive: bool = False,
+        loss: str = "pearson",
         progress: bool = False,
         engine: Any = None,
     ) -> None:
@@ -172,8 +198,10 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.max_iter = max_iter
         self.selection_nodes = selection_nodes
         self.max_memory = max_memory
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.adaptive = adaptive
+        self.loss = loss
         self.progress = progress
         self.engine = engine
 
@@ -195,6 +223,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             Aligned with the samples by label. None means no edges: every node on its own.
         """
         if self.engine is not None:
+            if self._loss is not PEARSON:
+                check_loss(self)
             # Imported on use, since only fits on an engine need it.
             from graphratio.estimators.partitioned import fit_partitioned
 
@@ -205,7 +235,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(aligned, self.graph_)
         if adaptive and self.graph_.n_edges and self.graph_penalty_:
-            with suitable_threads(aligned.n_observations, self.n_atoms_):
+            with single_thread():
                 self._learn_edges(aligned)
         return self
 
@@ -220,39 +250,34 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
             return self.graph_penalty_, self._rounds
         split = self._split(samples, self.graph_, as_generator(self.random_state))
         data = HeldOutData(split, Edges.of(self.graph_))
-        return choose_adaptive(
+        choice = choose_adaptive(
             data.at(self.bandwidth_),
             self.graph_,
             self.graph_penalty_,
             self.ridge_,
             fixed=np.isscalar(self.graph_penalty),
         )
+        return choice.graph_penalty, choice.n_rounds
 
     def _learn_edges(self, samples: NodeSamples) -> None:
         """Reweight the edges and fit again."""
         self.graph_penalty_, self.n_rounds_ = self._choose_rounds(samples)
+        penalties = (self.graph_penalty_, self.ridge_)
+        tol, max_iter = float(self.tol), self.max_iter
+        if self._loss is not PEARSON:
+            self.graph_learned_ = learn_graph(self, samples, self.n_rounds_)
+            self._keep(samples, *fit_log_ratios(self, samples, self.graph_learned_, None))
+            return
         psi, moments = self._moments(samples)
-        path = adaptive_rounds(
-            moments,
-            self.graph_,
-            self.graph_penalty_,
-            self.ridge_,
-            self.n_rounds_,
-            float(self.tol),
-            self.max_iter,
-        )
+        path = adaptive_rounds(moments, self.graph_, *penalties, self.n_rounds_, tol, max_iter)
         self.graph_learned_ = path[-1].graph
-        objective = GraphObjective.of(
-            moments, self.graph_learned_.laplacian, self.graph_penalty_, self.ridge_
-        )
-        self.solution_ = solve(
-            objective, self.graph_learned_, "pcg", float(self.tol), self.max_iter
-        )
+        objective = GraphObjective.of(moments, self.graph_learned_.laplacian, *penalties)
+        self.solution_ = solve(objective, self.graph_learned_, "pcg", tol, max_iter)
         self._keep(samples, psi, moments)
 
     @property
     def _is_quadratic(self) -> bool:
-        return not self.adaptive
+        return not self.adaptive and self._loss is PEARSON
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

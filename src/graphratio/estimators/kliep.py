@@ -16,7 +16,8 @@ from graphratio.estimators.centred import CentredEstimator
 from graphratio.estimators.node_choice import best_per_node
 from graphratio.features.node_blocks import NodeBlock
 from graphratio.moments.folds import Division, divide
-from graphratio.moments.objective import SMALLEST_RATIO, kl_divergences
+from graphratio.moments.losses import KL, SMALLEST_RATIO, Loss
+from graphratio.moments.objective import kl_divergences
 from graphratio.selection.cross_validation import defined_means
 from graphratio.solvers.interior_point import SMALLEST_MEAN, solve_kliep
 from graphratio.solvers.interior_step import low_rank_basis
@@ -56,6 +57,8 @@ class KLIEP(CentredEstimator):
         Largest residual of the optimality conditions, see
         `solvers.interior_point.kliep_residuals`.
     max_iter : int, default 100
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
         Determines the centres and the folds.
 
@@ -95,8 +98,6 @@ class KLIEP(CentredEstimator):
     ('KL', True)
     """
 
-    _divergence_name = "KL"
-
     def __init__(
         self,
         *,
@@ -107,6 +108,7 @@ class KLIEP(CentredEstimator):
         cv: int = 5,
         tol: float = 1e-8,
         max_iter: int = 100,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -116,6 +118,7 @@ class KLIEP(CentredEstimator):
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, samples: Any, graph: Graph | None = None) -> Self:
@@ -131,6 +134,10 @@ class KLIEP(CentredEstimator):
         super().fit(samples, graph)
         self.solution_.warn_unless_converged(self.tol, "Raise max_iter or ridge, or widen tol")
         return self
+
+    @property
+    def _loss(self) -> Loss:
+        return KL
 
     def _check_parameters(self) -> None:
         check_real(self.tol, "tol", low=0)

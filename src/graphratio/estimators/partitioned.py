@@ -110,7 +110,8 @@ def _keep(model: NystromEstimator, session: Session) -> None:
     model.sizes_ = session.sizes
     model.backend_ = session.backend
     model.n_selected_on_ = session.graph.n_nodes
-    model.divergence_name_ = model._divergence_name
+    model.divergence_name_ = model._loss.divergence_name
+    model.intercept_ = None
     model.dependence_ = ""
 
 

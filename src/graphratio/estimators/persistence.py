@@ -20,6 +20,7 @@ from graphratio.data.scaling import Scaling
 from graphratio.estimators.archive import Format, lasting
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments.losses import LOSSES, PEARSON, get_loss
 from graphratio.solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MODEL = Format(
     "graphratio-model",
-    5,
+    6,
     "graphratio model",
     "Save the model again with model.save(path)",
     parts=("parameters", "fitted"),
@@ -108,6 +109,11 @@ def _check(parameters: dict[str, Any], fitted: dict[str, Any]) -> None:
     """Raise a ValueError that names the first value that no fit can produce."""
     check_real(parameters.get("alpha", 0.0), "alpha", low=0, high=1, include_low=True)
     get_kernel(parameters["kernel"])
+    if "loss" in parameters:
+        loss = get_loss(parameters["loss"])
+        plain = fitted["intercept_"] is None
+        if fitted["divergence_name_"] != loss.divergence_name or plain != (loss is PEARSON):
+            raise ValueError(f"the results are not those of a fit with loss={loss.name!r}")
     rules = {**COMMON, **(NYSTROM if "features_" in fitted else _CENTRED)}
     if "graph_learned_" in fitted:
         rules |= LEARNED
@@ -238,7 +244,9 @@ COMMON: dict[str, _Rule] = {
     "divergence_": _per_node(nan=True),
     "effect_size_": _per_node(nan=True),
     "dependence_": lambda value, _: isinstance(value, str),
-    "divergence_name_": lambda value, _: isinstance(value, str),
+    "divergence_name_": lambda value, _: (
+        value in [loss.divergence_name for loss in LOSSES.values()]
+    ),
     "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": _per_node(2, kinds="iu", low=0),
@@ -263,6 +271,7 @@ _CENTRED: dict[str, _Rule] = {
 NYSTROM: dict[str, _Rule] = {
     "features_": lambda value, fitted: _is_feature_map(value, fitted["n_features_in_"]),
     "coef_": lambda value, fitted: _per_node(fitted["features_"].n_components)(value, fitted),
+    "intercept_": lambda value, fitted: value is None or _per_node()(value, fitted),
     "dictionary_": lambda value, fitted: _is_array(value, "f", None, fitted["n_features_in_"]),
     "bandwidth_": lambda value, _: _is_number(value, low=0),
     "graph_penalty_": lambda value, _: _is_number(value) and value >= 0,

@@ -9,6 +9,7 @@ from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
+from graphratio.moments.losses import PEARSON
 from graphratio.selection.grids import penalty_pairs
 
 
@@ -21,7 +22,7 @@ class Pool(NystromEstimator):
 
         sum_v loss_v(f_v) + ridge / 2 * sum_v ||f_v - prior_ratio||^2
 
-    in the norm of the kernel space. Every node has a closed form.
+    in the norm of the kernel space. With loss="pearson" every node has a closed form.
 
     Parameters
     ----------
@@ -35,7 +36,11 @@ class Pool(NystromEstimator):
         As in `GRULSIF`. Beyond 2,000 nodes the cross-validation uses 2,000 of them at random.
     tol : float, default 1e-6
         Largest relative residual of the linear systems.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
+    loss : {"pearson", "kl", "jensen-shannon"}
+        As in `GRULSIF`.
     progress : bool, default False
 
     Attributes
@@ -70,7 +75,9 @@ class Pool(NystromEstimator):
         prior_ratio: float = 0.0,
         cv: int = 5,
         tol: float = 1e-6,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
+        loss: str = "pearson",
         progress: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -84,7 +91,9 @@ class Pool(NystromEstimator):
         self.prior_ratio = prior_ratio
         self.cv = cv
         self.tol = tol
+        self.n_jobs = n_jobs
         self.random_state = random_state
+        self.loss = loss
         self.progress = progress
 
     @property
@@ -106,7 +115,7 @@ class Pool(NystromEstimator):
 
     @property
     def _is_quadratic(self) -> bool:
-        return True
+        return self._loss is PEARSON
 
     def _pairs_for(self, graph: Graph) -> tuple[FloatArray, FloatArray]:
-        return penalty_pairs(graph, self.graph_penalty, self.ridge)
+        return penalty_pairs(graph, self.graph_penalty, self.ridge, scale=self._loss.curvature)

@@ -144,6 +144,8 @@ class RULSIF(_LeastSquares):
         "min" takes the candidate with the smallest leave-one-out loss. "cautious" allows for
         the noise of these losses, see the notes. Default "cautious", but "min" with
         `nonnegative`, where the losses of weak penalties are too large to win by luck.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The estimate is the same.
     random_state : int, numpy Generator, RandomState or None
         Draws the centres at nodes with more than `n_centers` target observations.
 
@@ -213,6 +215,7 @@ class RULSIF(_LeastSquares):
         n_centers: int | None = None,
         nonnegative: bool = False,
         selection: str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
@@ -222,6 +225,7 @@ class RULSIF(_LeastSquares):
         self.n_centers = n_centers
         self.nonnegative = nonnegative
         self.selection = selection
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
 
@@ -262,6 +266,7 @@ class ULSIF(_LeastSquares):
         n_centers: int | None = None,
         nonnegative: bool = False,
         selection: str | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -270,4 +275,5 @@ class ULSIF(_LeastSquares):
         self.n_centers = n_centers
         self.nonnegative = nonnegative
         self.selection = selection
+        self.n_jobs = n_jobs
         self.random_state = random_state

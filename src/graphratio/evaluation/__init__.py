@@ -6,7 +6,7 @@ from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.ratio_interval import ExpectedRatioInterval, expected_ratio_interval
 from graphratio.evaluation.smooth_changes import MeanChanges, mean_changes
 from graphratio.evaluation.where import Agreement
-from graphratio.evaluation.worth import Worth
+from graphratio.evaluation.worth_result import Worth
 
 __all__ = [
     "Agreement",

@@ -1,13 +1,13 @@
 """Confidence bounds and intervals for divergences, from fits on folds and held-out data.
 
-For any function f the divergence PE(f) = E_q f - 1/2 E_{p^alpha} f^2 - 1/2 is at most the true
-one, with equality for the true ratio. On held-out data its estimate is a mean of independent
-terms, however f was shrunk. So a lower confidence bound for PE(f) is also one for the true
-divergence. An interval for PE(f) covers PE(f), not the true divergence.
+For any function f a constant minus its loss, D(f), is at most the true divergence, with equality
+for the true ratio (see `moments.losses`). On held-out data its estimate is a mean of independent
+terms, however f was shrunk. So a lower confidence bound for D(f) is also one for the true
+divergence. An interval for D(f) covers D(f), not the true divergence.
 
 Symbols
 -------
-estimate    mean of PE over the fits on folds, from held-out observations
+estimate    mean of D over the fits on folds, from held-out observations
 error       standard error of the estimate: spread of the terms plus variance from refitting
 skewness    of the estimate
 """
@@ -15,13 +15,15 @@ skewness    of the estimate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.errors import listing
+from graphratio._utils.errors import InputError, listing
 from graphratio._utils.html import facts_table, rows_table, titled
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator, check_flag, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
@@ -36,8 +38,9 @@ from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.node_means import NodeMeans, loss_terms
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
-from graphratio.evaluation.refit_noise import NoiseCollector, RefitNoise
+from graphratio.evaluation.refit_noise import RefitNoise, noise_of_fit
 from graphratio.evaluation.refits import fold_ratios, held_out, spread_of_refits
+from graphratio.moments.losses import KL, PEARSON, Loss, get_loss
 from graphratio.selection.nested import HeldOut
 
 # Share of the correction for skewness that is applied at the upper end. The skewness is estimated,
@@ -60,7 +63,7 @@ class DivergenceBounds(Answered, Mappable):
     ----------
     nodes : tuple of labels
     true_divergence_lower_bound : ndarray of shape (n_nodes,)
-        One-sided: the *true* Pearson divergence of the node is at least this, with confidence
+        One-sided: the *true* divergence of the node is at least this, with confidence
         1 - level. A negative bound says nothing, since divergences are not negative. NaN at
         nodes with fewer than two observations in a sample.
     fitted_divergence : ndarray of shape (n_nodes,)
@@ -80,6 +83,8 @@ class DivergenceBounds(Answered, Mappable):
         Independent pieces of each sample, blocks or observations, that the answer rests on.
     blocks : Blocks
         Observations that belong together; see `NodeSamples.blocks`.
+    divergence_name : str
+        "Pearson", or that of the estimator's `loss`.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class DivergenceBounds(Answered, Mappable):
     simultaneous: bool
     pieces: IndependentPieces
     backend: frames.Backend = "pandas"
+    divergence_name: str = PEARSON.divergence_name
 
     @property
     def changed(self) -> BoolArray:
@@ -126,7 +132,7 @@ class DivergenceBounds(Answered, Mappable):
             return self.pieces.cannot_say("how large the divergences are")
         above = [self.nodes[i] for i in np.flatnonzero(self.changed)]
         judged = int(np.isfinite(self.true_divergence_lower_bound).sum())
-        found = f"{len(above)} of {judged} nodes have a true divergence above 0"
+        found = f"{len(above)} of {judged} nodes have a true {self._what} above 0"
         return f"{found}: {listing(above)}" if above else found
 
     def plot(self, ax: Any = None) -> Any:
@@ -139,6 +145,11 @@ class DivergenceBounds(Answered, Mappable):
             self.fitted_divergence_interval,
             ax=ax,
         )
+
+    @property
+    def _what(self) -> str:
+        plain = self.divergence_name == PEARSON.divergence_name
+        return "divergence" if plain else f"{self.divergence_name} divergence"
 
     @property
     def _scope(self) -> str:
@@ -154,7 +165,7 @@ class DivergenceBounds(Answered, Mappable):
         facts = [
             ("outcome", self.outcome),
             ("confidence", f"{1 - self.level:.0%}, {self._scope}"),
-            ("bound", "of the true divergence, from below"),
+            ("bound", f"of the true {self.divergence_name} divergence, from below"),
             ("interval", "of the divergence of the fitted ratio, which is at most the true one"),
         ]
         order = np.argsort(-np.nan_to_num(lower, nan=-np.inf), kind="stable")[:_SHOWN]
@@ -171,6 +182,7 @@ class DivergenceBounds(Answered, Mappable):
         return titled("divergence bounds", facts_table(facts), rows_table(head, body))
 
 
+@across_jobs
 def divergence_bounds(
     samples: Any,
     graph: Graph | None = None,
@@ -180,6 +192,7 @@ def divergence_bounds(
     simultaneous: bool = False,
     n_folds: int = 5,
     n_repeats: int = 1,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> DivergenceBounds:
@@ -197,8 +210,9 @@ def divergence_bounds(
         Default: the graph of a fitted estimator, or no edges.
     estimator : estimator, optional
         Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
-        used, and of a fitted one the scaling; of a fitted `GRULSIF` (not adaptive) or `Pool` also
-        the dictionary.
+        used, and of a fitted one the scaling; its `loss`, if it has one, names the divergence. "kl"
+        needs alpha > 0, since otherwise no mean of held-out ratios is reliable. Of a fitted
+        `GRULSIF` (not adaptive) or `Pool` with loss="pearson" also the dictionary.
     level : float in (0, 1), default 0.1
         Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False
@@ -207,6 +221,8 @@ def divergence_bounds(
         Number of folds, at least 3.
     n_repeats : int, default 1
         How often the data are split.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -228,6 +244,13 @@ def divergence_bounds(
     rng = as_generator(random_state)
     chosen: Any = check_estimator(estimator, rng, GraphRatio)
     alpha = check_real(getattr(chosen, "alpha", 0.0), "alpha", low=0, high=1, include_low=True)
+    loss = get_loss(getattr(chosen, "loss", PEARSON.name))
+    if loss is KL and alpha == 0:
+        raise InputError(
+            "a lower bound of the Kullback-Leibler divergence needs alpha > 0: plain ratios have "
+            "no upper bound, and a single held-out observation could decide",
+            "Pass an estimator with alpha=0.1, or another loss",
+        )
     read = in_scale_of(chosen, samples)
     graph = as_graph(getattr(chosen, "graph_", None) if graph is None else graph, read)
     data = align(read, graph)
@@ -239,8 +262,10 @@ def divergence_bounds(
         found, noise = fits_with_noise(recipe, graph, folds, progress=progress)
         ratios = found.ratios
     else:
-        ratios, noise = _refits_with_noise(chosen, data, graph, folds, alpha, progress=progress)
-    return bounds_from(data, alpha, ratios, noise, level, simultaneous=simultaneous)
+        ratios, noise = _refits_with_noise(
+            chosen, data, graph, folds, (loss, alpha), progress=progress
+        )
+    return bounds_from(data, alpha, ratios, noise, level, simultaneous=simultaneous, loss=loss)
 
 
 def fits_with_noise(
@@ -248,9 +273,9 @@ def fits_with_noise(
 ) -> tuple[HeldOut, RefitNoise | None]:
     """Fit on folds; return held-out ratios, and the variance that refitting adds."""
     contender = recipe.coupled(graph)
-    look = NoiseCollector(contender.fit.graph, float(recipe.template.alpha))
-    found = recipe.run({"fit": contender}, folds, look=look, progress=progress)
-    return found["fit"], None if look.total is None else look.total.averaged(len(folds))
+    look = partial(noise_of_fit, graph=contender.fit.graph, alpha=float(recipe.template.alpha))
+    found = recipe.run({"fit": contender}, folds, look=look, progress=progress)["fit"]
+    return found, sum(found.looks[1:], start=found.looks[0]).averaged(len(folds))
 
 
 def _refits_with_noise(
@@ -258,11 +283,12 @@ def _refits_with_noise(
     data: NodeSamples,
     graph: Graph,
     folds: list[IntArray],
-    alpha: float,
+    judged: tuple[Loss, float],
     *,
     progress: bool,
 ) -> tuple[FloatArray, RefitNoise]:
     """The same for any estimator, which is fitted again for every fold."""
+    loss, alpha = judged
     steps = sum(int(one.max()) + 1 for one in folds)
     with ProgressBar(steps, "held-out fits", enabled=progress) as bar:
         tables = [fold_ratios(estimator, data, graph, one, bar=bar) for one in folds]
@@ -270,7 +296,7 @@ def _refits_with_noise(
     clipped = [np.clip(table, 0.0, limit) for table in tables]
     pairs = list(zip(clipped, folds, strict=True))
     ratios = np.stack([held_out(table, one) for table, one in pairs])
-    noise = [spread_of_refits(table, one, data, alpha) for table, one in pairs]
+    noise = [spread_of_refits(table, one, data, alpha, loss) for table, one in pairs]
     return ratios, sum(noise[1:], start=noise[0]).averaged(len(folds))
 
 
@@ -282,13 +308,14 @@ def bounds_from(
     level: float,
     *,
     simultaneous: bool,
+    loss: Loss = PEARSON,
 ) -> DivergenceBounds:
     """Bounds and intervals from held-out ratios, shape (n_repeats, n_observations)."""
     pieces = IndependentPieces.of(data)
-    terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha), data.sizes)
+    terms = pieces.terms(-loss_terms(ratios, data.is_target, alpha, loss), data.sizes)
     means = NodeMeans.of(terms, pieces.counts)
     shown = means.error**2
-    estimate = means.mean - 0.5
+    estimate = means.mean + loss.shift
     error = means.error if noise is None else np.sqrt(shown + noise.variance)
     lighter = 0.0 if noise is None else noise.lighter_tails(shown)
     tests = max(int(np.isfinite(estimate).sum()), 1) if simultaneous else 1
@@ -305,8 +332,7 @@ def bounds_from(
         above = np.asarray(stats.t.ppf(1 - one_sided / 2, means.freedom))
     low, high = (estimate + side * error for side in (-np.maximum(below, 0), np.maximum(above, 0)))
     # No function has a larger divergence than that of the largest ratio, 1 / alpha.
-    most = 0.5 * (1 / alpha - 1) if alpha > 0 else np.inf
-    high = np.maximum(np.minimum(high, most), low)
+    high = np.maximum(np.minimum(high, loss.ceiling(alpha)), low)
     return DivergenceBounds(
         nodes=data.nodes,
         true_divergence_lower_bound=np.where(pieces.enough, lower, np.nan),
@@ -316,6 +342,7 @@ def bounds_from(
         simultaneous=simultaneous,
         pieces=pieces,
         backend=data.backend,
+        divergence_name=loss.divergence_name,
     )
 
 

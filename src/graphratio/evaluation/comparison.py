@@ -21,7 +21,7 @@ from graphratio.evaluation.node_means import Difference, Judgement, NodeMeans
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.verdict import ALONE, LEARNED, comparison_html, in_words
 from graphratio.evaluation.where import Agreement
-from graphratio.evaluation.worth import Worth
+from graphratio.evaluation.worth_result import Worth
 from graphratio.selection.cross_validation import defined_means
 
 # The effect of a graph, or of the neighbours of a node, on the held-out loss.

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import InputError, listing
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import (
     as_generator,
     check_choice,
-    check_flag,
     check_integer,
     check_real,
 )
@@ -42,6 +42,7 @@ from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
 from graphratio.evaluation.ways import Ways, at_strongest, compares_profiles
 from graphratio.evaluation.where import Agreement
 from graphratio.evaluation.worth import worth_of
+from graphratio.moments.losses import PEARSON, get_loss
 from graphratio.selection.cross_validation import Fit
 from graphratio.selection.nested import MANY_NODES, Contender
 
@@ -52,6 +53,7 @@ UNITS_OF_NODES = ("auto", "given", "own")
 UNITS_LEVEL = 0.05
 
 
+@across_jobs
 def compare_graphs(
     samples: Any,
     graphs: Mapping[str, Graph | None] | Graph | None = None,
@@ -62,7 +64,8 @@ def compare_graphs(
     n_repeats: int | None = None,
     learn: bool | None = None,
     units: str = "auto",
-    worth: bool = True,
+    worth: bool | int = True,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> GraphComparison:
@@ -91,8 +94,11 @@ def compare_graphs(
         very different location or scale then show what their changes have in common. "auto" does
         so if nodes differ much, unless it clearly raises the held-out loss without a graph, and
         only for `GraphRatio` with its own choice of bandwidth and dictionary.
-    worth : bool, default True
-        Also measure how many observations each graph replaces.
+    worth : bool or int, default True
+        Also measure how many observations each graph replaces. A number limits the observations
+        that are used for it: connected patches then stand for the whole network.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool
 
@@ -115,7 +121,7 @@ def compare_graphs(
     level = check_real(level, "level", low=0, high=1)
     n_folds = check_integer(n_folds, "n_folds", low=SMALLEST_SPLIT)
     check_choice(units, "units", UNITS_OF_NODES)
-    check_flag(worth, "worth")
+    limit = None if isinstance(worth, bool) else check_integer(worth, "worth", low=1)
     rng = as_generator(random_state)
     template: Any = check_estimator(estimator, rng, GraphRatio)
     if not template._couples:
@@ -161,7 +167,7 @@ def compare_graphs(
         {name: g.n_neighbors > 0 for name, g in coupled.items()},
         "own" if own else "given",
         at_end,
-        worth_of(recipe, coupled, level, rng) if measured else {},
+        worth_of(recipe, coupled, level, rng, limit) if measured else {},
         with_graphs.agreement(level, rng) if correlation is None else {},
         correlation,
     )
@@ -261,8 +267,9 @@ class _GraphFits:
 def node_losses(recipe: Recipe, ratios: Mapping[str, FloatArray]) -> dict[str, Losses]:
     """Losses of all nodes from held-out ratios, shape (n_repeats, n_observations) each."""
     data, alpha = recipe.samples, float(recipe.template.alpha)
+    loss = get_loss(getattr(recipe.template, "loss", PEARSON.name))
     return {
-        name: Losses.of(loss_terms(part, data.is_target, alpha), data)
+        name: Losses.of(loss_terms(part, data.is_target, alpha, loss), data)
         for name, part in ratios.items()
     }
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.node_moments import segment_indicator
 
 # Factor of the standard error over nodes. Nodes are not independent: a graph that happens to suit
@@ -64,16 +65,15 @@ class NodeMeans:
         )
 
 
-def loss_terms(ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:
+def loss_terms(
+    ratios: FloatArray, is_target: BoolArray, alpha: float, loss: Loss = PEARSON
+) -> FloatArray:
     """Terms of the loss, one per observation, averaged over repeats.
 
-    The loss 1/2 E_{p^alpha} f^2 - E_q f is the sum of two means: of (1 - alpha)/2 f^2 over the
-    reference and of alpha/2 f^2 - f over the target. `ratios` has shape (n_repeats,
-    n_observations).
+    A loss is the sum of two means, over the reference and over the target. `ratios` has shape
+    (n_repeats, n_observations).
     """
-    squares = 0.5 * ratios**2
-    terms = np.where(is_target, alpha * squares - ratios, (1 - alpha) * squares)
-    return np.asarray(terms.mean(axis=0))
+    return np.asarray(loss.terms(ratios, is_target, alpha).mean(axis=0))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.html import facts_table, rows_table, titled
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator, check_flag, check_real
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.data import frames
@@ -160,6 +161,7 @@ class ExpectedRatioInterval(Answered):
         return titled(title, facts_table(facts), rows_table(head, body))
 
 
+@across_jobs
 def expected_ratio_interval(
     samples: Any,
     graph: Graph | None = None,
@@ -169,6 +171,7 @@ def expected_ratio_interval(
     node: Label,
     level: float = 0.1,
     simultaneous: bool = False,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
 ) -> ExpectedRatioInterval:
     """Intervals for the expectation of the estimated ratio of a node at points, say along a line.
@@ -195,6 +198,8 @@ def expected_ratio_interval(
         Chance that an interval fails; the confidence is 1 - level.
     simultaneous : bool, default False
         Make the level hold for all points at once.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
         For the default estimator, the groups, and the simulation behind `simultaneous`.
 

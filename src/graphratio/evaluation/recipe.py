@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples, warn_of_scales
 from graphratio.data.graph import Graph
@@ -124,15 +124,14 @@ class Recipe:
         contenders: Mapping[str, Contender[Fit]],
         folds: list[IntArray],
         *,
-        look: Callable[[FoldFit], None] | None = None,
+        look: Callable[[FoldFit], Any] | None = None,
         progress: bool = False,
     ) -> dict[str, HeldOut]:
         """Fit on folds, one array of shape (n_observations,) per repeat."""
-        data = self.samples
         fits = [contender.fit for contender in contenders.values()]
         dtype = precision_for(fit.graph for fit in fits if isinstance(fit, Coupling))
         splits = [self.split(one, int(one.max()) + 1, dtype) for one in folds]
-        with suitable_threads(data.n_observations, len(self.dictionary)):
+        with single_thread():
             return held_out_ratios(splits, contenders, look=look, progress=progress)
 
 

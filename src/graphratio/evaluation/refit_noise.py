@@ -83,28 +83,20 @@ class RefitNoise:
         return np.asarray(0.3 * share / self.directions**0.8)
 
 
-class NoiseCollector:
-    """Adds up the noise of all fits on folds; `graph` couples the nodes."""
-
-    def __init__(self, graph: Graph, alpha: float) -> None:
-        self.graph, self.alpha = graph, alpha
-        self.total: RefitNoise | None = None
-
-    def __call__(self, fit: FoldFit) -> None:
-        """Add the noise of one fit."""
-        used = slice(0, NOISY_DIRECTIONS)
-        data, second = fit.data, fit.train.second
-        w = np.diagonal(second.mean())[used].astype(np.float64)
-        noise = refit_noise(
-            data.psi[:, used],
-            data.ratios(np.arange(len(data.psi)), fit.theta),
-            data.segment,
-            data.folds == fit.fold,
-            second.dense()[:, used, used],
-            stiffness(self.graph, w, fit.graph_penalty, fit.ridge),
-            self.alpha,
-        )
-        self.total = noise if self.total is None else self.total + noise
+def noise_of_fit(fit: FoldFit, graph: Graph, alpha: float) -> RefitNoise:
+    """The noise of one fit on folds; `graph` couples the nodes."""
+    used = slice(0, NOISY_DIRECTIONS)
+    data, second = fit.data, fit.train.second
+    w = np.diagonal(second.mean())[used].astype(np.float64)
+    return refit_noise(
+        data.psi[:, used],
+        data.ratios(np.arange(len(data.psi)), fit.theta),
+        data.segment,
+        data.folds == fit.fold,
+        second.dense()[:, used, used],
+        stiffness(graph, w, fit.graph_penalty, fit.ridge),
+        alpha,
+    )
 
 
 def stiffness(graph: Graph, w: FloatArray, lam: float, rho: float) -> FloatArray:

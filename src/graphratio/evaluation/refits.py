@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.refit_noise import RefitNoise
+from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.node_moments import segment_indicator
 
 # Noise that is spread over so many directions is normal.
@@ -86,15 +88,14 @@ def fold_ratios(
 
     The graph may depend on the fold.
     """
-    table = []
-    for fold in range(int(folds.max()) + 1):
+
+    def ratios(fold: int) -> FloatArray:
         train = samples.subset(observations=folds != fold)
         joined = graph if isinstance(graph, Graph) else graph(fold)
         fitted = refit(estimator, train, joined, fixed=fixed)
-        table.append(fitted.at_nodes(samples.values, samples.node_index))
-        if bar is not None:
-            bar.advance()
-    return np.array(table)
+        return fitted.at_nodes(samples.values, samples.node_index)
+
+    return np.array(each(ratios, range(int(folds.max()) + 1), bar))
 
 
 def held_out(table: FloatArray, folds: IntArray) -> FloatArray:
@@ -107,7 +108,11 @@ def held_out(table: FloatArray, folds: IntArray) -> FloatArray:
 
 
 def spread_of_refits(
-    table: FloatArray, folds: IntArray, samples: NodeSamples, alpha: float
+    table: FloatArray,
+    folds: IntArray,
+    samples: NodeSamples,
+    alpha: float,
+    loss: Loss = PEARSON,
 ) -> RefitNoise:
     """Variance that refitting adds to the cross-fitted loss of every node, by the jackknife.
 
@@ -119,7 +124,7 @@ def spread_of_refits(
     n_folds = len(table)
     spread = (n_folds - 1) * table.var(axis=0)
     f = held_out(table, folds)
-    slope = np.where(samples.is_target, alpha * f - 1, (1 - alpha) * f)
+    slope = loss.slopes(f, samples.is_target, alpha)
     sizes = samples.sizes.ravel()
     terms = spread * np.square(slope / sizes[samples.segments])
     sums = segment_indicator(sizes, terms.dtype) @ terms

@@ -25,6 +25,7 @@ from graphratio.evaluation.profile_fit import (
     wide_bandwidths,
 )
 from graphratio.evaluation.recipe import Recipe
+from graphratio.moments.losses import PEARSON
 from graphratio.selection.cross_validation import Fit
 from graphratio.selection.grids import Candidates, pairs_by_degree
 from graphratio.selection.nested import Contender, HeldOut
@@ -39,7 +40,8 @@ _GIVEN = ("n_profiles", "graph_penalty", "ridge", "n_rounds", "engine")
 def compares_profiles(template: NystromEstimator) -> bool:
     """Whether the fits of `profile_fit` stand for the estimator."""
     parameters = template.get_params()
-    return isinstance(template, GraphRatio) and all(parameters[name] is None for name in _GIVEN)
+    plain = not isinstance(template, GraphRatio) or template.loss != PEARSON.name
+    return not plain and all(parameters[name] is None for name in _GIVEN)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,13 @@ K           number of folds
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
-from graphratio._utils.html import fields_html
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.jobs import each
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import loss_terms
@@ -39,9 +40,10 @@ from graphratio.evaluation.regions import (
     shown_regions,
     variances_by_region,
 )
+from graphratio.evaluation.worth_result import Worth
 from graphratio.moments.folds import FoldedMoments
 from graphratio.moments.objective import moment_losses
-from graphratio.selection.cross_validation import Fit, Split, defined_means, mean_losses
+from graphratio.selection.cross_validation import Coupling, Split, defined_means, mean_losses
 from graphratio.selection.nested import Contender, draw_folds
 from graphratio.selection.patches import choose_patches
 
@@ -54,6 +56,8 @@ MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # and of more.
 N_SIZES = (8, 6)
 INNER_FOLDS = (4, 3)
+# Relative residual of the solves by which the penalties of a subset are chosen.
+CHOICE_TOLERANCE = 1e-2
 # Nodes at either end whose differences count as the next ones.
 WINSORISED = 5
 # Subsets of different folds overlap, so that their mean varies more than if they were independent.
@@ -63,110 +67,34 @@ BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
 # Fewer measured nodes of a region say nothing about it.
 FEWEST_OF_REGION = 4
-# Larger networks are represented by patches of as many nodes.
+# Larger networks are represented by patches of as many nodes; patches have at least so many.
 WORTH_NODES = 400
-
-
-@dataclass(frozen=True, eq=False)
-class Worth:
-    """How many observations of a node alone one observation with the graph replaces.
-
-    Attributes
-    ----------
-    estimate, low, high : float
-        The worth n / m, and its interval from a bootstrap over regions of the graph. `high` is
-        infinite, and `estimate` may be only a lower end, where even the smallest subset with the
-        graph is better than all observations without it; see `open_above`. A worth of 1 means
-        that the graph replaces nothing.
-    n : float
-        Typical number of observations in a sample.
-    sizes : ndarray of shape (n_sizes,)
-        Sizes m of the subsets.
-    joined, alone : ndarray of shape (n_sizes,)
-        Mean held-out losses of subsets, with the graph and without it: the learning curves.
-    level : float
-    at_nodes : ndarray of shape (3, n_nodes)
-        Estimate, low and high at every node, those of its region; NaN where the curve cannot
-        tell: at nodes without neighbours or data, outside the patches of a large network, or if
-        the interval goes from 1 to infinity.
-
-    Examples
-    --------
-    >>> import graphratio as gr
-    >>> scenario = gr.datasets.make_scenario("Ia", n_nodes=40, n=10, random_state=0)
-    >>> model = gr.GRULSIF(prior_ratio=1, bandwidth=1.0)
-    >>> found = gr.compare_graphs(scenario.samples, scenario.graph, model, random_state=0)
-    >>> own = found.worth["graph"]
-    >>> bool(1 < own.estimate and own.low <= own.estimate <= own.high)
-    True
-    """
-
-    estimate: float
-    low: float
-    high: float
-    n: float
-    sizes: FloatArray
-    joined: FloatArray
-    alone: FloatArray
-    level: float
-    at_nodes: FloatArray = field(default_factory=lambda: np.empty((3, 0)))
-
-    @property
-    def open_above(self) -> bool:
-        """Whether the estimate is only a lower end."""
-        return bool(self.estimate >= self.n / self.sizes[0])
-
-    @property
-    def span(self) -> str:
-        """Estimate and interval, such as "3.1 (2.2 or more)"."""
-        return self._span(self.estimate, self.low, self.high)
-
-    @property
-    def span_at_nodes(self) -> list[str]:
-        """The same at every node; empty where the curve cannot tell."""
-        return ["" if np.isnan(part[0]) else self._span(*part) for part in self.at_nodes.T.tolist()]
-
-    def _span(self, estimate: float, low: float, high: float) -> str:
-        if estimate >= self.n / self.sizes[0]:
-            return f"at least {low:.1f}"
-        top = "or more" if np.isinf(high) else f"to {high:.1f}"
-        return f"{estimate:.1f} ({low:.1f} {top})"
-
-    @property
-    def in_words(self) -> str:
-        """The worth in one sentence."""
-        if self.low <= 1:
-            return f"It is not clear that the graph replaces observations: it is worth {self.span}."
-        return (
-            f"With the graph {self.fewer:.0f} observations per node say as much as {self.n:.0f} of "
-            f"each node alone: the graph is worth {self.span}."
-        )
-
-    @property
-    def fewer(self) -> float:
-        """Observations with the graph that say as much as n alone; at most so many, if open."""
-        return max(self.n / (self.low if self.open_above else self.estimate), 1.0)
-
-    def __repr__(self) -> str:
-        return f"Worth(estimate={self.estimate:.3g}, low={self.low:.3g}, high={self.high:.3g})"
-
-    def _repr_html_(self) -> str:
-        """Table for notebooks."""
-        return fields_html(self, self.in_words)
+FEWEST_NODES = 60
 
 
 def worth_of(
-    recipe: Recipe, graphs: Mapping[str, Graph], level: float, rng: np.random.Generator
+    recipe: Recipe,
+    graphs: Mapping[str, Graph],
+    level: float,
+    rng: np.random.Generator,
+    most_observations: int | None = None,
 ) -> dict[str, Worth]:
-    """Worth of every graph, from patches of each graph if the network is large."""
+    """Worth of every graph, from patches of each graph if the network is large.
+
+    Patches have about `most_observations`, but no fewer than `FEWEST_NODES` nodes.
+    """
     regions = {name: shown_regions(graph) for name, graph in graphs.items()}
-    if recipe.samples.n_nodes <= WORTH_NODES:
+    data, n_nodes = recipe.samples, WORTH_NODES
+    if most_observations is not None:
+        share = most_observations / max(data.n_observations, 1)
+        n_nodes = min(n_nodes, max(int(share * data.n_nodes), FEWEST_NODES))
+    if data.n_nodes <= n_nodes:
         return _worth_of(recipe, graphs, regions, level, rng)
     found: dict[str, Worth] = {}
     for name, graph in graphs.items():
-        positions = choose_patches(graph, WORTH_NODES, recipe.samples.complete, rng)
+        positions = choose_patches(graph, n_nodes, data.complete, rng)
         labels = [graph.nodes[i] for i in positions]
-        part = replace(recipe, samples=recipe.samples.subset(labels))
+        part = replace(recipe, samples=data.subset(labels))
         region = {name: regions[name][positions]}
         own = _worth_of(part, {name: graph.subset(labels)}, region, level, rng)[name]
         at_nodes = np.full((3, graph.n_nodes), np.nan)
@@ -183,7 +111,7 @@ def _worth_of(
     rng: np.random.Generator,
 ) -> dict[str, Worth]:
     """The same on all nodes, with the same subsets for all graphs."""
-    with suitable_threads(recipe.samples.n_observations, len(recipe.dictionary)):
+    with single_thread():
         subsets = _Subsets.of(recipe, rng)
         alone = subsets.losses(recipe.alone())
         return {
@@ -327,23 +255,26 @@ class _Subsets:
         # Equal losses throughout: there is nothing that a graph could replace.
         return np.where(ahead.any(axis=-1), worth, 1.0)
 
-    def losses(self, contender: Contender[Fit]) -> FloatArray:
+    def losses(self, contender: Contender[Coupling]) -> FloatArray:
         """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
         samples, alpha = self.recipe.samples, self.recipe.template.alpha
         limit = 1 / float(alpha) if alpha else None
-        losses = np.zeros((self.split.n_folds, samples.n_nodes, len(self.sizes)))
-        for fold in range(self.split.n_folds):
+
+        def parts(case: tuple[int, float]) -> FloatArray:
+            fold, size = case
             held = np.flatnonzero(self.split.folds == fold)
             weight = 1 / samples.sizes.ravel()[samples.segments[held]]
-            for k, size in enumerate(self.sizes):
-                ratios = self.data.ratios(held, self._fit(contender, fold, int(size)))
-                clipped = np.clip(ratios, 0.0, limit)[np.newaxis]
-                terms = loss_terms(clipped, samples.is_target[held], float(alpha))
-                node = samples.node_index[held]
-                losses[fold, :, k] = np.bincount(node, terms * weight, samples.n_nodes)
-        return losses
+            ratios = self.data.ratios(held, self._fit(contender, fold, int(size)))
+            clipped = np.clip(ratios, 0.0, limit)[np.newaxis]
+            terms = loss_terms(clipped, samples.is_target[held], float(alpha))
+            sums = np.bincount(samples.node_index[held], terms * weight, samples.n_nodes)
+            return sums.astype(np.float64, copy=False)
 
-    def _fit(self, contender: Contender[Fit], fold: int, size: int) -> FloatArray:
+        cases = list(product(range(self.split.n_folds), self.sizes.tolist()))
+        found = np.array(each(parts, cases))
+        return found.reshape(self.split.n_folds, len(self.sizes), -1).transpose(0, 2, 1)
+
+    def _fit(self, contender: Contender[Coupling], fold: int, size: int) -> FloatArray:
         """Choose penalties inside a subset, and fit it; coefficients (n_nodes, m)."""
         data, segment = self.data, self.data.segment
         train = np.flatnonzero(self.split.folds != fold)
@@ -361,8 +292,10 @@ class _Subsets:
         psi = data.psi[order[rows]]
         subset = FoldedMoments(psi, sizes, inner[rows], data.alpha, data.prior_ratio)
         lam, rho = contender.candidates.pairs
-        several = len(lam) > 1
-        best = [int(np.nanargmin(_fold_losses(subset, contender, n_inner))) if several else 0]
+        best = [0]
+        if len(lam) > 1:
+            rough = replace(contender, fit=replace(contender.fit, tolerance=CHOICE_TOLERANCE))
+            best = [int(np.nanargmin(_fold_losses(subset, rough, n_inner)))]
         return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
 
 
@@ -377,14 +310,15 @@ def subset_sizes(counts: IntArray, share: float) -> IntArray:
     return np.maximum(np.round(counts * share), SMALLEST_SUBSET).astype(np.intp)
 
 
-def _fold_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
+def _fold_losses(data: FoldedMoments, contender: Contender[Coupling], n_folds: int) -> FloatArray:
     """Mean held-out loss of every pair of penalties over folds and nodes, shape (n_pairs,)."""
     lam, rho = contender.candidates.pairs
-    each = []
-    for fold in range(n_folds):
+
+    def losses(fold: int) -> FloatArray:
         theta = np.ascontiguousarray(contender.fit.solve(data.without(fold), lam, rho))
-        each.append(mean_losses(moment_losses(data.only(fold), theta)))
-    return defined_means(np.stack(each), 0)
+        return mean_losses(moment_losses(data.only(fold), theta))
+
+    return defined_means(np.stack(each(losses, range(n_folds))), 0)
 
 
 def _bandwidth(split: Split, recipe: Recipe) -> float:

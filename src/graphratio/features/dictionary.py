@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._utils.arrays import node_ranges
 from graphratio._utils.errors import Argument, InputError
+from graphratio._utils.jobs import in_parallel, n_threads
 from graphratio._utils.parameters import check_choice, check_integer, check_real
-from graphratio._utils.threads import in_parallel, n_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import as_points

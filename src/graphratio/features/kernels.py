@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_choice
-from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.features.kernels import Kernel
 
@@ -80,11 +81,14 @@ class NystromMap:
         """Features of points, shape (n_points, n_components), computed in the given precision."""
         psi = np.empty((len(x), self.n_components), dtype=dtype)
         transform = self.transform.astype(dtype, copy=False)
+
         # Block by block, so that the kernel values stay in the cache.
-        for begin in range(0, len(x), KERNEL_ROWS):
-            rows = slice(begin, begin + KERNEL_ROWS)
+        def work(i: int) -> None:
+            rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
             values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
             np.matmul(values, transform, out=psi[rows])
+
+        in_parallel(work, -(-len(x) // KERNEL_ROWS))
         return psi
 
     def principal(
@@ -100,22 +104,31 @@ class NystromMap:
         points, drops directions with a share of the moment below `floor`; a second one uses all
         points.
         """
-        rough = self.aligned(x, weights, floor) if floor > 0 else self
+        rough = self.aligned(x, weights, floor, dtype) if floor > 0 else self
         psi = rough(x, dtype)
         rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
+
         # In place, since features take the most memory.
-        for begin in range(0, len(psi), KERNEL_ROWS):
-            rows = slice(begin, begin + KERNEL_ROWS)
+        def work(i: int) -> None:
+            rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
             psi[rows] = psi[rows] @ vectors
+
+        in_parallel(work, -(-len(psi) // KERNEL_ROWS))
         return rotated, psi
 
-    def aligned(self, x: FloatArray, weights: FloatArray, floor: float = 0.0) -> NystromMap:
+    def aligned(
+        self,
+        x: FloatArray,
+        weights: FloatArray,
+        floor: float = 0.0,
+        dtype: type[np.floating] = np.float64,
+    ) -> NystromMap:
         """Rotate as `principal` does, but by a fixed random part of the points only."""
         # Random, because regular steps through sorted rows may miss a whole sample.
         count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
         rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
-        return self.rotated(weighted_moment(self(x[rows]), weights[rows]), floor)[0]
+        return self.rotated(weighted_moment(self(x[rows], dtype), weights[rows]), floor)[0]
 
     def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
         """Make a second moment diagonal, largest first; also returns the rotation (m, n_kept)."""
@@ -128,4 +141,6 @@ class NystromMap:
 
 def weighted_moment(psi: FloatArray, weights: FloatArray) -> FloatArray:
     """Sum of weight * psi psi' over rows, shape (m, m)."""
-    return np.asarray(psi.T @ (psi * weights[:, np.newaxis].astype(psi.dtype)))
+    scaled = psi * np.sqrt(weights).astype(psi.dtype)[:, np.newaxis]
+    # The product of a matrix with itself takes half the work and is exactly symmetric.
+    return np.asarray(scaled.T @ scaled)

@@ -14,7 +14,7 @@ from operator import add
 import numpy as np
 
 from graphratio._utils.threads import computed_once
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.moments.node_moments import (
     Moments,
@@ -23,6 +23,7 @@ from graphratio.moments.node_moments import (
     mixing_weights,
     moments_without,
 )
+from graphratio.moments.node_rows import LogRatioLoss, NodeRows
 
 # If the sums over every fold would take more bytes, the features are used instead.
 LARGEST_SUMS = 2**29
@@ -185,6 +186,14 @@ class FoldedMoments:
         """Sums over all observations."""
         return MomentSums.of(self.psi, self.sizes)
 
+    def summed(self, *, by_fold: bool = False) -> FoldedMoments:
+        """Compute the sums that several tasks use, over all observations or over each fold."""
+        if by_fold:
+            self.by_fold  # noqa: B018
+        else:
+            self.total  # noqa: B018
+        return self
+
     @computed_once
     def by_fold(self) -> list[MomentSums] | None:
         """Sums over each fold, or None if they would take too much memory."""
@@ -222,3 +231,29 @@ class FoldedMoments:
         node = self.segment[rows] // 2
         fitted = np.einsum("im,im->i", self.psi[rows], theta[node])
         return np.asarray(fitted, dtype=np.float64) + self.prior_ratio
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRows:
+    """Rows by fold of features psi, for losses that need more of them than moments."""
+
+    psi: FloatArray
+    sizes: IntArray
+    folds: IntArray
+    alpha: float
+    loss: LogRatioLoss
+
+    def summed(self) -> FoldedRows:
+        """Return this as it is: rows have no sums that several tasks could share."""
+        return self
+
+    def _rows(self, chosen: BoolArray, *, constant: bool | None) -> NodeRows:
+        segment = np.repeat(np.arange(self.sizes.size), self.sizes.ravel())
+        counts = np.bincount(segment[chosen], minlength=self.sizes.size)
+        sizes = counts.reshape(self.sizes.shape)
+        return NodeRows.of(self.psi[chosen], sizes, self.alpha, self.loss, constant=constant)
+
+    def split(self, *held_out: int) -> tuple[NodeRows, NodeRows]:
+        """Rows outside some folds, and those inside, which have a constant for the intercept."""
+        inside = np.isin(self.folds, held_out)
+        return self._rows(~inside, constant=None), self._rows(inside, constant=True)

@@ -23,8 +23,8 @@ import numpy as np
 
 from graphratio._utils.arrays import batches, node_ranges
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_integer
-from graphratio._utils.threads import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.features.nystrom import NystromMap

@@ -18,8 +18,8 @@ node in the same way whatever the size of the graph. Setting its gradient to zer
 system (blockdiag(A) + (lam lap + rho I) (x) K) Theta = b, without the factors one half of the
 printed matrix. One objective holds several pairs (lam, rho), which share the data.
 
-Of every node the loss of its ratio is reported, the divergence, and the effect size. A divergence
-has a ceiling, which samples reach as soon as they hardly overlap. The effect size has none, so it
+Of every node the divergence is reported (see `losses`), and the effect size. A divergence has a
+ceiling, which samples reach as soon as they hardly overlap. The effect size has none, so it
 orders nodes beyond that point.
 """
 
@@ -32,10 +32,8 @@ from scipy import sparse
 
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.node_moments import Moments, has_both, mixing_weights, segment_indicator
-
-# Smaller ratios count as this one in logarithms, so that no single point makes a mean infinite.
-SMALLEST_RATIO = 1e-12
+from graphratio.moments.losses import SMALLEST_RATIO
+from graphratio.moments.node_moments import Moments, has_both, segment_indicator
 
 # Quantiles that effect sizes compare.
 N_QUANTILES = 20
@@ -131,23 +129,6 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
     return losses
 
 
-def ratio_losses(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Loss 1/2 E_{p^alpha} f^2 - E_q f of every node, (n_nodes,); NaN at nodes that lack a sample.
-
-    `ratios` are those at each node's own observations, sorted by node, reference before target.
-    """
-    indicator = segment_indicator(sizes.ravel(), ratios.dtype)
-    squares = (indicator @ ratios**2).reshape(sizes.shape)
-    target = (indicator @ ratios).reshape(sizes.shape)[:, 1] / np.maximum(sizes[:, 1], 1)
-    losses = 0.5 * np.einsum("vk,vk->v", mixing_weights(sizes, alpha), squares) - target
-    return np.where(has_both(sizes), losses, np.nan)
-
-
-def pearson_divergences(ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-    """Pearson divergence PE(p^alpha || q) at every node, minus the loss - 1/2; can be negative."""
-    return np.asarray(-ratio_losses(ratios, sizes, alpha) - 0.5)
-
-
 def kl_divergences(ratios: FloatArray, sizes: IntArray) -> FloatArray:
     """KL(q || p) at every node: the mean of log f over its target; NaN if a sample is missing."""
     logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
@@ -183,11 +164,6 @@ def _spread(column: FloatArray, samples: NodeSamples) -> FloatArray:
     mean = np.bincount(segment, column, minlength=sizes.size) / sizes
     squares = np.bincount(segment, np.square(column - mean[segment]), minlength=sizes.size)
     return np.asarray(np.sqrt((squares / sizes).reshape(-1, 2).mean(axis=1)))
-
-
-def ceiling_of(alpha: float) -> float:
-    """Largest possible Pearson divergence of a relative ratio; infinite at alpha = 0."""
-    return (1 / alpha - 1) / 2 if alpha > 0 else np.inf
 
 
 def near_ceiling(divergence: FloatArray, ceiling: float) -> BoolArray:

@@ -23,7 +23,8 @@ import numpy as np
 from scipy import linalg
 
 from graphratio._utils.arrays import as_slice
-from graphratio._utils.threads import computed_once, in_parallel
+from graphratio._utils.jobs import in_parallel
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Sums over many rows run block by block, so that intermediate results stay in the cache.

@@ -20,7 +20,7 @@ SEQUENTIAL = "YlGnBu"
 # Light in the middle, for values of both signs.
 DIVERGING = "RdBu_r"
 # None of them is the colour of a sample; maps have shapes as well.
-KIND_COLOURS = ("#882255", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#aa4499", INK)
+KIND_COLOURS = ("#991f1f", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#4d5a6a", INK)
 KIND_SHAPES = ("o", "s", "D", "^", "P", "*", "v")
 # A legend below the axes, which covers nothing.
 OUTSIDE: dict[str, Any] = {

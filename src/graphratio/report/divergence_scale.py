@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from graphratio._utils.typing import FloatArray
+from graphratio.moments.losses import JENSEN_SHANNON, KL, PEARSON
 
 # A shift of the mean by this many standard deviations is a clear change.
 CLEAR_SHIFT = 0.5
@@ -36,7 +38,7 @@ class DivergenceScale:
 
     @classmethod
     def of(cls, divergence: FloatArray, alpha: float, name: str) -> DivergenceScale:
-        """Scale of Pearson or Kullback-Leibler divergences; alpha is 0 for the plain ratio."""
+        """Scale of divergences of this name; alpha is 0 for the plain ratio."""
         curve = _of_shifts(alpha, name)
         clear = float(np.interp(CLEAR_SHIFT, _SHIFTS, curve))
         known = divergence[~np.isnan(divergence)]
@@ -56,12 +58,19 @@ class DivergenceScale:
 
 def _of_shifts(alpha: float, name: str) -> FloatArray:
     """Divergence between normal distributions whose means are `_SHIFTS` apart."""
-    if name != "Pearson":
+    if alpha == 0 and name == KL.divergence_name:
         return np.asarray(_SHIFTS**2 / 2)
-    if alpha == 0:
+    if alpha == 0 and name == PEARSON.divergence_name:
         return np.asarray(np.expm1(_SHIFTS**2) / 2)
     x = np.linspace(-8, 16, 2401)[:, None]
     p, q = np.exp(-(x**2) / 2), np.exp(-((x - _SHIFTS) ** 2) / 2)
-    mixture = (1 - alpha) * p + alpha * q
-    squares = (q**2 / mixture).sum(axis=0) * (x[1, 0] - x[0, 0]) / np.sqrt(2 * np.pi)
-    return np.asarray(np.maximum.accumulate(squares / 2 - 0.5))
+    # Half of both, as Jensen and Shannon mix them, unless the divergence has its own mixture.
+    share = 0.5 if name == JENSEN_SHANNON.divergence_name else alpha
+    mixture = (1 - share) * p + share * q
+    step = (x[1, 0] - x[0, 0]) / np.sqrt(2 * np.pi)
+    if name == PEARSON.divergence_name:
+        curve = 0.5 * (q**2 / mixture).sum(axis=0) * step - 0.5
+    else:
+        curve = special.rel_entr(q, mixture).sum(axis=0) * step
+    # The reverse is the mirror image, so half of the sum of both is one of them.
+    return np.asarray(np.maximum.accumulate(curve))

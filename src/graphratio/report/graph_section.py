@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_wo
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
 from graphratio.report.words import sentence
-from graphratio.selection.patches import choose_patches
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_COMPARED = 2_000
@@ -27,9 +25,8 @@ MOST_WORK = 1.5e9
 MOST_LEARNED = 500
 # Smaller samples cannot be split into folds.
 FEWEST = 10
-# The worth of the graph is measured on about as many observations, of at least so many nodes.
+# The worth of the graph is measured on about as many observations.
 WORTH_OBSERVATIONS = 24_000
-FEWEST_WORTH_NODES = 60
 MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
 
@@ -132,17 +129,15 @@ def compared_with_none(model: Any, samples: NodeSamples) -> GraphComparison:
     """
     again = model._again(fixed=False)
     again.set_params(bandwidth=model.bandwidth_, dictionary=model.dictionary_)
-    options: dict[str, Any] = {"n_repeats": 1, "units": "given", "random_state": 0}
-    data, graph = model._align(samples), model.graph_
-    enough = int(WORTH_OBSERVATIONS * data.n_nodes / max(data.n_observations, 1))
-    if data.n_nodes <= max(enough, FEWEST_WORTH_NODES) or not graph.n_edges:
-        return compare_graphs(data, graph, again, **options)
-    found = compare_graphs(data, graph, again, worth=False, **options)
-    wanted = max(enough, FEWEST_WORTH_NODES)
-    chosen = choose_patches(graph, wanted, data.complete, np.random.default_rng(0))
-    labels = [graph.nodes[i] for i in chosen]
-    part = compare_graphs(data.subset(labels), graph.subset(labels), again, **options)
-    return replace(found, worth=part.worth)
+    return compare_graphs(
+        model._align(samples),
+        model.graph_,
+        again,
+        n_repeats=1,
+        units="given",
+        worth=WORTH_OBSERVATIONS,
+        random_state=0,
+    )
 
 
 def _readable(values: FloatArray) -> list[float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
-from graphratio.evaluation.worth import Worth
+from graphratio.evaluation.worth_result import Worth
 from graphratio.report.words import number
 
 WIDTH, HEIGHT = 420, 230

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from graphratio._utils.errors import Spelling, enumeration
 from graphratio._utils.typing import Label
-from graphratio.report.words import count, number, sentence
+from graphratio.report.words import number, sentence
 from graphratio.testing import wording
 
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
+
+# What a node is called: one, and several.
+Noun = tuple[str, str]
 
 # Members of a region that are named.
 _NAMED = 6
@@ -21,7 +24,7 @@ def describe_test(
     nodes: tuple[Label, ...],
     names: list[str],
     spelling: Spelling = str,
-    noun: tuple[str, str] = ("node", "nodes"),
+    noun: Noun = ("node", "nodes"),
 ) -> dict[str, Any]:
     """What the page says about a test of its nodes, which the test may have in another order.
 
@@ -37,55 +40,61 @@ def describe_test(
             text = f"{region.size:,} {noun[1]}: {text}"
             regions.append({"position": members[0], "name": names[members[0]], "text": text})
     return {
-        "found": _found(test),
-        "meaning": _meaning(test) if test.answerable else "",
+        "found": _found(test, noun),
+        "meaning": _meaning(test, noun) if test.answerable else "",
         "regions": regions if test.null == "node" else [],
         "assumptions": [sentence(text) for text in test.assumptions],
         "notes": [sentence(note) for note in wording.notes(test, spelling)],
     }
 
 
-def _found(test: TwoSampleResult) -> str:
+def _found(test: TwoSampleResult, noun: Noun) -> str:
     if not test.answerable:
         return sentence(test.summary)
     tested = int(test.tested.sum())
     if test.null == "global":
         if test.global_p_value > test.level:
-            return "Taken together, the nodes show no change beyond chance."
+            return f"Taken together, the {noun[1]} show no change beyond chance."
         return "Something changed in this network, beyond chance."
     if not test.n_rejected:
-        return f"None of {count(tested, 'node')} changed by more than chance explains."
+        return f"None of {_counted(tested, noun)} changed by more than chance explains."
     if test.n_rejected == tested:
-        which = f"All {tested:,} nodes" if tested > 1 else "The node"
+        which = f"All {tested:,} {noun[1]}" if tested > 1 else f"The {noun[0]}"
     else:
-        which = f"{test.n_rejected:,} of {count(tested, 'node')}"
+        which = f"{test.n_rejected:,} of {_counted(tested, noun)}"
     return f"{which} changed by more than chance explains."
 
 
-def _meaning(test: TwoSampleResult) -> str:
-    how = f"Each node was tested with {test.n_permutations:,} random exchanges of its labels."
+def _meaning(test: TwoSampleResult, noun: Noun) -> str:
+    how = f"Each {noun[0]} was tested with {test.n_permutations:,} random exchanges of its labels."
     if test.null == "global":
-        how = f"The labels of all nodes were exchanged at random {test.n_permutations:,} times."
+        how = f"The labels of all {noun[1]} were exchanged at random {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
     if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
-        tested = count(int(test.tested.sum()), "node")
+        tested = _counted(int(test.tested.sum()), noun)
         p_value = f"at most {p_value}, the smallest that so many exchanges can show for {tested}"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
-            f"{how} {overall} Single nodes are marked for exploration only: unchanged "
-            "nodes beside changed ones stand out as well."
+            f"{how} {overall} Single {noun[1]} are marked for exploration only: unchanged "
+            "ones beside changed ones stand out as well."
         )
-    share = f"Among the significant nodes at most {test.level:.0%} are expected to be false alarms."
+    share = (
+        f"Among the significant {noun[1]} at most {test.level:.0%} are expected to be false alarms."
+    )
     promise = {
         "fwer": "Were this repeated on new data, at most "
         f"{test.level:.0%} of the results would contain any false alarm.",
         "fdr": share,
         "fdr-by": share,
-        None: f"Every unchanged node has a chance of {test.level:.0%} to be called significant: "
-        "nothing was corrected for the number of nodes.",
+        None: f"Every unchanged {noun[0]} has a chance of {test.level:.0%} to be called "
+        f"significant: nothing was corrected for the number of {noun[1]}.",
     }[test.correction]
     return f"{how} {promise} {overall} Not being significant does not prove that nothing changed."
+
+
+def _counted(number: int, noun: Noun) -> str:
+    return f"{number:,} {noun[number != 1]}"
 
 
 def _smallest_p_value(test: TwoSampleResult) -> float:

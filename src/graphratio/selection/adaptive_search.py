@@ -5,10 +5,11 @@ Held-out data decide; every training fold learns its own weights.
 
 from __future__ import annotations
 
-from itertools import islice
+from dataclasses import dataclass
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import SOLVE_ITERATIONS, SOLVE_TOLERANCE
@@ -22,24 +23,46 @@ ADAPTIVE_ROUNDS = 3
 WIDEST = 4
 
 
+@dataclass(frozen=True, eq=False)
+class AdaptiveChoice:
+    """Graph penalty and rounds, 0 if reweighting does not help, and all that were tried."""
+
+    graph_penalty: float
+    n_rounds: int
+    tried: dict[float, Trial]
+
+
 def choose_adaptive(
-    folds: Folds, graph: Graph, graph_penalty: float, ridge: float, *, fixed: bool
-) -> tuple[float, int]:
-    """Graph penalty, unless it is fixed, and rounds; 0 if reweighting does not help."""
+    folds: Folds,
+    graph: Graph,
+    graph_penalty: float,
+    ridge: float,
+    *,
+    fixed: bool,
+    n_rounds: int | None = None,
+) -> AdaptiveChoice:
+    """Choose the graph penalty, unless it is fixed, and the number of rounds, unless given."""
+    most = ADAPTIVE_ROUNDS if n_rounds is None else n_rounds
     powers = np.arange(-WIDEST * PER_DECADE, WIDEST * PER_DECADE + 1) / PER_DECADE
     axis = Axis(graph_penalty * 10.0**powers, WIDEST * PER_DECADE, stride=PER_DECADE, held=fixed)
 
     def evaluate(point: Point, n_folds: int | None) -> Trial:
         lam = float(axis.values[point[0]])
         losses = known.setdefault(point, [])
-        for fold in islice(folds, len(losses), n_folds):
+
+        def held_out(number: int) -> FloatArray:
+            fold = folds[number]
             path = adaptive_rounds(
-                fold.train, graph, lam, ridge, ADAPTIVE_ROUNDS, SOLVE_TOLERANCE, SOLVE_ITERATIONS
+                fold.train, graph, lam, ridge, most, SOLVE_TOLERANCE, SOLVE_ITERATIONS
             )
-            theta = np.stack([fit.theta for fit in path], axis=1)
-            losses.append(fold.losses(theta).T)
+            used = path if n_rounds is None else path[-1:]
+            return fold.losses(np.stack([fit.theta for fit in used], axis=1)).T
+
+        losses += each(held_out, range(len(folds))[len(losses) : n_folds])
         return Trial(np.stack(losses, axis=1))
 
     known: dict[Point, list[FloatArray]] = {}
     best, tried = search([axis], evaluate)
-    return float(axis.values[best[0]]), tried[best].best_round
+    by_penalty = {float(axis.values[point[0]]): trial for point, trial in tried.items()}
+    rounds = tried[best].best_round if n_rounds is None else n_rounds
+    return AdaptiveChoice(float(axis.values[best[0]]), rounds, by_penalty)

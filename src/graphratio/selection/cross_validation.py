@@ -27,6 +27,7 @@ from typing import Protocol
 
 import numpy as np
 
+from graphratio._utils.jobs import in_stages, n_tasks
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
@@ -34,19 +35,28 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
-from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, row_weights
+from graphratio.moments.folds import FEW_BLOCKS, FoldedMoments, FoldedRows, row_weights
+from graphratio.moments.log_ratio import LogRatioObjective, row_losses, with_intercepts
+from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.memory import FIXED, check_cap
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import LOG_RATIO_LOSSES, NodeRows
 from graphratio.moments.objective import GraphObjective, moment_losses
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.selection.grids import Candidates, paper_gammas
 from graphratio.solvers.bases import Basis, basis_of
 from graphratio.solvers.direct import solve_nodes
+from graphratio.solvers.newton import solve_newton
 from graphratio.solvers.path import solve_path
 
 # Relative residual of the solves.
 SOLVE_TOLERANCE = 1e-3
 SOLVE_ITERATIONS = 200
+
+# Norm of the gradient of log-ratio losses, relative to that at zero.
+NEWTON_TOLERANCE = 1e-2
+# Iterations of conjugate gradients in all Newton steps; only hopeless candidates need more.
+NEWTON_ITERATIONS = 60
 
 # Directions with a smaller share of the second moment are dropped.
 FEATURE_FLOOR = 1e-6
@@ -80,6 +90,7 @@ class Split:
     dtype: type[np.floating]
     n_blocks: int | None = None
     run: int = 1
+    loss: Loss = PEARSON
 
     @property
     def few_blocks(self) -> bool:
@@ -93,13 +104,24 @@ class Split:
 
     def at(self, bandwidth: float) -> tuple[NystromMap, FoldedMoments]:
         """Features of one bandwidth, and their moments by fold."""
+        features, psi = self._features(bandwidth)
+        sizes = self.samples.sizes
+        return features, FoldedMoments(psi, sizes, self.folds, self.alpha, self.prior_ratio)
+
+    def by_fold(self, bandwidth: float) -> FoldedMoments | FoldedRows:
+        """What the loss needs of the features, by fold: moments, or the rows themselves."""
+        log_ratio = LOG_RATIO_LOSSES.get(self.loss.name)
+        if log_ratio is None:
+            return self.at(bandwidth)[1]
+        sizes, alpha = self.samples.sizes, float(self.alpha)
+        return FoldedRows(self._features(bandwidth)[1], sizes, self.folds, alpha, log_ratio)
+
+    def _features(self, bandwidth: float) -> tuple[NystromMap, FloatArray]:
         features = NystromMap.build(
             self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
         )
-        sizes = self.samples.sizes
-        weights = row_weights(sizes, self.alpha)
-        principal, psi = features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
-        return principal, FoldedMoments(psi, sizes, self.folds, self.alpha, self.prior_ratio)
+        weights = row_weights(self.samples.sizes, self.alpha)
+        return features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
@@ -129,12 +151,14 @@ def defined_means(
     return means
 
 
-def crossed_divergences(losses: FloatArray, run: int = 1) -> FloatArray:
+def crossed_divergences(
+    losses: FloatArray, run: int = 1, shift: float = PEARSON.shift
+) -> FloatArray:
     """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
 
     The loss of a fold is that of the candidate that is best on the other folds, which does not know
     the fold. Folds closer than `run` overlap, and do not count as others. So the result is not too
-    high on average. NaN at nodes without losses.
+    high on average. NaN at nodes without losses. The divergence is `shift` minus the loss.
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
@@ -143,7 +167,7 @@ def crossed_divergences(losses: FloatArray, run: int = 1) -> FloatArray:
         others = defined_means(by_fold[:, apart], 1)
         if np.isfinite(others).any():
             picked[fold] = losses[int(np.nanargmin(others)), fold]
-    return -defined_means(picked, 0) - 0.5
+    return shift - defined_means(picked, 0)
 
 
 def mean_over_folds(scores: FloatArray) -> FloatArray:
@@ -161,23 +185,40 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Fit neighbours in a graph together; without edges fit every node by itself."""
+    """Fit neighbours in a graph together; without edges fit every node by itself.
+
+    `tolerance` is the relative residual of the solves.
+    """
 
     graph: Graph
+    tolerance: float | None = None
 
     @computed_once
     def _bases(self) -> dict[np.dtype[np.floating], Basis]:
         return {}
 
-    def solve(self, moments: Moments, lam: FloatArray, rho: FloatArray) -> FloatArray:
-        """Coefficients of all pairs of penalties, shape (n_nodes, C, m)."""
-        objective = GraphObjective.of(moments, self.graph.laplacian, lam, rho)
+    def solve(self, data: Moments | NodeRows, lam: FloatArray, rho: FloatArray) -> FloatArray:
+        """Coefficients of all pairs of penalties, shape (n_nodes, C, m).
+
+        Those of log-ratios have their intercept last.
+        """
+        laplacian = self.graph.laplacian
+        if isinstance(data, NodeRows):
+            problem = LogRatioObjective(data, laplacian, lam, rho)
+            basis = self._basis(data.dtype) if self.graph.n_edges else None
+            path = solve_newton(problem, basis, NEWTON_TOLERANCE, NEWTON_ITERATIONS)
+            return with_intercepts(data, path.theta, laplacian, lam)
+        objective = GraphObjective.of(data, laplacian, lam, rho)
         if not self.graph.n_edges:
             return solve_nodes(objective)
-        dtype = moments.second.dtype
+        basis = self._basis(data.second.dtype)
+        tolerance = self.tolerance or SOLVE_TOLERANCE
+        return solve_path(objective, basis, tolerance, SOLVE_ITERATIONS).theta
+
+    def _basis(self, dtype: np.dtype[np.floating]) -> Basis:
         if dtype not in self._bases:
             self._bases[dtype] = basis_of(self.graph, dtype)
-        return solve_path(objective, self._bases[dtype], SOLVE_TOLERANCE, SOLVE_ITERATIONS).theta
+        return self._bases[dtype]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,32 +262,52 @@ def select(
     `n_nodes` are those of the whole graph, if the split has only a part of them.
     """
     lam, rho = candidates.pairs
-    scores = np.empty((candidates.bandwidth.size, lam.size, len(split.held_out)))
-    losses = np.empty((*scores.shape, split.samples.n_nodes), dtype=np.float32)
+
+    def make(bandwidth: float) -> FoldedMoments | FoldedRows:
+        data = split.by_fold(bandwidth)
+        # The narrowest kernel has the most features.
+        if max_memory is not None and bandwidth == candidates.bandwidth[0]:
+            check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
+        return data.summed()
+
+    def fit(data: FoldedMoments | FoldedRows, left_out: range) -> tuple[FloatArray, FloatArray]:
+        train, held_out = data.split(*left_out)
+        theta = coupling.solve(train, lam, rho)
+        found = losses_on(held_out, np.ascontiguousarray(theta))
+        return -mean_losses(found), found.T.astype(np.float32)
+
     steps = candidates.bandwidth.size * len(split.held_out)
     with ProgressBar(steps, "model selection", enabled=progress) as bar:
-        for i, bandwidth in enumerate(candidates.bandwidth):
-            _, data = split.at(bandwidth)
-            if i == 0 and max_memory is not None:
-                # The narrowest kernel has the most features.
-                check_cap(_predicted_bytes(data, lam.size), max_memory, "the selection")
-            for r, left_out in enumerate(split.held_out):
-                train, held_out = data.split(*left_out)
-                theta = coupling.solve(train, lam, rho)
-                each = moment_losses(held_out, np.ascontiguousarray(theta))
-                scores[i, :, r], losses[i, :, r] = -mean_losses(each), each.T
-                bar.advance()
+        found = in_stages(make, list(candidates.bandwidth), fit, split.held_out, bar)
+    scores = np.array([[score for score, _ in row] for row in found]).transpose(0, 2, 1)
+    losses = np.stack([np.stack([loss for _, loss in row], axis=1) for row in found])
     best = best_candidate(candidates, scores, n_nodes or split.samples.n_nodes)
-    crossed = crossed_divergences(losses.reshape(-1, *losses.shape[2:]), split.run)
+    crossed = crossed_divergences(
+        losses.reshape(-1, *losses.shape[2:]), split.run, split.loss.shift
+    )
     return replace(best, held_out=crossed)
 
 
-def _predicted_bytes(data: FoldedMoments, n_pairs: int) -> int:
-    """Memory of features, sums over all observations and over a fold, and iterates."""
+def losses_on(held_out: Moments | NodeRows, theta: FloatArray) -> FloatArray:
+    """Held-out loss of every node, shape (n_nodes, C)."""
+    if isinstance(held_out, NodeRows):
+        return row_losses(held_out, theta)
+    return moment_losses(held_out, theta)
+
+
+def _predicted_bytes(data: FoldedMoments | FoldedRows, n_pairs: int) -> int:
+    """Memory of features, sums over all observations and over folds, and iterates.
+
+    Several tasks work on a fold each, and hold the features of up to three bandwidths.
+    """
     n_rows, m = data.psi.shape
-    n_nodes = len(data.sizes)
-    entries = 2 * n_rows * m + 7 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
-    return int(entries * data.psi.dtype.itemsize) + FIXED
+    n_nodes, tasks = len(data.sizes), n_tasks()
+    kept = 2 * n_rows * m + 4 * n_nodes * m**2
+    own = 3 * n_nodes * m**2 + 14 * n_nodes * n_pairs * m
+    if isinstance(data, FoldedRows):
+        # Log-ratios of all rows, their steps, slopes and weights.
+        own += 8 * n_rows * n_pairs
+    return int((kept * min(tasks, 3) + own * tasks) * data.psi.dtype.itemsize) + FIXED
 
 
 def best_candidate(candidates: Candidates, scores: FloatArray, n_nodes: int) -> Selection:

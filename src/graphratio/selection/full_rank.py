@@ -11,11 +11,12 @@ the grid. The strength of the graph is its penalty times the mean degree, as in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
@@ -47,7 +48,8 @@ class PlainSearch:
 
     `candidates` are those of GRULSIF, `ridge` its parameter, and `unit` the mean degree of the
     whole graph, of which the data may be a part. `free` says for bandwidth, graph penalty and ridge
-    whether the search may leave the candidates. With `without_graph` it may switch the graph off.
+    whether the search may leave the candidates. With `without_graph` it may switch the graph off,
+    with `between` it also looks halfway between penalties.
     """
 
     data: HeldOutData
@@ -57,6 +59,7 @@ class PlainSearch:
     ridge: Any
     free: tuple[bool, bool, bool]
     without_graph: bool
+    between: bool = False
     tried: dict[Plain, Trial] = field(default_factory=dict)
 
     def best(self) -> Plain:
@@ -81,6 +84,8 @@ class PlainSearch:
             # The ridges of the grid are far apart, so look between them too.
             weaker = self._outwards(best, 2, 1 / STEPS[2])
             best = weaker if weaker != best else self._outwards(best, 2, STEPS[2])
+        if self.between:
+            best = self._halfway(best)
         if graph.n_edges and self.free[1] and self.without_graph:
             best = min(best, self._alone(best), key=self._loss)
         return best if self._gains(best, anchor) else anchor
@@ -115,9 +120,21 @@ class PlainSearch:
             best = found
         return best
 
+    def _halfway(self, best: Plain) -> Plain:
+        """The best among the neighbours at half a step in the penalties that are free."""
+        for k in (1, 2):
+            if self.free[k] and best[k]:
+                half = STEPS[k] ** 0.5
+                moved = [_moved(best, k, best[k] * factor) for factor in (1 / half, half)]
+                found = self._try(np.array(best[:1]), [one[1:] for one in moved])
+                best = min(best, found, key=self._loss)
+        return best
+
     def _alone(self, best: Plain) -> Plain:
         """The best fit of every node by itself, unless the first fold rules it out."""
-        ridges = penalty_pairs(Graph.empty(self.coupling.graph.nodes), ridge=self.ridge)[1]
+        scale = self.data.split.loss.curvature
+        nodes = self.coupling.graph.nodes
+        ridges = penalty_pairs(Graph.empty(nodes), ridge=self.ridge, scale=scale)[1]
         alone = [(0.0, float(ridge)) for ridge in ridges]
         first = self._losses(best[0], np.array(alone), n_folds=1)[:, 0]
         known = self.tried[best].losses[0, 0]
@@ -143,12 +160,13 @@ class PlainSearch:
         self, bandwidth: float, pairs: FloatArray, n_folds: int | None = None
     ) -> FloatArray:
         """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-        lam = pairs[:, 0] / self.unit
-        losses = [
-            fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
-            for fold in islice(self.data.at(bandwidth), n_folds)
-        ]
-        return np.stack(losses, axis=1)
+        lam, folds = pairs[:, 0] / self.unit, self.data.at(bandwidth)
+
+        def losses(number: int) -> FloatArray:
+            fold = folds[number]
+            return fold.losses(self.coupling.solve(fold.train, lam, pairs[:, 1])).T
+
+        return np.stack(each(losses, range(len(folds))[:n_folds]), axis=1)
 
 
 def _moved(candidate: Plain, k: int, value: float) -> Plain:

@@ -61,24 +61,29 @@ class Candidates:
 
 
 def penalty_pairs(
-    graph: Graph, graph_penalty: Any = None, ridge: Any = None
+    graph: Graph, graph_penalty: Any = None, ridge: Any = None, *, scale: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
     """Pairs of penalties for a graph, each of shape (n_pairs,), in increasing order.
 
-    None stands for the paper's candidates. Without edges the graph penalty is 0.
+    None stands for the paper's candidates, times `scale`. Without edges the graph penalty is 0.
     """
     degree, neighbors = graph.mean_degree, graph.mean_neighbors
     if not graph.n_edges:
         candidates_of(graph_penalty, "graph_penalty", np.zeros(1))
         degree, neighbors, graph_penalty = 1.0, 1.0, 0.0
-    return pairs_by_degree(graph.n_nodes, degree, neighbors, graph_penalty, ridge)
+    return pairs_by_degree(graph.n_nodes, degree, neighbors, graph_penalty, ridge, scale)
 
 
 def pairs_by_degree(
-    n_nodes: int, mean_degree: float, mean_neighbors: float, graph_penalty: Any, ridge: Any
+    n_nodes: int,
+    mean_degree: float,
+    mean_neighbors: float,
+    graph_penalty: Any,
+    ridge: Any,
+    scale: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """The same for any graph with these average degrees."""
-    nodes = min(n_nodes, SELECTION_NODES)
+    nodes = scale * min(n_nodes, SELECTION_NODES)
     usual = np.array(LAMBDAS) * nodes / mean_degree
     penalties = candidates_of(graph_penalty, "graph_penalty", usual)
     low, high = (end / mean_degree for end in PENALTY_SPAN)

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
-from typing import Generic, TypeVar
+from itertools import combinations, product
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from graphratio._utils.jobs import in_stages
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
@@ -38,6 +39,8 @@ from graphratio.selection.grids import Candidates
 MANY_NODES = 1_000
 
 Candidate = tuple[float, float, float]
+# Losses (C,) of every contender on two folds that both were left out.
+PairLosses = dict[str, tuple[FloatArray, FloatArray]]
 F = TypeVar("F", bound=Fit, covariant=True)
 
 
@@ -66,14 +69,15 @@ class FoldFit:
 class HeldOut:
     """Held-out ratios (n_repeats, n_observations) of one contender, clipped to [0, 1 / alpha].
 
-    For each repeat and fold `chosen` has bandwidth, graph penalty and ridge, and `functions` the
-    fit itself, with coefficients of shape (n_nodes, m).
+    For each repeat and fold `chosen` has bandwidth, graph penalty and ridge, `functions` the fit
+    itself, with coefficients of shape (n_nodes, m), and `looks` what a look at it returned.
     """
 
     ratios: FloatArray
     folds: IntArray
     chosen: list[Candidate]
     functions: list[tuple[NystromMap, FloatArray]]
+    looks: list[Any]
 
 
 def draw_folds(
@@ -90,19 +94,18 @@ def held_out_ratios(
     splits: list[Split],
     contenders: Mapping[str, Contender[Fit]],
     *,
-    look: Callable[[FoldFit], None] | None = None,
+    look: Callable[[FoldFit], Any] | None = None,
     progress: bool = False,
 ) -> dict[str, HeldOut]:
     """Fit every contender on all folds but one, for each fold, with nested selection.
 
-    Each of `splits` is one repeat on the same data. `look` is called with every fit.
+    Each of `splits` is one repeat on the same data. `look` is called with every fit, and
+    `HeldOut.looks` has what it returned.
     """
-    grids = [contender.candidates.bandwidth for contender in contenders.values()]
-    widths = np.unique(np.concatenate(grids))
     rounds = [_Round(split, contenders, look) for split in splits]
-    with ProgressBar(len(splits) * len(widths), "held-out fits", enabled=progress) as bar:
+    with ProgressBar(sum(map(len, rounds)), "held-out fits", enabled=progress) as bar:
         for one in rounds:
-            one.run(widths, bar)
+            one.run(bar)
     alpha = splits[0].alpha
     limit = 1 / alpha if np.ndim(alpha) == 0 and alpha > 0 else None
     return {
@@ -111,24 +114,59 @@ def held_out_ratios(
             np.stack([split.folds for split in splits]),
             [choice for one in rounds for choice in one.chosen[name]],
             [one.functions[name, fold] for one in rounds for fold in range(one.split.n_folds)],
+            [one.looks[name, fold] for one in rounds for fold in range(one.split.n_folds)],
         )
         for name in contenders
     }
 
 
-def nested_losses(data: FoldedMoments, contender: Contender[Fit], n_folds: int) -> FloatArray:
-    """Mean loss of every pair of penalties without the held-out fold, shape (K, C)."""
-    lam, rho = contender.candidates.pairs
-    losses = np.full((n_folds, lam.size, n_folds), np.nan)
-    held_out = [data.only(fold) for fold in range(n_folds)]
-    pairs = list(combinations(range(n_folds), 2))
-    if len(data.sizes) > MANY_NODES and n_folds > 3:
-        pairs = [(fold, (fold + 1) % n_folds) for fold in range(n_folds)]
-    for j, k in pairs:
-        theta = np.ascontiguousarray(contender.fit.solve(data.without(j, k), lam, rho))
-        losses[k, :, j] = mean_losses(moment_losses(held_out[j], theta))
-        losses[j, :, k] = mean_losses(moment_losses(held_out[k], theta))
-    return defined_means(losses, axis=2)
+def widths_to_choose(contenders: Mapping[str, Contender[Fit]]) -> list[float]:
+    """Bandwidths of contenders that have something to choose."""
+    grids = [one.candidates for one in contenders.values() if len(one.candidates) > 1]
+    return sorted({float(width) for grid in grids for width in grid.bandwidth})
+
+
+def _inner_pairs(split: Split) -> list[tuple[int, int]]:
+    """Pairs of folds that are left out together."""
+    if split.samples.n_nodes > MANY_NODES and split.n_folds > 3:
+        return [(fold, (fold + 1) % split.n_folds) for fold in range(split.n_folds)]
+    return list(combinations(range(split.n_folds), 2))
+
+
+def nested_losses(
+    split: Split,
+    contenders: Mapping[str, Contender[Fit]],
+    at: Callable[[float], tuple[NystromMap, FoldedMoments]],
+    bar: ProgressBar | None = None,
+) -> dict[str, dict[float, FloatArray]]:
+    """Mean loss of every pair of penalties without the held-out fold, (K, C) by bandwidth.
+
+    `at` gives the features and moments of a bandwidth.
+    """
+    widths, pairs, n_folds = widths_to_choose(contenders), _inner_pairs(split), split.n_folds
+
+    def make(width: float) -> tuple[float, FoldedMoments]:
+        return width, at(width)[1].summed(by_fold=True)
+
+    def fit(made: tuple[float, FoldedMoments], pair: tuple[int, int]) -> PairLosses:
+        width, data = made
+        own = {
+            name: one
+            for name, one in contenders.items()
+            if len(one.candidates) > 1 and width in one.candidates.bandwidth
+        }
+        train, held_out = data.without(*pair), [data.only(fold) for fold in pair]
+        return {name: _losses_of_pair(one, train, held_out) for name, one in own.items()}
+
+    found = in_stages(make, widths, fit, pairs, bar)
+    losses: dict[str, dict[float, FloatArray]] = {name: {} for name in contenders}
+    for width, row in zip(widths, found, strict=True):
+        for name in row[0]:
+            table = np.full((n_folds, len(row[0][name][0]), n_folds), np.nan)
+            for (j, k), part in zip(pairs, row, strict=True):
+                table[k, :, j], table[j, :, k] = part[name]
+            losses[name][width] = defined_means(table, axis=2)
+    return losses
 
 
 @dataclass(eq=False)
@@ -137,46 +175,65 @@ class _Round:
 
     split: Split
     contenders: Mapping[str, Contender[Fit]]
-    look: Callable[[FoldFit], None] | None
+    look: Callable[[FoldFit], Any] | None
     ratios: dict[str, FloatArray] = field(default_factory=dict)
     chosen: dict[str, list[Candidate]] = field(default_factory=dict)
     functions: dict[tuple[str, int], tuple[NystromMap, FloatArray]] = field(default_factory=dict)
+    looks: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _only: dict[float, tuple[NystromMap, FoldedMoments]] = field(default_factory=dict)
 
-    def run(self, widths: FloatArray, bar: ProgressBar) -> None:
+    def __len__(self) -> int:
+        inner = len(widths_to_choose(self.contenders)) * len(_inner_pairs(self.split))
+        return inner + self.split.n_folds
+
+    def run(self, bar: ProgressBar) -> None:
         """Select, then fit and evaluate the selected candidates."""
-        n_folds = self.split.n_folds
-        self.ratios = {
-            name: np.empty(self.split.samples.n_observations) for name in self.contenders
-        }
-        losses: dict[str, dict[float, FloatArray]] = {name: {} for name in self.contenders}
-        made = None
-        for width in widths:
-            made = self.split.at(width)
-            for name, one in self.contenders.items():
-                if len(one.candidates) > 1 and width in one.candidates.bandwidth:
-                    losses[name][float(width)] = nested_losses(made[1], one, n_folds)
-            bar.advance()
+        n_folds, names = self.split.n_folds, list(self.contenders)
+        losses = nested_losses(self.split, self.contenders, self._at, bar)
         for name, one in self.contenders.items():
             self.chosen[name] = _best_of(one.candidates, losses[name], n_folds)
-        for width in sorted({choice[0] for picks in self.chosen.values() for choice in picks}):
-            if len(widths) > 1 or made is None:
-                made = self.split.at(width)
-            for fold in range(n_folds):
-                self._evaluate(*made, width, fold)
+            self.ratios[name] = np.empty(self.split.samples.n_observations)
+        widths = sorted({choice[0] for picks in self.chosen.values() for choice in picks})
+        found = in_stages(self._at, widths, self._evaluated, range(n_folds))
+        for name, fold in product(names, range(n_folds)):
+            row = found[widths.index(self.chosen[name][fold][0])][fold]
+            rows = np.flatnonzero(self.split.folds == fold)
+            self.ratios[name][rows], self.functions[name, fold], self.looks[name, fold] = row[name]
+        bar.advance(n_folds)
 
-    def _evaluate(self, features: NystromMap, data: FoldedMoments, width: float, fold: int) -> None:
-        wanted = [name for name in self.contenders if self.chosen[name][fold][0] == width]
+    def _at(self, width: float) -> tuple[NystromMap, FoldedMoments]:
+        """Features and moments of a bandwidth; kept if there is no other one."""
+        made = self._only.get(width) or self.split.at(width)
+        if len(widths_to_choose(self.contenders)) == 1:
+            self._only[width] = made
+        return made
+
+    def _evaluated(
+        self, made: tuple[NystromMap, FoldedMoments], fold: int
+    ) -> dict[str, tuple[FloatArray, tuple[NystromMap, FloatArray], Any]]:
+        """Held-out ratios, fit and look of the contenders that chose this bandwidth."""
+        features, data = made
+        picks = {name: self.chosen[name][fold] for name in self.contenders}
+        wanted = {name: own for name, own in picks.items() if own[0] == features.bandwidth}
         if not wanted:
-            return
-        train = data.without(fold)
+            return {}
+        train, found = data.without(fold), {}
         rows = np.flatnonzero(self.split.folds == fold)
-        for name in wanted:
-            _, lam, rho = self.chosen[name][fold]
+        for name, (_, lam, rho) in wanted.items():
             theta = self.contenders[name].fit.solve(train, np.array([lam]), np.array([rho]))[:, 0]
-            self.ratios[name][rows] = data.ratios(rows, theta)
-            self.functions[name, fold] = (features, theta)
-            if self.look is not None:
-                self.look(FoldFit(name, fold, data, train, theta, lam, rho))
+            fit = FoldFit(name, fold, data, train, theta, lam, rho)
+            seen = None if self.look is None else self.look(fit)
+            found[name] = (data.ratios(rows, theta), (features, theta), seen)
+        return found
+
+
+def _losses_of_pair(
+    contender: Contender[Fit], train: Moments, held_out: list[Moments]
+) -> tuple[FloatArray, FloatArray]:
+    """Mean losses (C,) on two folds that both were left out."""
+    theta = np.ascontiguousarray(contender.fit.solve(train, *contender.candidates.pairs))
+    first, second = (mean_losses(moment_losses(part, theta)) for part in held_out)
+    return first, second
 
 
 def _best_of(

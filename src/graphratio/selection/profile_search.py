@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import each
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
+from graphratio.selection.adaptive_search import choose_adaptive
 from graphratio.selection.cross_validation import crossed_divergences, score_table
 from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
@@ -120,7 +121,8 @@ class ProfileSelection:
     """Search for the settings with the smallest held-out loss.
 
     If `n_rounds` is None, it is chosen up to `MOST_ROUNDS`, or `MORE_ROUNDS` if the last is best.
-    `unit` is the mean degree of the whole graph, of which the data may be a part.
+    `unit` is the mean degree of the whole graph, of which the data may be a part. Plain fits learn
+    edge weights if `learned_over` is the graph of the data.
     """
 
     data: HeldOutData
@@ -129,6 +131,7 @@ class ProfileSelection:
     adaptive: bool
     unit: float
     bar: ProgressBar
+    learned_over: Graph | None = None
     _losses: dict[ProfileSettings, list[FloatArray]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -145,7 +148,7 @@ class ProfileSelection:
         """
         rival = plain.best()
         if not shared or (or_plain and self.data.split.few_blocks):
-            return self._choice(_unshared(rival), [], [], plain)
+            return self._choice(*self._with_learned_edges(rival, plain), plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         best, tried = search(self.axes, self._trial)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
@@ -163,13 +166,47 @@ class ProfileSelection:
                 chosen = _unshared(rival)
         return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
 
+    def _with_learned_edges(
+        self, rival: Plain, plain: PlainSearch
+    ) -> tuple[ProfileSettings, list[Row], list[Trial]]:
+        """The best plain fit, or with learned weights of the edges if they are clearly better."""
+        bandwidth, strength, ridge = rival
+        graph = self.learned_over if self.adaptive else None
+        few = self.data.split.few_blocks
+        if graph is None or not graph.n_edges or not strength or self.n_rounds == 0 or few:
+            return _unshared(rival), [], []
+        found = choose_adaptive(
+            self.data.at(bandwidth),
+            graph,
+            strength / self.unit,
+            ridge,
+            fixed=not plain.free[1],
+            n_rounds=self.n_rounds,
+        )
+        rows = [
+            (ProfileSettings(0, lam * self.unit, ridge, bandwidth, self.n_rounds or k), scores)
+            for lam, trial in found.tried.items()
+            for k, scores in enumerate(-trial.by_fold)
+            if k or self.n_rounds
+        ]
+        gain, error = lead(found.tried[found.graph_penalty], plain.tried[rival])
+        chosen = _unshared(rival)
+        if found.n_rounds and (self.n_rounds is not None or gain > error):
+            best = found.graph_penalty * self.unit
+            chosen = ProfileSettings(0, best, ridge, bandwidth, found.n_rounds)
+        losses = [
+            trial if self.n_rounds else Trial(trial.losses[1:]) for trial in found.tried.values()
+        ]
+        return chosen, rows, losses
+
     def _choice(
         self, chosen: ProfileSettings, rows: list[Row], trials: list[Trial], plain: PlainSearch
     ) -> Choice:
         """Settings, and the scores of all candidates, with profiles and plain."""
         rows = rows + [(_unshared(one), -trial.by_fold[0]) for one, trial in plain.tried.items()]
         losses = [trial.losses for trial in (*trials, *plain.tried.values())]
-        held_out = crossed_divergences(np.concatenate(losses), self.data.split.run)
+        split = self.data.split
+        held_out = crossed_divergences(np.concatenate(losses), split.run, split.loss.shift)
         return Choice(chosen, self._table(rows, chosen), held_out)
 
     def _or_without_graph(
@@ -204,7 +241,10 @@ class ProfileSelection:
         """Held-out losses of a point in the first folds, or in all; each is computed once."""
         settings = self._settings(point, self.most_rounds)
         losses = self._losses.setdefault(settings, [])
-        for fold in islice(self.data.at(settings.bandwidth), len(losses), n_folds):
+        folds = self.data.at(settings.bandwidth)
+
+        def held_out(number: int) -> FloatArray:
+            fold = folds[number]
             path = rounds(
                 fold.problem,
                 fold.start(settings.n_profiles, smooth=settings.strength > 0),
@@ -214,8 +254,9 @@ class ProfileSelection:
                 adaptive=self.adaptive,
             )
             used = path if self.n_rounds is None else path[-1:]
-            theta = np.stack([fit.theta for fit in used], axis=1)
-            losses.append(fold.losses(theta).T)
+            return fold.losses(np.stack([fit.theta for fit in used], axis=1)).T
+
+        losses += each(held_out, range(len(folds))[len(losses) : n_folds])
         # A search may take longer than usual; keep the last step for its end.
         self.bar.advance(int(n_folds is None and self.bar.done < self.bar.total - 1))
         return Trial(np.stack(losses, axis=1), self.data.split.n_blocks is not None)

@@ -36,6 +36,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.moments.node_moments import Moments
 from graphratio.solvers.learned_edges import Edges, typical_distance
 from graphratio.solvers.path import SMALL_SYSTEM
+from graphratio.solvers.solution import Solution
 
 # Relative residual of the iterative solve for more than SMALL_SYSTEM unknowns.
 RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
@@ -192,6 +193,21 @@ def coordinate_residual(
     product = (blocks @ fit.coordinates[:, :, np.newaxis])[:, :, 0]
     product += problem.edges.laplacian(strength * fit.weights) @ fit.coordinates
     return float(np.linalg.norm(product - rhs) / (np.linalg.norm(rhs) or 1.0))
+
+
+def solution_of(
+    problem: ProfileProblem, path: list[Profiles], penalties: tuple[float, float], tol: float
+) -> Solution:
+    """The last fit of a path as a solution; `penalties` are strength and ridge."""
+    residual = coordinate_residual(problem, path[-1], *penalties)
+    return Solution(
+        theta=path[-1].theta,
+        converged=residual <= max(tol, RESIDUAL[problem.dtype]),
+        n_iter=len(path) - 1,
+        residual=residual,
+        history=[objective_value(problem, fit, *penalties) for fit in path],
+        method="alternating least squares",
+    )
 
 
 def _node_systems(

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from graphratio._utils.threads import in_parallel, n_threads
+from graphratio._utils.jobs import in_parallel, n_threads
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.solvers.solution import Solution
 

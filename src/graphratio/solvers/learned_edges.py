@@ -1,6 +1,6 @@
 """Learned edges: a penalty that lets edges between different nodes break.
 
-    Phi(Theta) = sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
+    Phi(Theta) = sum_v loss_v(theta_v)                           quadratic, or of log-ratios
                  + lam sum_uv W_uv phi(|theta_u - theta_v|)      over the edges, each once
                  + (rho/2) sum_v |theta_v|^2
 
@@ -17,7 +17,7 @@ nodes of one kind and lets edges between kinds break. phi is concave in t^2, so 
 the present distances bounds it from above. Minimising the quadratic penalty with the weights
 phi'(t) / t = 1 / (t^2 / s^2 + e) therefore never increases the objective. This is
 majorise-minimise: every round reweights the graph and solves the problem of
-`moments.objective` on it once.
+`moments.objective` or `moments.log_ratio` on it once.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from scipy import sparse
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.moments.log_ratio import LogRatioObjective, with_intercepts
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_rows import NodeRows
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import basis_of
+from graphratio.solvers.newton import solve_newton
 from graphratio.solvers.path import solve_path
 
 # Squared distance, relative to the typical one, below which the penalty is about quadratic.
@@ -118,20 +121,42 @@ def with_weights(graph: Graph, edges: Edges, weights: FloatArray) -> Graph:
 
 
 def adaptive_rounds(
-    moments: Moments, graph: Graph, lam: float, rho: float, n_rounds: int, tol: float, max_iter: int
+    data: Moments | NodeRows,
+    graph: Graph,
+    lam: float,
+    rho: float,
+    n_rounds: int,
+    tol: float,
+    max_iter: int,
 ) -> list[AdaptiveFit]:
-    """Solve, then reweight and solve `n_rounds` times; returns all fits in order."""
+    """Solve, then reweight and solve `n_rounds` times; returns all fits in order.
+
+    Coefficients of log-ratios have their intercept last.
+    """
+    n_distinct = data.m if isinstance(data, NodeRows) else data.first.shape[1]
     edges = Edges.of(graph)
     scale = None
     current = graph
     path: list[AdaptiveFit] = []
     for number in range(n_rounds + 1):
         if number:
-            distances = edges.distances(path[-1].theta)
+            # A profiled intercept is no coefficient.
+            distances = edges.distances(path[-1].theta[:, :n_distinct])
             scale = typical_distance(distances) if scale is None else scale
             current = with_weights(graph, edges, edges.reweighted(distances, scale))
-        objective = GraphObjective.of(moments, current.laplacian, lam, rho)
-        basis = basis_of(current, moments.second.dtype)
-        theta = solve_path(objective, basis, tol, max_iter).theta[:, 0]
+        theta = _solved(data, current, lam, rho, tol, max_iter)
         path.append(AdaptiveFit(theta, current, scale))
     return path
+
+
+def _solved(
+    data: Moments | NodeRows, graph: Graph, lam: float, rho: float, tol: float, max_iter: int
+) -> FloatArray:
+    """Coefficients at given weights, shape (n_nodes, m)."""
+    if isinstance(data, NodeRows):
+        problem = LogRatioObjective(data, graph.laplacian, np.array([lam]), np.array([rho]))
+        theta = solve_newton(problem, basis_of(graph, data.dtype), tol, max_iter).theta
+        return with_intercepts(data, theta, graph.laplacian, problem.lam)[:, 0]
+    objective = GraphObjective.of(data, graph.laplacian, lam, rho)
+    basis = basis_of(graph, data.second.dtype)
+    return solve_path(objective, basis, tol, max_iter).theta[:, 0]

@@ -221,6 +221,13 @@ def solve_many(
     return basis.to_nodes(iterates.solution())
 
 
+def preconditioner_of(objective: GraphObjective, basis: Basis, *, heavy: bool) -> Linear:
+    """The mean field; if `heavy`, with the blocks of the nodes."""
+    if not heavy:
+        return _build("kronecker", objective, basis)
+    return _build("mixed" if isinstance(basis, SpectralBasis) else "multigrid", objective, basis)
+
+
 def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
     if name == "multigrid":
         return BlockMultigrid.of(objective, basis)

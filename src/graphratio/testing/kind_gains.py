@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
@@ -94,11 +95,13 @@ class ChangedNodes:
         """
         ratios = np.empty((self.most + 1, len(self.own_rows)))
         folds = self.folds[self.own_rows]
-        for fold in range(self.n_folds):
+
+        def fitted(fold: int) -> Refit:
             train = self.samples.subset(observations=self.folds != fold)
-            fitted = refit(self.model, train, self.model.graph_, fixed=True)
-            ratios[:, folds == fold] = self._ratios_after(fitted, self.own_rows[folds == fold])
-            self.bar.advance()
+            return refit(self.model, train, self.model.graph_, fixed=True)
+
+        for fold, model in enumerate(each(fitted, range(self.n_folds), self.bar)):
+            ratios[:, folds == fold] = self._ratios_after(model, self.own_rows[folds == fold])
         return ratios
 
     def _ratios_after(self, fitted: Refit, rows: IntArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import RandomState
@@ -30,6 +31,7 @@ from graphratio.testing.procedure import two_sample_test
 from graphratio.testing.result import TwoSampleResult
 
 
+@across_jobs
 def kinds_of_change(
     samples: Any,
     graph: Graph | None = None,
@@ -38,6 +40,7 @@ def kinds_of_change(
     level: float = 0.05,
     correction: str | None = "fdr",
     n_permutations: int | None = None,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> KindsOfChange:
@@ -67,6 +70,8 @@ def kinds_of_change(
         most the level under any dependence, and fewer changed nodes are found.
     n_permutations : int, optional
         As in `two_sample_test`.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
     progress : bool, default False
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from graphratio._utils.jobs import each
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.testing.multiplicity import Resolution
@@ -114,14 +116,14 @@ def permute_each_node(
             evidence, scores = means.observed()
             outcome.evidence[batch], outcome.scores[:, batch] = evidence, scores.T
             for labels in plan.shared_splits(batch[0], look - seen):
-                for begin in range(0, len(batch), step := means.step(len(labels))):
-                    some = slice(begin, begin + step)
-                    found, single = means.part(some).evaluate(labels)
+                step = means.step(len(labels))
+                parts = [slice(begin, begin + step) for begin in range(0, len(batch), step)]
+                task = partial(_exceeding, means, labels, evidence, scores, resolution.extrapolates)
+                for some, (counted, largest) in zip(parts, each(task, parts), strict=True):
                     at = batch[some]
-                    extreme[0, at] += reached(found, evidence[some, np.newaxis]).sum(axis=1)
-                    extreme[1:, at] += reached(single, scores[some, np.newaxis]).sum(axis=1).T
+                    extreme[:, at] += counted
                     if resolution.extrapolates:
-                        top[at] = _largest(np.concatenate([top[at], found], axis=1))
+                        top[at] = _largest(np.concatenate([top[at], largest], axis=1))
         counts = (1 + extreme[:, active]) / (look + 1)
         outcome.p_value[active] = np.minimum(counts[0], most)
         outcome.p_values[:, active] = counts[1:]
@@ -136,6 +138,25 @@ def permute_each_node(
         active = active[goes_on]
         if last or not active.size:
             break
+
+
+def _exceeding(
+    means: PermutedMeans,
+    labels: FloatArray,
+    evidence: FloatArray,
+    scores: FloatArray,
+    keeps: bool,
+    some: slice,
+) -> tuple[IntArray, FloatArray]:
+    """How often permuted evidence and scores reach the observed ones, and the largest evidence.
+
+    Of some nodes, shape (n_statistics + 1, n_nodes) and, if it `keeps` the largest,
+    (n_nodes, at most TOP_VALUES).
+    """
+    found, single = means.part(some).evaluate(labels)
+    combined = reached(found, evidence[some, np.newaxis]).sum(axis=1)
+    each_one = reached(single, scores[some, np.newaxis]).sum(axis=1).T
+    return np.vstack([combined, each_one]), _largest(found) if keeps else found[:, :0]
 
 
 def reached(values: FloatArray, observed: FloatArray) -> BoolArray:
@@ -161,6 +182,8 @@ def tail_p_values(evidence: FloatArray, top: FloatArray, n_permutations: int) ->
 
 
 def _largest(values: FloatArray) -> FloatArray:
+    if values.shape[1] <= TOP_VALUES:
+        return values
     return np.partition(values, values.shape[1] - TOP_VALUES, axis=1)[:, -TOP_VALUES:]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import DataWarning
+from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator, check_choice, check_real
 from graphratio._utils.typing import RandomState
 from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scales
@@ -33,6 +34,7 @@ from graphratio.testing.wording import correlation_note
 NULLS = ("node", "global")
 
 
+@across_jobs
 def two_sample_test(
     samples: Any,
     graph: Graph | None = None,
@@ -42,6 +44,7 @@ def two_sample_test(
     correction: str | None = "fwer",
     level: float = 0.05,
     n_permutations: int | None = None,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
 ) -> TwoSampleResult:
@@ -87,6 +90,8 @@ def two_sample_test(
     n_permutations : int, optional
         Default: enough for the correction, 10 N / level with a correction and null="node" but at
         most 199,999, otherwise 999 or 10 / level. Too few for any rejection is an error.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
         Seed of the permutations, the groups and the folds.
     progress : bool, default False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.threads import suitable_threads
+from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -154,7 +154,7 @@ def all_at_once(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampl
         settings = read_settings(test.estimator, plan.pooled, test.graph)
         dictionary = settings.atoms(plan.pooled, test.rng)
         penalties = [settings.middle]
-        with suitable_threads(test.samples.n_observations, len(dictionary)):
+        with single_thread():
             features = PooledFeatures.of(
                 plan.pooled, settings.kernel, dictionary, settings.middle[0]
             )
@@ -193,7 +193,7 @@ def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
         dictionary = settings.atoms(plan.pooled, test.rng)
         groups = node_groups(test.graph, test.rng)
         with (
-            suitable_threads(test.samples.n_observations, len(dictionary)),
+            single_thread(),
             test.bar(nodes.size, "nodes") as bar,
         ):
             penalties = selected_penalties(
@@ -295,7 +295,7 @@ def _predicted(
     groups = node_groups(test.graph, test.rng)
     tests = NodeTests.blank(test.graph.n_nodes, 1)
     with (
-        suitable_threads(test.samples.n_observations, len(dictionary)),
+        single_thread(),
         test.bar(nodes.size, "neighbours' predictions") as bar,
     ):
         features = PooledFeatures.of(plan.pooled, settings.kernel, dictionary, settings.middle[0])

@@ -84,6 +84,8 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         sequence gives the candidates.
     cv : int, default 5
         Number of folds of the evidence and of the strength.
+    n_jobs : int, optional
+        Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
         Seed of folds, default estimator, and predictors whose `random_state` is None.
 
@@ -138,6 +140,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         own_share: float = 0.5,
         sharpness: Any = None,
         cv: int = 5,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.predictor = predictor
@@ -147,6 +150,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         self.own_share = own_share
         self.sharpness = sharpness
         self.cv = cv
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @all_or_nothing

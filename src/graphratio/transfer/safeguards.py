@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial import cKDTree
 
+from graphratio._utils.jobs import each
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.estimators.weights import UNCOVERED_SHARE, effective_size, least_effective
 from graphratio.transfer.trials import WeightTrial
@@ -91,8 +92,14 @@ def full_power(trials: Sequence[WeightTrial], candidates: Sequence[float]) -> fl
     """One power for all nodes, by the matched error on the target."""
     if len(candidates) == 1:
         return float(candidates[0])
-    errors = [[one.target_error(s) for s in candidates] for one in trials if len(one.target)]
+    judged = [one for one in trials if len(one.target)]
+    errors = each(lambda one: [one.target_error(s) for s in candidates], judged)
     return best_exponent(np.array(errors).reshape(-1, len(candidates)), candidates)
+
+
+def _excesses(trials: Sequence[WeightTrial], power: float) -> FloatArray:
+    """Excess and its standard error of every trial, shape (2, n_trials)."""
+    return np.transpose(each(lambda one: one.excess(power), trials))
 
 
 def steps_down(power: float, candidates: Sequence[float]) -> list[float]:
@@ -106,7 +113,7 @@ def power_over_nodes(trials: Sequence[WeightTrial], steps: Sequence[float]) -> f
     if not trials:
         return steps[0]
     for power in steps:
-        excess, error = np.transpose([one.excess(power) for one in trials])
+        excess, error = _excesses(trials, power)
         spread = excess.std(ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else error[0]
         if excess.mean() < -CLEARLY_LOWER * spread:
             return power
@@ -191,5 +198,5 @@ def _harmed(trials: Mapping[int, WeightTrial], power: float) -> set[int]:
     """Nodes whose held-out loss is larger with weights by more than chance."""
     if not power or not trials:
         return set()
-    excess, error = shrunken(*np.transpose([one.excess(power) for one in trials.values()]))
+    excess, error = shrunken(*_excesses(list(trials.values()), power))
     return {v for v, bad in zip(trials, excess > TOLERATED * error, strict=True) if bad}

@@ -1,8 +1,8 @@
 // Kinds of change: which nodes, how their ratios look, and the links that were cut.
 // None of them is a colour of the samples or of a direction; the map has shapes as well.
 const kindColours = () => (isDark()
-  ? ["#e377a8", "#ddaa33", "#b9b95a", "#b8937c", "#f0a0a8", "#cf8ccf"]
-  : ["#882255", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#aa4499"]);
+  ? ["#ff7b72", "#ddaa33", "#b9b95a", "#b8937c", "#f0a0a8", "#9fb0c3"]
+  : ["#991f1f", "#c98a00", "#7f7f2a", "#775544", "#cc6677", "#4d5a6a"]);
 const kindShapes = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
 const kindColour = (kind) => (kind === 0 ? colour("behind") : kindColours()[(kind - 1) % 6]);
 const kindShape = (kind) => kindShapes[Math.max(kind - 1, 0) % 6];

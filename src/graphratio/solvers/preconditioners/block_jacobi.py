@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.threads import in_parallel
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick

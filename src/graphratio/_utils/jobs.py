@@ -1,0 +1,194 @@
+"""Tasks side by side in threads, as `n_jobs` asks for.
+
+NumPy lets go of the interpreter while it computes, so threads share a fit without copies of the
+data. Every task computes by itself with one thread of the linear algebra library, and results are
+kept in the order of the tasks: the same call gives the same bits whatever `n_jobs` is.
+
+Tasks do not start further threads. So `n_jobs` of an estimator that is fitted inside a task, or
+inside a function with its own `n_jobs`, changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from graphratio._utils.errors import InputError
+from graphratio._utils.progress import ProgressBar
+from graphratio._utils.threads import single_thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Part = TypeVar("Part")
+Made = TypeVar("Made")
+Result = TypeVar("Result")
+
+# Tasks side by side; None outside of any call with `n_jobs`.
+_jobs: ContextVar[int | None] = ContextVar("graphratio_jobs", default=None)
+
+
+def check_jobs(n_jobs: Any) -> int | None:
+    """Return a valid `n_jobs`: None, or a whole number other than 0."""
+    if n_jobs is None:
+        return None
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0:
+        raise InputError(
+            f"n_jobs={n_jobs!r} is neither None nor a whole number other than 0",
+            "Pass 1 for one thread, 2 for two, or -1 for all cores",
+        )
+    return int(n_jobs)
+
+
+@contextmanager
+def working(n_jobs: Any) -> Iterator[None]:
+    """Context in which `each` and `in_stages` use `n_jobs` threads, with scikit-learn's meaning.
+
+    None stands for 1, unless joblib's `parallel_config` says otherwise; -1 for all cores.
+    """
+    count = check_jobs(n_jobs)
+    if _jobs.get() is not None:
+        yield
+        return
+    # scikit-learn depends on joblib, which knows about containers and about its own workers.
+    from joblib import effective_n_jobs
+
+    effective = int(effective_n_jobs(count))
+    token = _jobs.set(None if count is None and effective == 1 else effective)
+    try:
+        yield
+    finally:
+        _jobs.reset(token)
+
+
+def across_jobs(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Let the keyword argument `n_jobs` of a function hold for all that it calls."""
+
+    @wraps(function)
+    def spread(*args: P.args, **kwargs: P.kwargs) -> Result:
+        with working(kwargs.get("n_jobs")):
+            return function(*args, **kwargs)
+
+    return spread
+
+
+def n_tasks() -> int:
+    """How many tasks run side by side here."""
+    return _jobs.get() or 1
+
+
+def each(
+    work: Callable[[T], Result], items: Sequence[T], bar: ProgressBar | None = None
+) -> list[Result]:
+    """Results of `work` on every item, in order; the bar advances by one for each.
+
+    Examples
+    --------
+    >>> with working(2):
+    ...     each(lambda x: x * x, [1, 2, 3])
+    [1, 4, 9]
+    """
+    return in_stages(lambda _: None, [None], lambda _, item: work(item), items, bar)[0]
+
+
+def in_stages(
+    make: Callable[[Part], Made],
+    parts: Sequence[Part],
+    work: Callable[[Made, T], Result],
+    items: Sequence[T],
+    bar: ProgressBar | None = None,
+) -> list[list[Result]]:
+    """Results of `work` on what `make` gives for every part and on every item, by part and item.
+
+    The next part is made while the items of the last one are worked on, so at most three of them
+    are in memory. The bar advances by one for each item of each part.
+    """
+    workers = min(n_tasks(), max(len(parts) * len(items), 1))
+    results: list[list[Result]] = [[] for _ in parts]
+    if workers <= 1:
+        for found, part in zip(results, parts, strict=True):
+            made = make(part)
+            for item in items:
+                found.append(work(made, item))
+                _advance(bar)
+        return results
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
+        try:
+            # Tasks begin in the order of their submission, so none waits for one behind it.
+            ready = [_begin(pool, make, part) for part in parts[:1]]
+            begun: list[list[Future[Result]]] = []
+            for k in range(len(parts)):
+                ready += [_begin(pool, make, part) for part in parts[k + 1 : k + 2]]
+                begun.append([_begin(pool, _after, ready[k], work, item) for item in items])
+                if k:
+                    results[k - 1] = _collected(begun[k - 1], bar)
+                    begun[k - 1], ready[k - 1] = [], Future()
+            if begun:
+                results[-1] = _collected(begun[-1], bar)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results
+
+
+def in_parallel(work: Callable[[int], None], count: int) -> None:
+    """Call work(0), ..., work(count - 1), several at a time.
+
+    Each must write to its own memory. Outside of calls with `n_jobs` large arrays use the threads
+    that linear algebra would use.
+    """
+    workers = min(n_threads(), count)
+    if workers <= 1:
+        for i in range(count):
+            work(i)
+        return
+    # Each piece has its own core, so BLAS must not use more.
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
+        for task in [_begin(pool, work, i) for i in range(count)]:
+            task.result()
+
+
+def n_threads() -> int:
+    """Threads of `in_parallel`: those of `n_jobs`, or OMP_NUM_THREADS, or the number of cores."""
+    if (given := _jobs.get()) is not None:
+        return given
+    variable = os.environ.get("OMP_NUM_THREADS", "")
+    if variable.isdigit() and int(variable) > 0:
+        return int(variable)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _begin(
+    pool: ThreadPoolExecutor, work: Callable[..., Result], *arguments: Any
+) -> Future[Result]:
+    # Settings of NumPy and others are variables of a context, and hold in the task too.
+    return pool.submit(copy_context().run, _alone, work, *arguments)
+
+
+def _alone(work: Callable[..., Result], *arguments: Any) -> Result:
+    _jobs.set(1)
+    return work(*arguments)
+
+
+def _after(made: Future[Made], work: Callable[[Made, T], Result], item: T) -> Result:
+    return work(made.result(), item)
+
+
+def _collected(tasks: list[Future[Result]], bar: ProgressBar | None) -> list[Result]:
+    found = []
+    for task in tasks:
+        found.append(task.result())
+        _advance(bar)
+    return found
+
+
+def _advance(bar: ProgressBar | None) -> None:
+    if bar is not None:
+        bar.advance()

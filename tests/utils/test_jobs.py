@@ -1,0 +1,191 @@
+"""Tasks in threads: order, errors, nesting, memory, and the same bits whatever `n_jobs` is."""
+
+import threading
+import time
+import weakref
+from io import StringIO
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import graphratio as gr
+from graphratio._utils.jobs import across_jobs, each, in_parallel, in_stages, n_tasks, working
+from graphratio._utils.progress import ProgressBar
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 5])
+def test_results_are_in_the_order_of_the_items(n_jobs):
+    bar = ProgressBar(7, "work", enabled=False, stream=StringIO())
+    with working(n_jobs):
+        assert each(lambda x: x * x, range(7), bar) == [x * x for x in range(7)]
+    assert bar.done == 7
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2, 3])
+def test_stages_give_a_row_per_part(n_jobs):
+    with working(n_jobs):
+        found = in_stages(lambda a: 10 * a, [1, 2, 3], lambda a, b: a + b, [4, 5])
+    assert found == [[14, 15], [24, 25], [34, 35]]
+    with working(n_jobs):
+        assert in_stages(lambda a: a, [], lambda a, b: b, [1]) == []
+
+
+def test_tasks_really_run_side_by_side():
+    meet = threading.Barrier(2, timeout=30)
+    with working(2):
+        each(lambda _: meet.wait(), [0, 1])
+
+
+def test_at_most_three_parts_are_in_memory():
+    class Big:
+        pass
+
+    alive, most = weakref.WeakSet(), []
+
+    def make(_):
+        big = Big()
+        alive.add(big)
+        return big
+
+    def work(_, __):
+        most.append(len(alive))
+
+    with working(2):
+        in_stages(make, range(8), work, range(4))
+    assert max(most) <= 3
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_the_first_error_ends_the_work(n_jobs):
+    done = []
+
+    def work(x):
+        done.append(x)
+        if x == 1:
+            raise ValueError("one")
+        time.sleep(0.001)
+
+    with working(n_jobs), pytest.raises(ValueError, match="one"):
+        each(work, range(1000))
+    assert len(done) < 100
+
+
+def test_tasks_use_one_blas_thread_and_start_no_others():
+    with threadpool_limits(2, user_api="blas"), working(2):
+        inside = each(lambda _: (blas_threads(), n_tasks()), [0, 1])
+        with working(4):  # the outermost decides
+            assert n_tasks() == 2
+        assert blas_threads() == {2}
+    assert inside == [({1}, 1)] * 2
+
+
+def test_settings_of_numpy_hold_in_tasks():
+    with np.errstate(divide="raise"), working(2), pytest.raises(FloatingPointError):
+        each(lambda x: np.ones(2) / x, [np.zeros(2)] * 2)
+
+
+def test_none_means_one_unless_joblib_says_otherwise(monkeypatch):
+    with working(None):
+        assert n_tasks() == 1
+    with parallel_config("threading", n_jobs=3), working(None):
+        assert n_tasks() == 3
+    with working(-1):
+        assert n_tasks() >= 1
+    assert n_tasks() == 1
+
+
+def test_large_arrays_follow_n_jobs(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    seen = set()
+    with working(1):
+        in_parallel(lambda _: seen.add(threading.get_ident()), 8)
+    assert seen == {threading.get_ident()}
+
+
+def test_a_function_passes_its_jobs_on():
+    @across_jobs
+    def work(*, n_jobs=None):
+        return n_tasks()
+
+    assert (work(), work(n_jobs=2), work(n_jobs=None)) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, "two", True])
+def test_wrong_numbers_are_named(wrong):
+    with pytest.raises(ValueError, match=r"n_jobs=.*-1 for all cores"):
+        gr.RULSIF(n_jobs=wrong).fit(([[0.0, 1.0, 2.0] * 3], [[1.0, 2.0, 3.0] * 3]))
+    with pytest.raises(ValueError, match=r"n_jobs="):
+        gr.divergence_bounds(([[0.0, 1.0]], [[1.0, 2.0]]), n_jobs=wrong)
+
+
+SCENARIO = gr.datasets.make_scenario("Ia", n_nodes=16, n=24, random_state=3)
+SAMPLES, GRAPH = SCENARIO.samples, SCENARIO.graph
+PANEL = np.random.default_rng(0).normal(size=(160, 4))
+PANEL[90:] += 1
+
+
+def estimate(model):
+    return lambda n: model(n_jobs=n, random_state=0).fit(SAMPLES, GRAPH).coef_
+
+
+def transferred(n):
+    labels = [SAMPLES.reference(node)[:, 0] for node in SAMPLES.nodes]
+    model = gr.NodewiseTransfer(Ridge(), gr.Pool(), n_jobs=n, random_state=0)
+    return model.fit(SAMPLES, labels, GRAPH).weights_.sample_weight
+
+
+def compared(n):
+    found = gr.compare_graphs(SAMPLES, GRAPH, n_jobs=n, random_state=0)
+    return np.concatenate([[found.losses["graph"].mean], found.worth["graph"].joined])
+
+
+def watched(n):
+    detector = gr.GraphChangePointDetector(n_surrogates=29, n_jobs=n, random_state=0).fit(PANEL)
+    for row in PANEL[:12]:
+        detector.update(row)
+    return np.concatenate([detector.statistic_, [detector.p_value_, detector.evidence_]])
+
+
+WORK = {
+    "GraphRatio": estimate(gr.GraphRatio),
+    "GRULSIF": estimate(gr.GRULSIF),
+    "adaptive": estimate(lambda **options: gr.GRULSIF(adaptive=True, **options)),
+    "Pool": estimate(gr.Pool),
+    "RULSIF": estimate(gr.RULSIF),
+    "ULSIF": estimate(gr.ULSIF),
+    "KLIEP": estimate(gr.KLIEP),
+    "test": lambda n: gr.two_sample_test(SAMPLES, GRAPH, n_jobs=n, random_state=0).p_value,
+    "global": lambda n: (
+        gr.two_sample_test(SAMPLES, GRAPH, null="global", n_jobs=n, random_state=0).p_value
+    ),
+    "bounds": lambda n: (
+        gr.divergence_bounds(
+            SAMPLES, GRAPH, gr.GRULSIF(), n_jobs=n, random_state=0
+        ).fitted_divergence_interval
+    ),
+    "bounds of GraphRatio": lambda n: (
+        gr.divergence_bounds(SAMPLES, GRAPH, n_jobs=n, random_state=0).fitted_divergence_interval
+    ),
+    "graphs": compared,
+    "kinds": lambda n: np.array(
+        gr.kinds_of_change(SAMPLES, GRAPH, n_jobs=n, random_state=0).kinds, dtype=str
+    ),
+    "detector": watched,
+    "transfer": transferred,
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_same_bits_whatever_n_jobs_is(name):
+    np.testing.assert_array_equal(WORK[name](1), WORK[name](2))
+
+
+def test_none_gives_the_same_bits_too():
+    np.testing.assert_array_equal(WORK["GRULSIF"](None), WORK["GRULSIF"](2))
