@@ -18,7 +18,7 @@ help:
 	@echo "make test         style, types, layers and all tests: about five minutes"
 	@echo "make lint         style, types and layers only: half a minute"
 	@echo "make format       apply fixes and formatting: seconds"
-	@echo "make docs         build the documentation in docs/_build/html: two minutes"
+	@echo "make docs         build the documentation in docs/_build/html: three minutes"
 	@echo "make walk         print the files that a fit and a test visit: seconds"
 	@echo "make bench        measure speed, one BLAS thread: twelve minutes"
 	@echo "make bench-check  measure again, fail where a ratio fell below the stored one: twelve minutes"
@@ -76,6 +76,8 @@ docs: $(DOCUMENTED)
 	@$(SINGLE) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
 	@echo "== links inside the site"
 	@$(BIN)/python docs/_ext/check_links.py docs/_build/html
+	@echo "== search, and every page on a narrow screen"
+	@$(BIN)/python docs/_ext/check_pages.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # What ruff looks at.
@@ -199,4 +201,4 @@ matrix: $(READY)
 	@$(SINGLE) $(NOX) -s matrix
 
 clean:
-	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .nox graphratio-demo graphratio-fuzz docs/_build docs/_results docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

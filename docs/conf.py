@@ -20,12 +20,16 @@ version = release = __version__
 
 extensions = [
     "docstrings",
+    "linked_names",
     "mathml",
+    "results",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -36,6 +40,20 @@ nitpicky = True
 default_role = "code"  # single backquotes in docstrings
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
+
+# Pages whose code is run and whose results are shown, see _ext/results.py.
+results_pages = [
+    "get-started",
+    "tutorial",
+    "likelihood-ratios",
+    "datasets",
+    "graphs",
+    "coming-from",
+    "guide/*",
+    "how-to/*",
+]
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div.highlight-python pre, div.highlight-bash pre"
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -74,15 +92,24 @@ html_theme = "pydata_sphinx_theme"
 html_title = "graphratio"
 html_static_path = ["_static"]
 html_css_files = ["graphratio.css"]
-html_show_sourcelink = False
 html_theme_options = {
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "sourcelink"],
     "footer_start": ["copyright"],
-    "footer_end": [],
-    "header_links_before_dropdown": 6,
+    "footer_end": ["version-switcher"],
+    "header_links_before_dropdown": 7,
+    # One version so far; a release adds an entry to the file.
+    "switcher": {"json_url": "_static/switcher.json", "version_match": release},
+    "check_switcher": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get-started": [], "changelog": [], "contributing": []}
+html_sidebars = {
+    "index": [],
+    "get-started": [],
+    "tutorial": [],
+    "gallery/index": [],
+    "changelog": [],
+    "contributing": [],
+}

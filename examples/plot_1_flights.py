@@ -38,7 +38,6 @@ samples = gr.NodeSamples.from_arrays(
     feature_names=["ground speed (miles per hour)"],
 )
 model = gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples.standardized(), data.graph)
-model
 
 # %%
 # Which airports change

@@ -16,7 +16,7 @@ import graphratio as gr
 
 data = gr.datasets.load_sea_temperature()
 model = gr.GRULSIF(prior_ratio=1, bandwidth=[0.15, 0.3, 0.6], tol=1e-4, random_state=0)
-model.fit(data.samples.standardized(), data.graph)
+model = model.fit(data.samples.standardized(), data.graph)
 
 # %%
 # Where the ocean changed

@@ -7,6 +7,8 @@ wear out: the mean stays, but the two quantities lose their correlation. First a
 sensors changed, then the change-point detector says *since when*, without being told.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # The network
 # -----------

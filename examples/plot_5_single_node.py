@@ -6,6 +6,8 @@ Without a graph, or with a single pair of samples, the classical estimators are 
 interface. Two normal samples whose true ratio is known, so that all of them can be compared.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

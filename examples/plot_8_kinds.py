@@ -7,6 +7,8 @@ nothing happened. ``gr.kinds_of_change`` tests every sensor, and says which of t
 changed *in the same way*, without being told how many ways there are.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

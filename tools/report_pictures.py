@@ -1,11 +1,12 @@
-"""Pictures of the demo's report for docs/report.md: `python tools/report_pictures.py`.
+"""Pictures of reports for docs/report.md and docs/tutorial.md: `python tools/report_pictures.py`.
 
-Runs `graphratio demo`, opens its report in Chromium as a reader would, and stores what is on the
-screen. Needs playwright and Chromium.
+Runs `graphratio demo` and the tutorial, opens their reports in Chromium as a reader would, and
+stores what is on the screen. Needs playwright and Chromium.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-FOLDER = Path(__file__).parent.parent / "docs" / "_static" / "report"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDER = DOCS / "_static" / "report"
 
 # Colours kept in a picture, so that all of them together stay small.
 COLOURS = 200
@@ -48,7 +50,16 @@ SHOTS: dict[str, tuple[tuple[int, int], Any]] = {
     "panel": ((1100, 760), map_and_panel),
     "curtain": ((1100, 560), curtain),
     "phone": ((390, 844), map_and_panel),
+    "tutorial": ((1400, 1060), first_screen),
 }
+
+
+def tutorial(folder: Path) -> None:
+    """Run the code of the tutorial in a folder with its data."""
+    shutil.copytree(DOCS / "data", folder)
+    cells = json.loads((DOCS / "tutorial.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
@@ -57,13 +68,16 @@ def main() -> None:
     if browser is None:
         sys.exit("Chromium is not installed")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        command = [sys.executable, "-m", "graphratio", "demo", "--quiet", "--output", folder]
-        subprocess.run(command, check=True)
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        folder = Path(temporary)
+        demo = [sys.executable, "-m", "graphratio", "demo", "--quiet", "--output", temporary]
+        subprocess.run(demo, check=True)
+        tutorial(folder / "tutorial")
         running = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         for name, ((width, height), prepare) in SHOTS.items():
             page = running.new_page(viewport={"width": width, "height": height})
-            page.goto((Path(folder) / "report.html").as_uri())
+            report = "tutorial/flights-report.html" if name == "tutorial" else "report.html"
+            page.goto((folder / report).as_uri())
             page.wait_for_selector("html[data-ready]")
             prepare(page)
             page.wait_for_timeout(1000)

@@ -1,3 +1,3 @@
 """The version, kept apart so that the build can read it without importing anything."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

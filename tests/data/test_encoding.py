@@ -210,7 +210,7 @@ def test_missing_categories_are_counted_by_column():
         ("cloud", "no column 'cloud'"),
         (["site"], "'site' is given as categorical and as node, sample or time"),
         ({"sky": "rain"}, "the levels of 'sky' are 'rain'"),
-        (3, "categorical=3 is no list"),
+        (3, "categorical=3 is not a list"),
         ({"sky": []}, "the known ones are none"),
         ({"sky": ["clear", "rain", "rain", "snow"]}, "same name: 'sky=rain'"),
     ],

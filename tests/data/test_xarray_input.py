@@ -66,7 +66,7 @@ class TestFromXarray:
         ("call", "message"),
         [
             (lambda f: january(f.rename(station="site")), "no dimension 'station'"),
-            (lambda f: january(f.values), "ndarray is no labelled array"),
+            (lambda f: january(f.values), "ndarray is not a labelled array"),
             (lambda f: january(f, sample="season"), "no coordinate 'season'"),
             (lambda f: january(f, time=None), "neither sample nor time"),
             (

@@ -1,6 +1,7 @@
 """What the package offers, and what importing it costs."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -105,6 +106,23 @@ def test_versions_agree():
     changelog = (root / "CHANGELOG.md").read_text()
     heading = "Unreleased" if "dev" in gr.__version__ else gr.__version__
     assert f"## {heading}\n" in changelog
+    assert f"version = {{{gr.__version__}}}," in (root / "docs" / "citing.md").read_text()
+    switcher = json.loads((root / "docs" / "_static" / "switcher.json").read_text())
+    assert gr.__version__ in [entry["version"] for entry in switcher]
+
+
+def test_the_paper_is_cited_alike_everywhere():
+    root = Path(__file__).parents[2]
+    pages = ("README.md", "docs/index.md", "docs/method.md", "docs/citing.md")
+    for page in pages:
+        text = " ".join((root / page).read_text(encoding="utf-8").split())
+        for words in ("Collaborative likelihood-ratio estimation over graphs", "de la Concha",
+                      "Nicolas Vayatis", "Argyris Kalogeratos", "2205.14461",
+                      "papers/v26/24-0565.html"):  # fmt: skip
+            assert words in text.replace("> ", ""), (page, words)
+    citation = (root / "CITATION.cff").read_text()
+    assert "24-0565" in citation
+    assert "2205.14461" in citation
     assert (Path(gr.__file__).parent / "py.typed").exists()
 
 

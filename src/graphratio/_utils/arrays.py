@@ -33,8 +33,8 @@ class NotAnArray:
 
     def _refusal(self) -> InputError:
         return InputError(
-            f"{type(self).__name__} is no array, so scikit-learn's searches, cross-validation and "
-            "pipelines cannot use it",
+            f"{type(self).__name__} is not an array, so scikit-learn's searches, "
+            "cross-validation and pipelines cannot use it",
             "Pass the candidates to the estimator, as in GRULSIF(bandwidth=[0.5, 1.0]): fit "
             "selects among them on folds of the observations of every node",
         )

@@ -139,7 +139,7 @@ def _show(screen: Screen, detector: GraphChangePointDetector) -> None:
 
     events = detector.events_
     screen.say(
-        f"Looked at {len(detector.nodes_)} nodes over {detector.n_times_} times, "
+        f"Examined {len(detector.nodes_)} nodes over {detector.n_times_} times, "
         f"{detector.n_features_in_} feature{'s' if detector.n_features_in_ > 1 else ''}, "
         f"{detector.graph_.n_edges} edges."
     )

@@ -92,7 +92,7 @@ class Curtain:
         held, many = own.low <= self.worth <= own.high, f"{own.n:.0f} {what}"
         table = [
             ("", "all " + what, "with the graph", "each alone"),
-            (f"divergence on hidden {what}, more is better", "", *(f"{g:.2f}" for g in self.gain)),
+            (f"divergence on hidden {what} (higher: better)", "", *(f"{g:.2f}" for g in self.gain)),
             ("change of the mean, off by", f"0 {unit}", *(f"{e:.0f} {unit}" for e in self.error)),
             ("change of the mean, rank correlation", "1.00", *(f"{r:.2f}" for r in self.rank)),
         ]

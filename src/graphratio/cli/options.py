@@ -29,7 +29,7 @@ _TIME = "Time"
 # What a wide table leaves open: the name of the column of nodes, and of what was measured.
 NODE, VALUE = "node", "value"
 
-_SEED = "Seed of everything random: the same gives the same."
+_SEED = "Seed for everything random; the same seed gives the same result."
 JOBS = "Threads: 1, 2, ..., or -1 for all cores. The results are the same."
 
 

@@ -47,7 +47,7 @@ class TimeAxis:
             )
         except ValueError as error:
             raise InputError(
-                f"--date-format {date_format} is no format of dates ({error})",
+                f"--date-format {date_format} is not a format of dates ({error})",
                 "Use codes such as %Y year, %m month, %d day, %H hour, %M minute",
             ) from error
         wrong = np.asarray(times.isna()) & self.known

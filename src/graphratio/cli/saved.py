@@ -162,7 +162,7 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
     table = values.iloc[rows].reset_index(drop=True)
     if not np.isfinite(ratios).all():
         raise InputError(
-            f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are no numbers",
+            f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are not numbers",
             "It is damaged, or these points are far from everything it has seen: check both",
         )
     found = pandas.DataFrame({"node": nodes, "ratio": ratios})

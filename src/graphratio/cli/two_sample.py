@@ -52,9 +52,9 @@ class TestOptions:
 
     correction: Correction = option(
         _TEST,
-        "Over nodes. fwer: the chance of any false node is at most the level (Holm); fdr: so is "
-        "the expected share of false ones among those found (Benjamini-Hochberg; fdr-by whatever "
-        "the dependence); none: every node by itself.",
+        "Correction for the number of nodes. fwer: the chance of any false alarm is at most the "
+        "level (Holm); fdr: the expected share of false alarms among the nodes found is at most "
+        "the level (Benjamini-Hochberg; fdr-by: under any dependence); none: no correction.",
         default=Correction.fwer,
     )
     level: float = option(_TEST, "Between 0 and 1.", default=0.05)
@@ -112,8 +112,8 @@ def find_kinds(
     notes: list[str] = []
     if tested is None and samples.n_nodes > MOST_NODES:
         notes.append(
-            f"kinds of change were not looked for, since there are more than {MOST_NODES:,} nodes; "
-            "--test tests them, and then finds kinds"
+            f"kinds of change were skipped, because there are more than {MOST_NODES:,} nodes; "
+            "pass --test to test the nodes and find kinds"
         )
         screen.notes(notes)
         return None, notes

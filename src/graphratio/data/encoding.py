@@ -117,8 +117,8 @@ class Encoding:
             if len(levels) > MOST_LEVELS:
                 raise InputError(
                     f"the column {name!r} has {len(levels)} distinct values: {listing(levels, 3)}",
-                    f"More than {MOST_LEVELS} are no category: pass it as a number, merge rare "
-                    "levels into one, or leave it out",
+                    f"More than {MOST_LEVELS} are too many for a category: pass a number, merge "
+                    "rare levels into one, or leave it out",
                 )
 
 
@@ -137,7 +137,8 @@ def asked_levels(categorical: Any) -> dict[str, tuple[str, ...] | None]:
         return asked
     if not isinstance(categorical, Iterable):
         raise InputError(
-            f"categorical={categorical!r} is no list of columns", "Name the columns of categories"
+            f"categorical={categorical!r} is not a list of columns",
+            "Name the columns of categories",
         )
     return dict.fromkeys(categorical)
 

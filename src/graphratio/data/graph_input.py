@@ -114,8 +114,8 @@ def _without_unit_diagonal(matrix: sparse.csr_array) -> sparse.csr_array:
     """Leave out a diagonal of ones, which similarities have and edges do not need."""
     if matrix.shape[0] > 1 and (matrix.diagonal() == 1).all():
         warnings.warn(
-            "the diagonal of the adjacency is 1 at every node and was left out: a node is no "
-            "neighbour of its own",
+            "the diagonal of the adjacency is 1 at every node and was left out: a node is not "
+            "its own neighbour",
             DataWarning,
             stacklevel=4,
         )

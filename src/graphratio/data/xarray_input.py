@@ -39,7 +39,7 @@ def stacked_table(data: Any, node: str, feature: str | None = None) -> tuple[Any
             data = data.rename(NO_NAME if data.name is None else data.name).to_dataset()
     elif not isinstance(data, xarray.Dataset):
         raise InputError(
-            f"{type(data).__name__} is no labelled array",
+            f"{type(data).__name__} is not a labelled array",
             "Pass an xarray.DataArray or an xarray.Dataset",
         )
     _check_dimension(data, node, "node")
