@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 
 import numpy as np
 
-from graphratio._utils.jobs import each
+from graphratio._utils.jobs import each, n_tasks
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.testing.multiplicity import Resolution
@@ -33,6 +33,9 @@ FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
 
 _FEW_EXTREME = 10
+
+# Sets of splits that a thread evaluates before the next ones are drawn.
+SPLITS_PER_TASK = 4
 
 # The largest permuted values to which the tail is fitted.
 TOP_VALUES = 200
@@ -115,15 +118,16 @@ def permute_each_node(
             means = make(batch)
             evidence, scores = means.observed()
             outcome.evidence[batch], outcome.scores[:, batch] = evidence, scores.T
-            for labels in plan.shared_splits(batch[0], look - seen):
-                step = means.step(len(labels))
-                parts = [slice(begin, begin + step) for begin in range(0, len(batch), step)]
-                task = partial(_exceeding, means, labels, evidence, scores, resolution.extrapolates)
-                for some, (counted, largest) in zip(parts, each(task, parts), strict=True):
-                    at = batch[some]
-                    extreme[:, at] += counted
+            observed = Observed(means, evidence, scores, keeps=resolution.extrapolates)
+            splits = plan.shared_splits(batch[0], look - seen)
+            # A few at a time, since splits take memory.
+            while some := list(islice(splits, SPLITS_PER_TASK * n_tasks())):
+                parts = [(labels, part) for labels in some for part in observed.parts(labels)]
+                for (_, part), found in zip(parts, each(observed.exceeding, parts), strict=True):
+                    at = batch[part]
+                    extreme[:, at] += found[0]
                     if resolution.extrapolates:
-                        top[at] = _largest(np.concatenate([top[at], largest], axis=1))
+                        top[at] = _largest(np.concatenate([top[at], found[1]], axis=1))
         counts = (1 + extreme[:, active]) / (look + 1)
         outcome.p_value[active] = np.minimum(counts[0], most)
         outcome.p_values[:, active] = counts[1:]
@@ -140,23 +144,31 @@ def permute_each_node(
             break
 
 
-def _exceeding(
-    means: PermutedMeans,
-    labels: FloatArray,
-    evidence: FloatArray,
-    scores: FloatArray,
-    keeps: bool,
-    some: slice,
-) -> tuple[IntArray, FloatArray]:
-    """How often permuted evidence and scores reach the observed ones, and the largest evidence.
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What permuted data sets of some nodes are compared with; `keeps` their largest evidence."""
 
-    Of some nodes, shape (n_statistics + 1, n_nodes) and, if it `keeps` the largest,
-    (n_nodes, at most TOP_VALUES).
-    """
-    found, single = means.part(some).evaluate(labels)
-    combined = reached(found, evidence[some, np.newaxis]).sum(axis=1)
-    each_one = reached(single, scores[some, np.newaxis]).sum(axis=1).T
-    return np.vstack([combined, each_one]), _largest(found) if keeps else found[:, :0]
+    means: PermutedMeans
+    evidence: FloatArray
+    scores: FloatArray
+    keeps: bool
+
+    def parts(self, labels: FloatArray) -> list[slice]:
+        """Nodes to evaluate at once with some labels."""
+        step = self.means.step(len(labels))
+        return [slice(begin, begin + step) for begin in range(0, len(self.evidence), step)]
+
+    def exceeding(self, case: tuple[FloatArray, slice]) -> tuple[IntArray, FloatArray]:
+        """How often permuted evidence and scores reach the observed ones, and the largest evidence.
+
+        Of labels and some nodes, shape (n_statistics + 1, n_nodes) and, if it `keeps` the largest,
+        (n_nodes, at most TOP_VALUES).
+        """
+        labels, some = case
+        found, single = self.means.part(some).evaluate(labels)
+        combined = reached(found, self.evidence[some, np.newaxis]).sum(axis=1)
+        alone = reached(single, self.scores[some, np.newaxis]).sum(axis=1).T
+        return np.vstack([combined, alone]), _largest(found) if self.keeps else found[:, :0]
 
 
 def reached(values: FloatArray, observed: FloatArray) -> BoolArray:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
@@ -49,6 +50,9 @@ COMPONENTS = 24
 
 # Components with a smaller share of the variance are left out.
 _FLOOR = 1e-3
+
+# Matrices that are decomposed at once.
+_EIGH_AT_ONCE = 16
 
 # Bandwidth relative to the median distance: changes of shape show at a finer scale than that.
 OWN_BANDWIDTH = 0.7
@@ -247,7 +251,7 @@ def _components(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     column = inner.mean(axis=1, keepdims=True)
     centred = gram - gram.mean(axis=2, keepdims=True) - column
     centred += column.mean(axis=2, keepdims=True)
-    w, vectors = np.linalg.eigh(centred[:, :n_marks])
+    w, vectors = _eigh(centred[:, :n_marks])
     w, vectors = np.maximum(w[:, ::-1], 0.0), vectors[:, :, ::-1]
     total = np.maximum(w.sum(axis=1), np.finfo(float).tiny)
     used = (w >= _FLOOR * total[:, np.newaxis]) & (w > 0)
@@ -257,6 +261,18 @@ def _components(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     features = centred @ (vectors * scale[:, np.newaxis])
     features -= features.mean(axis=1, keepdims=True)
     return features, w / n_marks
+
+
+def _eigh(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors of symmetric matrices, several at a time."""
+    values, vectors = np.empty(stack.shape[:2]), np.empty(stack.shape)
+
+    def work(i: int) -> None:
+        part = slice(i * _EIGH_AT_ONCE, (i + 1) * _EIGH_AT_ONCE)
+        values[part], vectors[part] = np.linalg.eigh(stack[part])
+
+    in_parallel(work, -(-len(stack) // _EIGH_AT_ONCE))
+    return values, vectors
 
 
 def _spread_scores(x: FloatArray) -> FloatArray:
