@@ -158,7 +158,10 @@ class NystromEstimator(BorrowingMixin):
             n_atoms = check_integer(self.max_atoms, "max_atoms", low=1)
             plan_fit(self.sizes_, n_atoms, samples.n_features, self.graph_.n_edges, cap)
         kernel = get_kernel(self.kernel)
-        sigma = median_bandwidths(samples, kernel)
+        given = self.bandwidth is not None and not isinstance(self.dictionary, str)
+        # Refits at a given bandwidth and dictionary need no distances.
+        known = given and self.max_atoms is None
+        sigma = np.ones(1) if known else median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
         self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
         return candidates_of(self.bandwidth, "bandwidth", usual)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.jobs import each
+from graphratio._utils.jobs import in_stages
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.grids import Candidates, penalty_pairs
-from graphratio.selection.held_out_data import FoldSource
+from graphratio.selection.held_out_data import FoldList, FoldSource
 from graphratio.selection.search import Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
@@ -136,7 +136,7 @@ class PlainSearch:
         nodes = self.coupling.graph.nodes
         ridges = penalty_pairs(Graph.empty(nodes), ridge=self.ridge, scale=scale)[1]
         alone = [(0.0, float(ridge)) for ridge in ridges]
-        first = self._losses(best[0], np.array(alone), n_folds=1)[:, 0]
+        first = self._losses({best[0]: alone}, n_folds=1)[0][:, 0]
         known = self.tried[best].losses[0, 0]
         hopeful = [pair for pair, own in zip(alone, first, strict=True) if not hopeless(own, known)]
         return self._try(np.array(best[:1]), hopeful) if hopeful else best
@@ -146,26 +146,35 @@ class PlainSearch:
 
     def _try(self, widths: FloatArray, pairs: list[tuple[float, float]]) -> Plain:
         """Evaluate the candidates that are new, and return the best of all these."""
-        for width in map(float, widths):
-            new = [pair for pair in pairs if (width, *pair) not in self.tried]
-            if new:
-                losses = self._losses(width, np.array(new))
-                blocked = self.data.split.n_blocks is not None
-                found = (Trial(each[np.newaxis], blocked) for each in losses)
-                self.tried |= zip(((width, *pair) for pair in new), found, strict=True)
+        new = {
+            width: [pair for pair in pairs if (width, *pair) not in self.tried]
+            for width in map(float, widths)
+        }
+        new = {width: some for width, some in new.items() if some}
+        blocked = self.data.split.n_blocks is not None
+        for (width, some), losses in zip(new.items(), self._losses(new), strict=True):
+            found = (Trial(one[np.newaxis], blocked) for one in losses)
+            self.tried |= zip(((width, *pair) for pair in some), found, strict=True)
         asked = product(map(float, widths), pairs)
         return min(((width, *pair) for width, pair in asked), key=self._loss)
 
     def _losses(
-        self, bandwidth: float, pairs: FloatArray, n_folds: int | None = None
-    ) -> FloatArray:
-        """Held-out losses of every pair, shape (n_pairs, n_folds, n_nodes)."""
-        lam, folds = pairs[:, 0] / self.unit, self.data.at(bandwidth)
+        self, new: dict[float, list[tuple[float, float]]], n_folds: int | None = None
+    ) -> list[FloatArray]:
+        """Held-out losses of pairs, (n_pairs, n_folds, n_nodes) for every bandwidth."""
+        widths = list(new)
+        if not widths:
+            return []
+        numbers = range(len(self.data.at(widths[0])))[:n_folds]
 
-        def losses(number: int) -> FloatArray:
-            return folds[number].plain_losses(self.coupling, lam, pairs[:, 1]).T
+        def make(width: float) -> tuple[FoldList, FloatArray]:
+            return self.data.at(width), np.array(new[width])
 
-        return np.stack(each(losses, range(len(folds))[:n_folds]), axis=1)
+        def losses(made: tuple[FoldList, FloatArray], number: int) -> FloatArray:
+            folds, pairs = made
+            return folds[number].plain_losses(self.coupling, pairs[:, 0] / self.unit, pairs[:, 1]).T
+
+        return [np.stack(row, axis=1) for row in in_stages(make, widths, losses, numbers)]
 
 
 def _moved(candidate: Plain, k: int, value: float) -> Plain:

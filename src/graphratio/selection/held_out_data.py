@@ -156,7 +156,9 @@ class HeldOutData:
             return self._kept[bandwidth]
         data = self.split.by_fold(bandwidth).summed()
         found = Folds(data, self.split.held_out, self.edges)
-        while self._kept and (len(self._kept) + 1) * found.size > LARGEST_KEPT:
-            self._kept.pop(next(iter(self._kept)))
+        # The next bandwidth may be prepared in another thread meanwhile.
+        for oldest in list(self._kept):
+            if (len(self._kept) + 1) * found.size > LARGEST_KEPT:
+                self._kept.pop(oldest, None)
         self._kept[bandwidth] = found
         return found
