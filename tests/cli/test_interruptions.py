@@ -92,6 +92,29 @@ class TestCtrlC:
         assert 130 in codes
         assert codes <= {0, 130}
 
+    def test_in_a_callback_of_python_is_not_lost(self):
+        """Python prints and forgets an interrupt there; imports have such callbacks."""
+        code = """
+import time, weakref
+from graphratio import cli
+
+class Thing: pass
+
+def run():
+    thing = Thing()
+    def callback(_): raise KeyboardInterrupt
+    reference = weakref.ref(thing, callback)
+    del thing
+    time.sleep(30)
+
+cli._run = run
+cli.main()
+"""
+        began = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (130, "Aborted!\n")
+        assert time.monotonic() - began < 25
+
     def test_of_the_program(self, data, earlier):
         before = contents(earlier)
         code = (

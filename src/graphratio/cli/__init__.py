@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import suppress
+from threading import Timer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+# Seconds after which a lost interrupt is repeated.
+REPEATED_AFTER = 0.01
 
 # Exit code of a program that Ctrl-C has stopped.
 INTERRUPTED = 130
@@ -10,12 +20,27 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; without its extra installed, say how to get it."""
+    sys.unraisablehook = _not_lost
     try:
         _run()
     except KeyboardInterrupt:
         # The command itself ends this way too; here packages were still being imported.
         sys.stderr.write("Aborted!\n")
         raise SystemExit(INTERRUPTED) from None
+
+
+def _not_lost(unraisable: UnraisableHookArgs) -> None:
+    """Interrupt again where Python would print and forget an interrupt.
+
+    It does so in callbacks of its own, for instance while it imports a module. Repeated at once,
+    the interrupt would end in the same callback.
+    """
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    # No thread starts while Python shuts down, and nothing is left to be interrupted then.
+    with suppress(RuntimeError):
+        Timer(REPEATED_AFTER, signal.raise_signal, [signal.SIGINT]).start()
 
 
 def _run() -> None:
