@@ -105,7 +105,7 @@ def run():
     def callback(_): raise KeyboardInterrupt
     reference = weakref.ref(thing, callback)
     del thing
-    time.sleep(30)
+    time.sleep(60)
 
 cli._run = run
 cli.main()
@@ -113,7 +113,7 @@ cli.main()
         began = time.monotonic()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (130, "Aborted!\n")
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 50
 
     def test_of_the_program(self, data, earlier):
         before = contents(earlier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import suppress
-from threading import Timer
+from threading import Timer, main_thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,7 +40,15 @@ def _not_lost(unraisable: UnraisableHookArgs) -> None:
         return
     # No thread starts while Python shuts down, and nothing is left to be interrupted then.
     with suppress(RuntimeError):
-        Timer(REPEATED_AFTER, signal.raise_signal, [signal.SIGINT]).start()
+        Timer(REPEATED_AFTER, _interrupt).start()
+
+
+def _interrupt() -> None:
+    """Interrupt the main thread from another one, also where it waits."""
+    if hasattr(signal, "pthread_kill") and (waiting := main_thread().ident) is not None:
+        signal.pthread_kill(waiting, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _run() -> None:
