@@ -38,9 +38,10 @@ const drawKindMap = () => {
   const cuts = edgeShapes({ x, y, edges: cut }).map((shape) => (
     { ...shape, line: { color: colour("ink"), width: 1.6, dash: "dot" } }));
   const kept = edgeShapes(data.map);
-  // Room for all rows of the legend, also on a phone.
+  // Room for all rows of the legend, also on a phone: an entry has a symbol and gaps beside its text,
+  // and the axis takes some of the width.
   const legendEntry = 136;
-  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((widthOf("kinds-map") - 48) / (legendEntry + 34))));
+  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((widthOf("kinds-map") - 64) / (legendEntry + 45))));
   Plotly.react("kinds-map", traces, mapLayout(data.map, 12, {
     id: "kinds-map", top: 16 + 20 * legendRows,
     shapes: [...(data.map.edges.length / 2 <= manyEdges ? kept : []), ...cuts],
