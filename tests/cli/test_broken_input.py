@@ -124,6 +124,16 @@ def test_edges(kind, write, run):
     assert_helpful(result, words)
 
 
+@pytest.mark.parametrize(("other", "suspected"), [("norht 1", True), ("north 2", False)])
+def test_a_misspelt_label_of_an_edge_is_suspected(other, suspected, write, run):
+    table = write(GOOD.replace("\nn,", "\nnorth 1,"))
+    edges = write(f"a,b\ns,{other}\n", "edges.csv")
+    result = run("fit", table, *COLUMNS, "--features", "pm25", "--edges", edges)
+    assert_helpful(result, ["1 of 2 nodes of the table: 'north 1'", "--allow-isolated"])
+    told = f"The table has 'north 1', the edges file {other!r}" in result.stderr
+    assert told == suspected
+
+
 OPTIONS = {
     "unknown feature": (["--features", "pm2.5"], ["no column 'pm2.5'", "Did you mean 'pm25'?"]),
     "feature named twice": (["--features", "pm25,pm25"], ["named twice"]),

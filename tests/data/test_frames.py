@@ -242,18 +242,25 @@ class TestRefusals:
             ({"features": 3}, r"no column 3"),
             ({"features": []}, r"no features"),
             ({"features": ["level", "level"]}, r"features are repeated"),
-            ({"features": ["station"]}, r"feature 'station' is not numeric \(type String\)"),
+            ({"features": ["station"]}, r"feature 'station' is not numeric \(type String; row 0"),
             ({"reference": "befor"}, r"'period' has no value 'befor'. Did you mean 'before'"),
             ({"reference": "after"}, r"reference and target are both 'after'"),
             ({"reference": ["before"]}, r"reference sample \['before'\] is not hashable"),
             ({"target": None}, r"target sample is missing"),
-            ({"nodes": ["s", "n"]}, r"1 node that are not in nodes: 'w'"),
+            ({"nodes": ["s", "n"]}, r"1 node missing from nodes: 'w'"),
             ({"missing": "skip"}, r"missing='skip' is not one of"),
         ],
     )
     def test_name_what_is_wrong(self, make, changes, message):
         with pytest.raises(InputError, match=message):
             read(make(TABLE), **changes)
+
+    @BOTH
+    def test_a_word_among_numbers_is_located_and_not_shown(self, make):
+        levels = ["1.0", "2", "3", "12,5", "5", "x"]
+        with pytest.raises(InputError, match=r"row 3, counted from 0, has no number") as caught:
+            read(make({**TABLE, "level": levels}), features=["level"])
+        assert "12,5" not in str(caught.value)
 
     @BOTH
     def test_a_table_of_words_has_no_features(self, make):

@@ -347,7 +347,7 @@ class TestEdges:
             Graph.from_edges(edges)
 
     def test_unknown_ends_are_listed(self):
-        with pytest.raises(InputError, match=r"2 nodes that are not in nodes: 'c', 'd'"):
+        with pytest.raises(InputError, match=r"2 nodes missing from nodes: 'c', 'd'"):
             Graph.from_edges([("a", "c"), ("d", "a")], nodes=["a", "b"])
 
     @pytest.mark.parametrize("name", ["source", "target", "weight"])

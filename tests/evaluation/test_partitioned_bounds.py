@@ -131,7 +131,5 @@ def test_what_it_cannot_do():
 def test_what_runs_in_one_process_says_so(ask):
     samples, whole = ring()
     model = gr.GRULSIF(engine=LocalEngine(2, loader=loader_of(samples)))
-    with pytest.raises(
-        InputError, match=r"no samples\. Pass them; only fits and divergence_bounds"
-    ):
+    with pytest.raises(InputError, match=r"no samples\. Pass .*; only fits and divergence_bounds"):
         ask(None, whole, model)

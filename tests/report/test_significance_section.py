@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
-from graphratio.report import write_report
+from graphratio.report import write_report, write_significance
 from graphratio.report.significance_section import describe_test
 
 from .conftest import network
@@ -52,6 +52,15 @@ def test_the_page_says_what_the_test_found(tested: Any, page_file: Path) -> None
     assert f"{largest.size} nodes: " in page
     assert "truly changed, with 95% confidence" in page
     assert "It is an estimate and not a test" not in page
+
+
+def test_nodes_without_a_finding_say_what_would_have_been_found(
+    tested: Any, tmp_path: Path
+) -> None:
+    _, _, _, test = tested
+    page = write_significance(tmp_path / "tests.html", test).read_text(encoding="utf-8")
+    told = r">no change found; a shift of [\d.]+ standard deviations would have been found</td>"
+    assert len(re.findall(told, page)) == len(test.nodes) - test.n_rejected
 
 
 def test_nodes_carry_their_p_values(tested: Any, page_file: Path) -> None:

@@ -100,6 +100,33 @@ def test_the_report_works_at_every_width(
     assert visit.complaints == []
 
 
+@pytest.mark.parametrize("width", [320, 390, 600, 1100])
+def test_the_legend_of_kinds_is_inside_the_map(
+    visiting: Callable[..., Visit], tmp_path: Path, width: int
+) -> None:
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, 12, 30))
+    target[:6] += 2.5
+    # On a plane the map has axes, which leave less room for the legend than a globe does.
+    graph = gr.Graph.from_coordinates(rng.uniform(0, 1000, (12, 2)), k=3)
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target))
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1, prior_ratio=1)
+    model.fit(samples, graph)
+    kinds = gr.kinds_of_change(samples, None, model, random_state=0)
+    report = write_report(tmp_path / "report.html", model, samples, kinds=kinds)
+    page = visiting(report, width, 900, "light").page
+    page.wait_for_selector("#kinds-map .legendtext")
+    drawn = page.locator("#kinds-map .main-svg").first.bounding_box()
+    entries = page.locator("#kinds-map .legendtext")
+    texts = entries.all_text_contents()
+    assert "no change found (6)" in texts
+    for entry in entries.all():
+        box = entry.bounding_box()
+        assert drawn["x"] <= box["x"]
+        assert box["x"] + box["width"] <= drawn["x"] + drawn["width"]
+        assert drawn["y"] <= box["y"]
+
+
 @pytest.mark.parametrize("name", ["test", "graphs"])
 @pytest.mark.parametrize("screen", [SCREENS[1], SCREENS[2]])
 def test_other_pages_work_at_every_width(

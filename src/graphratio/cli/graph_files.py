@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from graphratio.cli.options import GraphOptions, Metric
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.graph import Graph
 
+# Nodes that are compared with all other labels, in search of a misspelling.
+_COMPARED = 20
 _LATITUDES = {"lat", "latitude"}
 _LONGITUDES = {"lon", "lng", "long", "longitude"}
 
@@ -235,11 +238,28 @@ def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: T
         alike = {_loosely(label): label for label in in_file}
         pair = next((a, alike[_loosely(a)]) for a in lacking if _loosely(a) in alike)
         remedy = f"Write labels alike: the table has {pair[0]!r}, the edges file {pair[1]!r}"
+    elif near := _near_pair(lacking, [label for label in in_file if label not in set(labels)]):
+        remedy += f". A misspelling? The table has {near[0]!r}, the edges file {near[1]!r}"
     raise InputError(
-        f"{len(lacking)} of {len(labels)} nodes of the table are not in {file.name}: "
-        f"{listing(lacking)}",
+        f"{file.name} lacks {len(lacking)} of {len(labels)} nodes of the table: {listing(lacking)}",
         remedy,
     )
+
+
+def _near_pair(lacking: list[str], strangers: list[str]) -> tuple[str, str] | None:
+    """The first of these nodes, of a few, that resembles a label only the edges file has.
+
+    Labels with other digits are other nodes, such as "sensor 30" and "sensor 31".
+    """
+    for label in lacking[:_COMPARED]:
+        alike = [other for other in strangers if _digits(other) == _digits(label)]
+        if near := get_close_matches(label, alike, n=1, cutoff=0.8):
+            return label, near[0]
+    return None
+
+
+def _digits(label: str) -> str:
+    return "".join(filter(str.isdigit, label))
 
 
 def _loosely(label: str) -> str:

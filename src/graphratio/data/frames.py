@@ -150,11 +150,30 @@ def _missing_mask(series: Any) -> BoolArray:
     return missing
 
 
+def _first_word(series: Any) -> str:
+    """The first row of a text column without a number: often there is just one.
+
+    The entry itself is not named, since messages of a loader may leave the place of the data.
+    """
+    for row, value in enumerate(series.to_list() if str(series.dtype) == "String" else ()):
+        if isinstance(value, str) and not _is_number(value):
+            return f"; row {row}, counted from 0, has no number"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _number_column(wrapped: Any, name: object, role: str) -> FloatArray:
     series = _column(wrapped, name, role)
     if not (series.dtype.is_numeric() or str(series.dtype) == "Boolean"):
         raise InputError(
-            f"the {role} {name!r} is not numeric (type {series.dtype})",
+            f"the {role} {name!r} is not numeric (type {series.dtype}{_first_word(series)})",
             "Convert it to numbers, or leave it out"
             + (
                 f"; NodeSamples.from_frame reads categories: categorical=[{name!r}]"

@@ -257,7 +257,7 @@ def joined_ends(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"edges name {len(unknown)} nodes that are not in nodes: {listing(unknown)}",
+            f"edges name {len(unknown)} nodes missing from nodes: {listing(unknown)}",
             "Add them to nodes or remove these edges",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)[codes].reshape(-1, 2)

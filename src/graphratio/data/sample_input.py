@@ -326,7 +326,7 @@ def from_long_table(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"the table has {len(unknown)} nodes that are not in nodes: {listing(unknown)}",
+            f"the table has {len(unknown)} nodes missing from nodes: {listing(unknown)}",
             "Add them to nodes or drop their rows",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)

@@ -151,5 +151,5 @@ def _in_full(test: TwoSampleResult, v: int, state: int) -> str:
     if np.isnan(shift):
         return "no change found"
     if np.isinf(shift):
-        return "no change found; only an extreme change would have been"
-    return f"no change found; a shift of {shift:#.2g} standard deviations would have been"
+        return "no change found; only an extreme change would have been found"
+    return f"no change found; a shift of {shift:#.2g} standard deviations would have been found"

@@ -6,7 +6,7 @@ const kindColours = () => (isDark()
 const kindShapes = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
 const kindColour = (kind) => (kind === 0 ? colour("behind") : kindColours()[(kind - 1) % 6]);
 const kindShape = (kind) => kindShapes[Math.max(kind - 1, 0) % 6];
-const kindName = (kind) => (kind === 0 ? "unchanged" : data.kinds.labels[kind - 1]);
+const kindName = (kind) => (kind === 0 ? "no change found" : data.kinds.labels[kind - 1]);
 
 const drawKindCurves = () => data.kinds.curves.forEach((chart, place) => {
   const line = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1,
@@ -25,7 +25,7 @@ const drawKindMap = () => {
   const { x, y } = data.map;
   const { kind, cut, labels } = data.kinds;
   const size = nNodes > 1500 ? 5 : nNodes > 300 ? 8 : 11;
-  // The unchanged below the others.
+  // Nodes without a finding below the others.
   const traces = [0, ...labels.map((_, k) => k + 1)].map((k) => {
     const members = kind.flatMap((other, i) => (other === k ? [i] : []));
     return {
@@ -38,9 +38,10 @@ const drawKindMap = () => {
   const cuts = edgeShapes({ x, y, edges: cut }).map((shape) => (
     { ...shape, line: { color: colour("ink"), width: 1.6, dash: "dot" } }));
   const kept = edgeShapes(data.map);
-  // Room for all rows of the legend, also on a phone.
-  const legendEntry = 112;
-  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((widthOf("kinds-map") - 48) / (legendEntry + 34))));
+  // Room for all rows of the legend, also on a phone: an entry has a symbol and gaps beside its text,
+  // and the axis takes some of the width.
+  const legendEntry = 136;
+  const legendRows = Math.ceil((labels.length + 1) / Math.max(1, Math.floor((widthOf("kinds-map") - 64) / (legendEntry + 45))));
   Plotly.react("kinds-map", traces, mapLayout(data.map, 12, {
     id: "kinds-map", top: 16 + 20 * legendRows,
     shapes: [...(data.map.edges.length / 2 <= manyEdges ? kept : []), ...cuts],
