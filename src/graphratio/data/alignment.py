@@ -81,7 +81,8 @@ def as_samples(samples: Any) -> NodeSamples:
     if samples is None:
         raise InputError(
             "there are no samples",
-            "Pass them; only fits and divergence_bounds can read them from the loader of an engine",
+            "Pass NodeSamples, or a tuple (reference, target); only fits and divergence_bounds can "
+            "read them from the loader of an engine",
         )
     raise InputError(
         f"samples of type {type(samples).__name__} cannot be read",
