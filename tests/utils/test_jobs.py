@@ -64,8 +64,13 @@ def test_at_most_three_parts_are_in_memory():
     assert max(most) <= 3
 
 
+def on_large_arrays(work, items):
+    in_parallel(work, len(items))
+
+
+@pytest.mark.parametrize("run", [each, on_large_arrays])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_the_first_error_ends_the_work(n_jobs):
+def test_the_first_error_ends_the_work(run, n_jobs):
     done = []
 
     def work(x):
@@ -75,26 +80,12 @@ def test_the_first_error_ends_the_work(n_jobs):
         time.sleep(0.001)
 
     with working(n_jobs), pytest.raises(ValueError, match="one"):
-        each(work, range(1000))
-    assert len(done) < 100
-
-
-def test_an_error_ends_the_work_on_large_arrays_too():
-    done = []
-
-    def work(x):
-        done.append(x)
-        if x == 1:
-            raise ValueError("one")
-        time.sleep(0.001)
-
-    with working(2), pytest.raises(ValueError, match="one"):
-        in_parallel(work, 1000)
+        run(work, range(1000))
     assert len(done) < 100
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
-@pytest.mark.parametrize("run", [each, lambda work, items: in_parallel(work, len(items))])
+@pytest.mark.parametrize("run", [each, on_large_arrays])
 def test_an_interruption_ends_the_work(run):
     done = []
 
