@@ -347,12 +347,13 @@ def test_a_call_that_never_ends_is_a_clear_error(client, data, tmp_path):
     try:
         with pytest.raises(EngineError, match=r"no answer within 2 s\).* 1 recoveries"):
             finished(lambda: model.fit(None, graph))
-        # The next fit on the same workers does not wait for it.
-        began = time.monotonic()
-        later = gr.GRULSIF(**FIXED, engine=gr.DaskEngine(client, 4, load_timeout=60))
+        # The next fit on the same workers does not wait for it: it ends while the loader still
+        # hangs. Without retries any loss is an error that names its reason, and with these limits
+        # a busy machine is none.
+        patient = gr.DaskEngine(client, 4, timeout=HANG, load_timeout=HANG, retries=0)
+        later = gr.GRULSIF(**FIXED, engine=patient)
         finished(lambda: later.fit(*data))
         assert not later.solution_.recoveries
-        assert time.monotonic() - began < 60
         assert not (tmp_path / "enough").exists()
     finally:
         (tmp_path / "enough").touch()

@@ -1,5 +1,6 @@
 """Tasks in threads: order, errors, nesting, memory, and the same bits whatever `n_jobs` is."""
 
+import signal
 import threading
 import time
 import weakref
@@ -8,6 +9,7 @@ from io import StringIO
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn import config_context, get_config
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -62,8 +64,13 @@ def test_at_most_three_parts_are_in_memory():
     assert max(most) <= 3
 
 
+def on_large_arrays(work, items):
+    in_parallel(work, len(items))
+
+
+@pytest.mark.parametrize("run", [each, on_large_arrays])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_the_first_error_ends_the_work(n_jobs):
+def test_the_first_error_ends_the_work(run, n_jobs):
     done = []
 
     def work(x):
@@ -73,8 +80,34 @@ def test_the_first_error_ends_the_work(n_jobs):
         time.sleep(0.001)
 
     with working(n_jobs), pytest.raises(ValueError, match="one"):
-        each(work, range(1000))
+        run(work, range(1000))
     assert len(done) < 100
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+@pytest.mark.parametrize("run", [each, on_large_arrays])
+def test_an_interruption_ends_the_work(run):
+    done = []
+
+    def work(x):
+        done.append(x)
+        if x == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.02)
+
+    with working(2), pytest.raises(KeyboardInterrupt):
+        run(work, range(200))
+    assert len(done) < 100
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_task_uses_one_blas_thread_too(n_jobs):
+    """Otherwise the bits of a sum would depend on `n_jobs`."""
+    found = []
+    with threadpool_limits(2, user_api="blas"), working(n_jobs):
+        found += each(lambda _: blas_threads(), [0])
+        in_parallel(lambda _: found.append(blas_threads()), 2)
+    assert found == [{1}] * 3
 
 
 def test_tasks_use_one_blas_thread_and_start_no_others():
@@ -89,6 +122,13 @@ def test_tasks_use_one_blas_thread_and_start_no_others():
 def test_settings_of_numpy_hold_in_tasks():
     with np.errstate(divide="raise"), working(2), pytest.raises(FloatingPointError):
         each(lambda x: np.ones(2) / x, [np.zeros(2)] * 2)
+
+
+def test_settings_of_scikit_learn_hold_in_tasks():
+    with config_context(transform_output="pandas", assume_finite=True), working(2):
+        inside = each(lambda _: get_config(), [0, 1])
+        assert inside == [get_config()] * 2
+    assert not get_config()["assume_finite"]
 
 
 def test_none_means_one_unless_joblib_says_otherwise(monkeypatch):

@@ -3,11 +3,11 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, current_thread, main_thread
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.base import BaseEstimator, RegressorMixin
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
@@ -105,19 +105,45 @@ def test_pieces_of_parallel_work_are_all_done(monkeypatch, threads):
     assert squares == [0, 1, 4, 9]
 
 
-def test_overlapping_calls_leave_the_filters_of_warnings_alone():
-    """Filters belong to the process, so that two threads that change them would leave some."""
+class Line(RegressorMixin, BaseEstimator):
+    """A straight line; models of scikit-learn change the filters of warnings to check input."""
+
+    def fit(self, x, y, sample_weight=None):
+        self.coef_ = np.polyfit(x[:, 0], y, 1, w=np.sqrt(sample_weight) + 1e-3)
+        return self
+
+    def predict(self, x):
+        return np.polyval(self.coef_, x[:, 0])
+
+
+class Meddling(Line):
+    """A line that leaves a filter behind in threads."""
+
+    def fit(self, x, y, sample_weight=None):
+        if current_thread() is not main_thread():
+            warnings.simplefilter("ignore", ResourceWarning)
+        return super().fit(x, y, sample_weight)
+
+
+def transfer(seed, model=Line, n_jobs=None):
     rng = np.random.default_rng(0)
     reference = rng.normal(size=(6, 40, 1))
     target = rng.normal(size=(6, 40, 1)) + np.repeat([0.0, 0.6], 3)[:, None, None]
-    labels = reference[:, :, 0] ** 2
+    labels = list(reference[:, :, 0] ** 2)
+    estimator = gr.GRULSIF(dictionary="kmeans", max_atoms=20, random_state=seed)
+    fitted = gr.NodewiseTransfer(model(), estimator, n_jobs=n_jobs, random_state=seed)
+    return fitted.fit((reference, target), labels)
 
-    def transfer(seed):
-        estimator = gr.GRULSIF(dictionary="kmeans", max_atoms=20, random_state=seed)
-        gr.NodewiseTransfer(Ridge(), estimator, random_state=seed).fit(
-            (reference, target), list(labels)
-        )
 
+def test_models_in_threads_leave_no_filters_of_warnings():
+    transfer(0)
+    before = list(warnings.filters)
+    assert transfer(0, Meddling, n_jobs=2).is_reweighted_.any()
+    assert list(warnings.filters) == before
+
+
+def test_overlapping_calls_leave_the_filters_of_warnings_alone():
+    """Filters belong to the process, so that two threads that change them would leave some."""
     # Packages that are imported on first use may set filters of their own.
     transfer(0)
     before = list(warnings.filters)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,6 +125,17 @@ for _kind in (
     GraphRatioWarning, InputError, MissingDependencyError, OverlapWarning,
 ):  # fmt: skip
     _kind.__module__ = "graphratio.exceptions"
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
+
+def warn_caller(message: str, category: type[GraphRatioWarning]) -> None:
+    """Warn at the line that called the library, however many of its own functions lie between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
 
 _NOUNS = (
     "blocks", "columns", "days", "edges", "events", "features", "graphs", "kinds", "labels",

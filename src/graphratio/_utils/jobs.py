@@ -11,6 +11,7 @@ inside a function with its own `n_jobs`, changes nothing.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from sklearn import config_context, get_config
 
 from graphratio._utils.errors import InputError
 from graphratio._utils.progress import ProgressBar
@@ -123,28 +125,26 @@ def in_stages(
     workers = min(n_tasks(), max(len(parts) * len(items), 1))
     results: list[list[Result]] = [[] for _ in parts]
     if workers <= 1:
-        for found, part in zip(results, parts, strict=True):
-            made = make(part)
-            for item in items:
-                found.append(work(made, item))
-                _advance(bar)
+        # Sums depend on the threads of the linear algebra library, so one task limits them too.
+        with single_thread():
+            for found, part in zip(results, parts, strict=True):
+                made = make(part)
+                for item in items:
+                    found.append(work(made, item))
+                    _advance(bar)
         return results
-    with single_thread(), ThreadPoolExecutor(workers) as pool:
-        try:
-            # Tasks begin in the order of their submission, so none waits for one behind it.
-            ready = [_begin(pool, make, part) for part in parts[:1]]
-            begun: list[list[Future[Result]]] = []
-            for k in range(len(parts)):
-                ready += [_begin(pool, make, part) for part in parts[k + 1 : k + 2]]
-                begun.append([_begin(pool, _after, ready[k], work, item) for item in items])
-                if k:
-                    results[k - 1] = _collected(begun[k - 1], bar)
-                    begun[k - 1], ready[k - 1] = [], Future()
-            if begun:
-                results[-1] = _collected(begun[-1], bar)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with _threads(workers) as pool:
+        # Tasks begin in the order of their submission, so none waits for one behind it.
+        ready = [_begin(pool, make, part) for part in parts[:1]]
+        begun: list[list[Future[Result]]] = []
+        for k in range(len(parts)):
+            ready += [_begin(pool, make, part) for part in parts[k + 1 : k + 2]]
+            begun.append([_begin(pool, _after, ready[k], work, item) for item in items])
+            if k:
+                results[k - 1] = _collected(begun[k - 1], bar)
+                begun[k - 1], ready[k - 1] = [], Future()
+        if begun:
+            results[-1] = _collected(begun[-1], bar)
     return results
 
 
@@ -156,13 +156,32 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
     """
     workers = min(n_threads(), count)
     if workers <= 1:
-        for i in range(count):
-            work(i)
+        with single_thread():
+            for i in range(count):
+                work(i)
         return
-    # Each piece has its own core, so BLAS must not use more.
-    with single_thread(), ThreadPoolExecutor(workers) as pool:
-        for task in [_begin(pool, work, i) for i in range(count)]:
-            task.result()
+    todo = deque(range(count))
+
+    def some() -> None:
+        while True:
+            try:
+                i = todo.popleft()
+            except IndexError:
+                return
+            try:
+                work(i)
+            except BaseException:
+                todo.clear()
+                raise
+
+    # Few submissions: one that is interrupted may leave a lock of the pool behind.
+    with _threads(workers) as pool:
+        tasks = [_begin(pool, some) for _ in range(workers)]
+        try:
+            for task in tasks:
+                task.result()
+        finally:
+            todo.clear()
 
 
 def n_threads() -> int:
@@ -175,16 +194,30 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@contextmanager
+def _threads(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that start no further task after an error or an interruption."""
+    # Each task has its own core, so BLAS must not use more.
+    with single_thread(), ThreadPoolExecutor(workers) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def _begin(
     pool: ThreadPoolExecutor, work: Callable[..., Result], *arguments: Any
 ) -> Future[Result]:
-    # Settings of NumPy and others are variables of a context, and hold in the task too.
-    return pool.submit(copy_context().run, _alone, work, *arguments)
+    # Settings of NumPy and others are variables of a context, and hold in the task too; those of
+    # scikit-learn, which predictors of the user may need, belong to a thread.
+    return pool.submit(copy_context().run, _alone, get_config(), work, *arguments)
 
 
-def _alone(work: Callable[..., Result], *arguments: Any) -> Result:
+def _alone(settings: dict[str, Any], work: Callable[..., Result], *arguments: Any) -> Result:
     _jobs.set(1)
-    return work(*arguments)
+    with config_context(**settings):
+        return work(*arguments)
 
 
 def _after(made: Future[Made], work: Callable[[Made, T], Result], item: T) -> Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, DataWarning, InputError, listing
+from graphratio._utils.errors import Argument, DataWarning, InputError, listing, warn_caller
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -182,11 +181,10 @@ def _even(times: tuple[Label, ...], missing: str) -> tuple[IntArray, tuple[Label
         return place, times
     total = len(times) + sum(skipped)
     if missing == "error":
-        warnings.warn(
+        warn_caller(
             f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
             "consecutive steps. Pass missing='drop' to keep the places of absent times",
             DataWarning,
-            stacklevel=5,
         )
         return place, times
     place[1:] += np.cumsum(skipped)
@@ -221,11 +219,10 @@ def _with_gaps(
             f"{listing([graph.nodes[i] for i in empty])}",
             "Leave them out of the panel and of the graph",
         )
-    warnings.warn(
+    warn_caller(
         f"{int(lacking.sum())} of {lacking.size} observations are missing, at "
         f"{int(lacking.any(axis=0).sum())} of {graph.n_nodes} nodes; the others are used",
         DataWarning,
-        stacklevel=4,
     )
     return np.where(lacking[:, :, np.newaxis], np.nan, values)
 

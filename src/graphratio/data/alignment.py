@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import DataWarning, InputError, listing
+from graphratio._utils.errors import DataWarning, InputError, listing, warn_caller
 from graphratio._utils.typing import BoolArray
 from graphratio.data import sample_input as read
 from graphratio.data.graph import Graph
@@ -124,7 +123,7 @@ def uneven_scales(samples: NodeSamples) -> tuple[str, list[str]] | None:
     return names[widest], hidden
 
 
-def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
+def warn_of_scales(samples: NodeSamples) -> None:
     """Warn if the spreads of features differ so much that kernels see only the widest ones.
 
     Data whose distances vanish are an error.
@@ -134,10 +133,9 @@ def warn_of_scales(samples: NodeSamples, stacklevel: int = 3) -> None:
     if uneven is None:
         return
     widest, hidden = uneven
-    warnings.warn(
+    warn_caller(
         f"the feature {widest!r} varies more than {UNEVEN_SCALES} times as much as "
         f"{listing(hidden)}, where changes will hardly show. Pass samples.standardized(), or "
         "change the units",
         DataWarning,
-        stacklevel=stacklevel,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -10,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from graphratio._utils.errors import DataWarning, InputError, first_few, listing
+from graphratio._utils.errors import DataWarning, InputError, first_few, listing, warn_caller
 from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data import frames
@@ -113,11 +112,10 @@ def undirected(
 def _without_unit_diagonal(matrix: sparse.csr_array) -> sparse.csr_array:
     """Leave out a diagonal of ones, which similarities have and edges do not need."""
     if matrix.shape[0] > 1 and (matrix.diagonal() == 1).all():
-        warnings.warn(
+        warn_caller(
             "the diagonal of the adjacency is 1 at every node and was left out: a node is not "
             "its own neighbour",
             DataWarning,
-            stacklevel=4,
         )
         return sparse.csr_array(matrix - sparse.eye_array(matrix.shape[0]))
     return matrix
@@ -134,11 +132,10 @@ def _warn_of_two_weights(
     if where.size:
         pairs = [f"{labels[apart.row[i]]!r} - {labels[apart.col[i]]!r}" for i in where]
         count = "1 edge has" if where.size == 1 else f"{where.size} edges have"
-        warnings.warn(
+        warn_caller(
             f"{count} two different weights, one in each direction: {first_few(pairs)}. The larger "
             "was taken",
             DataWarning,
-            stacklevel=5,
         )
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, DataWarning, InputError, first_few, listing
+from graphratio._utils.errors import (
+    Argument,
+    DataWarning,
+    InputError,
+    first_few,
+    listing,
+    warn_caller,
+)
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -243,11 +249,10 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
                 f"missing values in {_places(pieces, gone, names)}",
                 ("Pass ", Argument("missing", "drop"), " to leave these rows out, or fill them"),
             )
-        warnings.warn(
+        warn_caller(
             f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values "
             f"in {_places(pieces, gone, names)}",
             DataWarning,
-            stacklevel=3,  # the caller of the constructor
         )
         pieces = replace(
             pieces,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +12,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from graphratio._utils.errors import DataWarning, InputError, Spelling, Words, listing, spelled
+from graphratio._utils.errors import (
+    DataWarning,
+    InputError,
+    Spelling,
+    Words,
+    listing,
+    spelled,
+    warn_caller,
+)
 from graphratio._utils.html import model_html
 from graphratio._utils.jobs import working
 from graphratio._utils.parameters import check_flag, check_real
@@ -135,7 +142,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         graph = as_graph(graph, read)
         aligned = align(read, graph, borrow=borrow)
         if not self._is_copy:
-            warn_of_scales(aligned, stacklevel=5)
+            warn_of_scales(aligned)
         self.nodes_ = aligned.nodes
         self.graph_ = graph
         self.n_features_in_ = aligned.n_features
@@ -222,11 +229,10 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         aligned = self._align(samples)
         lacking = [self.nodes_[i] for i in np.flatnonzero(~aligned.complete)]
         if lacking:
-            warnings.warn(
+            warn_caller(
                 f"the divergence is undefined (NaN) at nodes without reference or target "
                 f"observations: {listing(lacking)}",
                 DataWarning,
-                stacklevel=2,
             )
         return self._divergences(aligned)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import OverlapWarning, listing
+from graphratio._utils.errors import OverlapWarning, listing, warn_caller
 from graphratio._utils.html import rows_table, titled
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
@@ -179,17 +178,16 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         order = np.argsort(self._effective_share[doubtful], kind="stable")
         return [self.nodes[i] for i in doubtful[order]]
 
-    def warn(self, stacklevel: int = 2) -> None:
+    def warn(self) -> None:
         """Warn about nodes where reference and target hardly overlap."""
         worst = self._worst()
         if worst:
-            warnings.warn(
+            warn_caller(
                 "a model on these weights rests on very few reference observations, or the "
                 f"target lies where the reference has none, at {len(worst)} nodes, worst first: "
                 f"{listing(worst)}. Use relative=True or a larger alpha for flatter weights, or "
                 "collect reference observations there.",
                 OverlapWarning,
-                stacklevel=stacklevel + 1,
             )
 
 

@@ -140,7 +140,7 @@ def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:
     read = as_samples(samples)
     if hasattr(estimator, "coef_"):
         return read.scaled(estimator.scaling_)
-    warn_of_scales(read, stacklevel=4)
+    warn_of_scales(read)
     return read
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from graphratio._utils.errors import ConvergenceWarning
+from graphratio._utils.errors import ConvergenceWarning, warn_caller
 from graphratio._utils.html import fields_html
 from graphratio._utils.typing import FloatArray
 
@@ -88,10 +87,9 @@ class Solution:
     def warn_unless_converged(self, tol: float, remedy: str) -> Solution:
         """Warn with the residual and a remedy if the solver missed the tolerance."""
         if not self.converged and not _SILENT.get():
-            warnings.warn(
+            warn_caller(
                 f"{self.describe()} stopped after {self.n_iter} iterations at a relative residual "
                 f"of {self.residual:.2g}, above the tolerance {tol:.2g}. {remedy}.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return self

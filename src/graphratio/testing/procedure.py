@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import DataWarning
+from graphratio._utils.errors import DataWarning, warn_caller
 from graphratio._utils.jobs import across_jobs
 from graphratio._utils.parameters import as_generator, check_choice, check_real
 from graphratio._utils.typing import RandomState
@@ -165,7 +164,7 @@ def two_sample_test(
     halves = chosen is not None and not chosen._is_quadratic
     correlated = correlation is not None and correlation.is_high
     if correlated and halves:
-        warnings.warn(correlation_note(correlation)[0], DataWarning, stacklevel=2)
+        warn_caller(correlation_note(correlation)[0], DataWarning)
     timed = aligned.time is not None
     cross_fits = correlated and not halves
     used = aligned

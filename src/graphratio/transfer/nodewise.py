@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -17,7 +18,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.arrays import read_only
-from graphratio._utils.errors import DataWarning, InputError, listing
+from graphratio._utils.errors import DataWarning, InputError, listing, warn_caller
+from graphratio._utils.jobs import n_tasks
 from graphratio._utils.parameters import as_generator, check_integer, check_real
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label, RandomState
 from graphratio.data.alignment import as_samples
@@ -195,12 +197,15 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         )
         if hasattr(self.estimator_, "dictionary_"):
             weights = blended(weights, aligned, chosen, self.estimator_.alpha_, share, rng)
+        # Checks of scikit-learn change the filters of warnings for a moment. These belong to the
+        # process, so one of several threads may leave its own behind.
+        filters = warnings.catch_warnings() if n_tasks() > 1 else nullcontext()
         # Thousands of small fits on observations and labels that were checked above.
-        with config_context(assume_finite=True):
+        with config_context(assume_finite=True), filters:
             self._weigh(aligned, labels, weights, chosen, powers, n_folds, rng)
         self._fit_models(aligned, labels, rng)
         # A given power is used even without overlap, so the weights themselves may be doubtful.
-        (self.weights_ if "given" in self.evidence_.reason else self.evidence_).warn(stacklevel=3)
+        (self.weights_ if "given" in self.evidence_.reason else self.evidence_).warn()
         return self
 
     def predict(self, x: Any, node: Label | None = None) -> Any:
@@ -315,11 +320,10 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         }
         constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
         if constant and is_classifier(self.predictor):
-            warnings.warn(
+            warn_caller(
                 f"the reference has a single class, which is always predicted, at nodes "
                 f"{listing(constant)}",
                 DataWarning,
-                stacklevel=4,
             )
         lacking = [node for node in self.nodes_ if node not in self.models_]
         if lacking:

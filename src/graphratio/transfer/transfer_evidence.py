@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import OverlapWarning, listing
+from graphratio._utils.errors import OverlapWarning, listing, warn_caller
 from graphratio._utils.html import rows_table, titled
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data import frames
@@ -214,7 +213,7 @@ class TransferEvidence(Answered):
         head = ("strongest weights", "power", "effective sample size", "reason")
         return titled(self.outcome, rows_table(head, body))
 
-    def warn(self, stacklevel: int = 2) -> None:
+    def warn(self) -> None:
         """Warn about nodes whose reference does not cover their target."""
         lacking = np.flatnonzero(self.lacks_overlap & (self.power == 0))
         if not lacking.size:
@@ -222,12 +221,11 @@ class TransferEvidence(Answered):
         order = np.argsort(np.nan_to_num(self.overlap[lacking], nan=1.0), kind="stable")
         where = f"{lacking.size} node{'s' * (lacking.size > 1)}"
         worst = listing([self.nodes[v] for v in lacking[order]])
-        warnings.warn(
+        warn_caller(
             "the target lies where the reference has hardly any observations at "
             f"{where}, worst first: {worst}. Their models are not reweighted and extrapolate; "
             "collect reference observations there.",
             OverlapWarning,
-            stacklevel=stacklevel + 1,
         )
 
     def _because(self, v: int) -> str:
