@@ -87,6 +87,31 @@ def test_names_ranges_and_words(loss):
 
 
 @every_other
+def test_equal_samples_are_solved_by_a_ratio_of_one(loss):
+    """What remains of the gradient is rounding: no reason for iterations or a warning."""
+    values = list(np.random.default_rng(40200).normal(size=(NODES, 40, 2)))
+    samples = gr.NodeSamples.from_arrays(values, [rows[::-1] for rows in values])
+    pool = gr.Pool(loss=loss, **{k: FIXED[k] for k in ("bandwidth", "ridge", "random_state")})
+    for model in (gr.GRULSIF(loss=loss, **FIXED), pool):
+        model.fit(samples, GRAPH)
+        assert model.solution_.n_iter == 0
+        assert_allclose(model.divergence_, 0, atol=1e-12)
+
+
+def test_no_kl_divergence_exceeds_its_ceiling():
+    """A strong change at one node, whose neighbours share its intercept."""
+    reference, target = np.random.default_rng(40001).normal(size=(2, NODES, 60))
+    target[0] += 8
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target))
+    model = gr.GRULSIF(loss="kl", **FIXED).fit(samples, GRAPH)
+    raw = np.log(model.predict(target[0], node=0, clip=False)).mean()
+    ceiling = model.divergence_ceiling_
+    assert raw > ceiling
+    assert 0.9 * ceiling < model.divergence_[0] <= ceiling
+    assert_allclose(model.divergence(samples), model.divergence_)
+
+
+@every_other
 def test_held_out_divergences(loss):
     samples = make_samples(size=60)
     model = gr.GRULSIF(loss=loss, random_state=0, **SELECTED).fit(samples, GRAPH)
@@ -107,6 +132,7 @@ def test_a_choice_is_that_of_double_precision_and_a_tight_tolerance(loss, monkey
     scenario = gr.datasets.make_scenario("Ia", n_nodes=16, n=40, random_state=1)
     rough = gr.GRULSIF(loss=loss, random_state=0).fit(scenario.samples, scenario.graph)
     monkeypatch.setattr(cross_validation, "NEWTON_TOLERANCE", 1e-7)
+    monkeypatch.setattr(cross_validation, "NEWTON_ITERATIONS", 5000)
     monkeypatch.setattr(dictionary_based, "precision_for", lambda _: np.float64)
     exact = gr.GRULSIF(loss=loss, random_state=0).fit(scenario.samples, scenario.graph)
     chosen = int(np.argmin(rough.cv_results_["rank"]))

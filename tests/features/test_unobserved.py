@@ -121,6 +121,33 @@ def test_bounds_are_checked(bounds, message):
         quasi_random(bounds, ("a", "b"), None, 10, np.random.default_rng(0))
 
 
+def test_bounds_that_miss_the_data_are_refused():
+    """Otherwise all kernels are zero, and the answer would be that nothing changed."""
+    rng = np.random.default_rng(40400)
+    samples = gr.NodeSamples.from_arrays(
+        [rng.normal(100, 1, size=(30, 2))], [rng.normal(103, 1, size=(30, 2))]
+    )
+    missed = gr.Pool(dictionary="quasi-random", bounds=[(-1, 1), (0, 200)], random_state=0)
+    for data in (samples, samples.standardized()):
+        with pytest.raises(InputError, match=r"no observation lies inside.*'x0' 0%, 'x1' 100%"):
+            missed.fit(data)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": [(0, 1)] * 3}, "bounds does nothing with dictionary='coherence'"),
+        ({"group_size": 20}, "group_size does nothing with dictionary='coherence'"),
+        ({"dictionary": "centres", "bounds": [(0, 1)] * 3}, "bounds does nothing"),
+        ({"dictionary": np.zeros((1, 3)), "group_size": 20}, "dictionary=points"),
+    ],
+)
+def test_options_of_another_dictionary_are_refused(samples, options, message):
+    """Nobody should believe that a file is free of observations because of them."""
+    with pytest.raises(InputError, match=message):
+        gr.GRULSIF(**options).fit(samples.subset([0, 5]))
+
+
 def test_categories_have_no_bounds():
     rng = np.random.default_rng(0)
     table = {

@@ -55,6 +55,18 @@ def test_what_was_stored_keeps_the_promises(study):
         js, pearson = (ratio[f"{kind}, {loss}"] for loss in ("jensen-shannon", "pearson"))
         if kind == "GRULSIF":
             assert (np.array(js) <= 1.2 * np.array(pearson)).all()
+    # What the page says in words.
+    ib, iia = (study.SCENARIOS.index(name) for name in ("Ib", "IIa"))
+    for loss in ("kl", "jensen-shannon"):
+        assert ratio["GraphRatio, pearson"][iia] < 0.5 * ratio[f"GraphRatio, {loss}"][iia]
+    assert kl["GRULSIF, kl"][ib] > 0.5 * kl["KLIEP"][ib]
+
+
+def test_no_draw_is_one_that_was_looked_at_before(study):
+    stored = json.loads(study.STORED.read_text())
+    assert study.FIRST_SEED == 40001
+    assert "from seed 40,001 on" in study.PAGE.read_text()
+    assert all(int(seed) >= study.FIRST_SEED for draws in stored.values() for seed in draws)
 
 
 def test_the_page_shows_what_is_stored(study):

@@ -33,6 +33,7 @@ from graphratio.features.kernels import Kernel
 from graphratio.features.unobserved import (
     DEFAULT_GROUP,
     SMALLEST_GROUP,
+    check_inside,
     group_centres,
     no_centre,
     quasi_random,
@@ -71,6 +72,15 @@ _CLOSE = 1e-9
 _FILTER_ROWS = 2**17
 
 
+def _check_used(name: str, dictionary: Any, needed: str) -> None:
+    if not (isinstance(dictionary, str) and dictionary == needed):
+        shown = repr(dictionary) if isinstance(dictionary, str) else "points"
+        raise InputError(
+            f"{name} does nothing with dictionary={shown}",
+            f'Pass dictionary="{needed}", or leave out {name}',
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class DictionaryRecipe:
     """How the atoms are chosen: by a strategy, or an array of shape (n_atoms, n_features).
@@ -99,6 +109,11 @@ class DictionaryRecipe:
         if isinstance(estimator.dictionary, str):
             check_choice(estimator.dictionary, "dictionary", STRATEGIES)
         check_integer(estimator.group_size, "group_size", low=SMALLEST_GROUP)
+        # Who sets one of these expects a dictionary without observations.
+        if estimator.bounds is not None:
+            _check_used("bounds", estimator.dictionary, "quasi-random")
+        if estimator.group_size != DEFAULT_GROUP:
+            _check_used("group_size", estimator.dictionary, "centres")
         return cls(
             estimator.dictionary,
             estimator.node_coherence,
@@ -155,6 +170,7 @@ class DictionaryRecipe:
                     'Use dictionary="centres"',
                 )
             atoms = self.filled(samples.feature_names, samples.scaling, random_state)
+            check_inside(samples, self.bounds)
         elif atoms is None:
             strategy = check_choice(self.strategy, "dictionary", STRATEGIES)
             rng = random_state if random_state is not None else np.random.default_rng()

@@ -93,6 +93,24 @@ def no_centre(group_size: int) -> InputError:
     )
 
 
+def check_inside(samples: NodeSamples, bounds: Any) -> None:
+    """Refuse bounds, in the units before the scaling, that no observation lies in.
+
+    Far from all atoms every kernel is zero, and the fit would report no change.
+    """
+    low, high = np.reshape(as_numeric(bounds, "bounds"), (samples.n_features, 2)).T
+    if samples.scaling is not None:
+        low, high = samples.scaling.apply(np.stack([low, high]))
+    inside = (samples.values >= low) & (samples.values <= high)
+    if len(inside) and not inside.all(axis=1).any():
+        shares = zip(samples.feature_names, inside.mean(axis=0), strict=True)
+        raise InputError(
+            "no observation lies inside the bounds; of each feature do: "
+            + ", ".join(f"{name!r} {share:.0%}" for name, share in shares),
+            "Pass bounds in the units of the features, wide enough for the data",
+        )
+
+
 def quasi_random(
     bounds: Any,
     names: tuple[str, ...],

@@ -96,10 +96,19 @@ class LogRatioObjective:
 
     @property
     def first_gradient_norm(self) -> float:
-        """Norm of the gradient at zero, 1 if it vanishes; the same for all candidates."""
+        """Norm of the gradient at zero; the same for all candidates.
+
+        It is 1 if the gradient vanishes up to rounding, as with equal samples: then zero solves
+        the problem, and no iteration could reduce the norm.
+        """
         zero = np.zeros((self.rows.n_nodes, 1, self.rows.m), dtype=self.rows.dtype)
-        local = self.local(self.rows.values(zero))
-        return float(np.linalg.norm(self.rows.sums([e.slope for e in local], 1))) or 1.0
+        slopes = [each.slope for each in self.local(self.rows.values(zero))]
+        norm, without_signs = (
+            float(np.linalg.norm(self.rows.sums(weights, 1)))
+            for weights in (slopes, [np.abs(each) for each in slopes])
+        )
+        rounding = 100 * float(np.finfo(self.rows.dtype).eps) * without_signs
+        return norm if norm > rounding else 1.0
 
     def residual(self, theta: FloatArray) -> FloatArray:
         """Norm of the gradient relative to that at zero, shape (n_candidates,)."""

@@ -108,8 +108,13 @@ class KullbackLeibler(Loss):
         return -math.log(alpha) if alpha > 0 else math.inf
 
     def divergences(self, ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-        """The mean of log f over the target: the ratio was normalised where it was fitted."""
+        """The mean of log f over the target: the ratio was normalised where it was fitted.
+
+        No true ratio is above 1 / alpha, so larger ones count as that. Neighbours that share an
+        intercept can get them.
+        """
         logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
+        logarithms = np.minimum(logarithms, self.ceiling(alpha))
         sums = (segment_indicator(sizes.ravel(), ratios.dtype) @ logarithms).reshape(sizes.shape)
         return np.where(has_both(sizes), sums[:, 1] / np.maximum(sizes[:, 1], 1), np.nan)
 

@@ -229,7 +229,7 @@ def _newton(
     theta: FloatArray = np.zeros((n_nodes, n_candidates, m), dtype=objective.rows.dtype)
     residual, active = np.zeros(n_candidates), np.arange(n_candidates)
     gradient = state.gradient()
-    norm = float(np.sqrt(_dots(gradient, gradient).max())) or 1.0
+    norm = objective.first_gradient_norm
     history: list[FloatArray] = []
     products, heavy = 0, False
     for n_steps in range(max_steps + 1):
