@@ -92,6 +92,7 @@ def test_an_interruption_ends_the_work(run):
     def work(x):
         done.append(x)
         if x == 3:
+            time.sleep(0.5)  # until all are submitted and the main thread waits
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         time.sleep(0.02)
 

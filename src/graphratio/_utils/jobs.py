@@ -176,9 +176,8 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
 
     # Few submissions: one that is interrupted may leave a lock of the pool behind.
     with _threads(workers) as pool:
-        tasks = [_begin(pool, some) for _ in range(workers)]
         try:
-            for task in tasks:
+            for task in [_begin(pool, some) for _ in range(workers)]:
                 task.result()
         finally:
             todo.clear()
