@@ -84,6 +84,17 @@ def test_the_first_error_ends_the_work(run, n_jobs):
     assert len(done) < 100
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_a_part_that_cannot_be_made_is_an_error(n_jobs):
+    def make(k):
+        if k == 1:
+            raise ValueError("part 1")
+        time.sleep(0.01)
+
+    with working(n_jobs), pytest.raises(ValueError, match="part 1"):
+        in_stages(make, range(4), lambda _, x: x, range(3))
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
 @pytest.mark.parametrize("run", [each, on_large_arrays])
 def test_an_interruption_ends_the_work(run):
@@ -99,6 +110,18 @@ def test_an_interruption_ends_the_work(run):
     with working(2), pytest.raises(KeyboardInterrupt):
         run(work, range(200))
     assert len(done) < 100
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
+def test_an_interruption_at_the_start_of_many_tasks_does_not_hang():
+    def work(x):
+        if x == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.001)
+
+    for _ in range(10):
+        with working(2), pytest.raises(KeyboardInterrupt):
+            each(work, range(10_000))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

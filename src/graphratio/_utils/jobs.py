@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import wraps
+from functools import partial, wraps
+from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -31,6 +32,9 @@ T = TypeVar("T")
 Part = TypeVar("Part")
 Made = TypeVar("Made")
 Result = TypeVar("Result")
+
+# Tasks, and where their results go.
+Tasks = deque[tuple[Future[Any], Callable[[], Any]]]
 
 # Tasks side by side; None outside of any call with `n_jobs`.
 _jobs: ContextVar[int | None] = ContextVar("graphratio_jobs", default=None)
@@ -128,24 +132,34 @@ def in_stages(
         # Sums depend on the threads of the linear algebra library, so one task limits them too.
         with single_thread():
             for found, part in zip(results, parts, strict=True):
-                made = make(part)
+                ready = make(part)
                 for item in items:
-                    found.append(work(made, item))
+                    found.append(work(ready, item))
                     _advance(bar)
         return results
-    with _threads(workers) as pool:
-        # Tasks begin in the order of their submission, so none waits for one behind it.
-        ready = [_begin(pool, make, part) for part in parts[:1]]
-        begun: list[list[Future[Result]]] = []
-        for k in range(len(parts)):
-            ready += [_begin(pool, make, part) for part in parts[k + 1 : k + 2]]
-            begun.append([_begin(pool, _after, ready[k], work, item) for item in items])
-            if k:
-                results[k - 1] = _collected(begun[k - 1], bar)
-                begun[k - 1], ready[k - 1] = [], Future()
-        if begun:
-            results[-1] = _collected(begun[-1], bar)
-    return results
+    made: list[Future[Made]] = [Future() for _ in parts]
+    found_at: list[list[Future[Result]]] = [[Future() for _ in items] for _ in parts]
+    left, lock = [len(items)] * len(parts), Lock()
+
+    def worked(k: int, item: T) -> Result:
+        try:
+            return work(made[k].result(), item)
+        finally:
+            with lock:
+                left[k] -= 1
+                if not left[k]:
+                    made[k] = Future()  # the last item lets go of the part
+
+    # None waits for one behind it, since they begin in this order.
+    todo: Tasks = deque()
+    for k in range(len(parts)):
+        ahead = range(2) if k == 0 else (k + 1,)
+        todo += [(made[j], partial(make, parts[j])) for j in ahead if j < len(parts)]
+        todo += [
+            (one, partial(worked, k, item)) for one, item in zip(found_at[k], items, strict=True)
+        ]
+    with _runners(workers, todo, {one for row in found_at for one in row}):
+        return [_collected(row, bar) for row in found_at]
 
 
 def in_parallel(work: Callable[[int], None], count: int) -> None:
@@ -160,27 +174,10 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
             for i in range(count):
                 work(i)
         return
-    todo = deque(range(count))
-
-    def some() -> None:
-        while True:
-            try:
-                i = todo.popleft()
-            except IndexError:
-                return
-            try:
-                work(i)
-            except BaseException:
-                todo.clear()
-                raise
-
-    # Few submissions: one that is interrupted may leave a lock of the pool behind.
-    with _threads(workers) as pool:
-        try:
-            for task in [_begin(pool, some) for _ in range(workers)]:
-                task.result()
-        finally:
-            todo.clear()
+    done: list[Future[None]] = [Future() for _ in range(count)]
+    todo: Tasks = deque((one, partial(work, i)) for i, one in enumerate(done))
+    with _runners(workers, todo, set(done)):
+        _collected(done, None)
 
 
 def n_threads() -> int:
@@ -194,15 +191,36 @@ def n_threads() -> int:
 
 
 @contextmanager
-def _threads(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that start no further task after an error or an interruption."""
+def _runners(workers: int, todo: Tasks, last: set[Future[Any]]) -> Iterator[None]:
+    """Threads that work on tasks in order; they begin no further one after an interruption.
+
+    Nor do they after an error of one of the `last` tasks, for which none waits. Each thread takes
+    tasks until none is left. To submit every task to a pool takes longer, and an interruption in
+    between can leave a lock of the pool behind.
+    """
+
+    def run() -> None:
+        while True:
+            try:
+                future, task = todo.popleft()
+            except IndexError:
+                return
+            try:
+                future.set_result(task())
+            except BaseException as error:
+                # The items of a part that cannot be made raise its error when it is their turn.
+                if future in last:
+                    todo.clear()
+                future.set_exception(error)
+
     # Each task has its own core, so BLAS must not use more.
     with single_thread(), ThreadPoolExecutor(workers) as pool:
         try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            for _ in range(workers):
+                _begin(pool, run)
+            yield
+        finally:
+            todo.clear()
 
 
 def _begin(
@@ -217,10 +235,6 @@ def _alone(settings: dict[str, Any], work: Callable[..., Result], *arguments: An
     _jobs.set(1)
     with config_context(**settings):
         return work(*arguments)
-
-
-def _after(made: Future[Made], work: Callable[[Made, T], Result], item: T) -> Result:
-    return work(made.result(), item)
 
 
 def _collected(tasks: list[Future[Result]], bar: ProgressBar | None) -> list[Result]:
