@@ -138,6 +138,10 @@ def in_stages(
                     _advance(bar)
         return results
     made: list[Future[Made]] = [Future() for _ in parts]
+    alone = len(parts) == 1
+    if alone:
+        # Nothing else can begin before it is there, so it may use all threads.
+        made[0].set_result(make(parts[0]))
     found_at: list[list[Future[Result]]] = [[Future() for _ in items] for _ in parts]
     left, lock = [len(items)] * len(parts), Lock()
 
@@ -153,7 +157,7 @@ def in_stages(
     # None waits for one behind it, since they begin in this order.
     todo: Tasks = deque()
     for k in range(len(parts)):
-        ahead = range(2) if k == 0 else (k + 1,)
+        ahead = range(int(alone), 2) if k == 0 else (k + 1,)
         todo += [(made[j], partial(make, parts[j])) for j in ahead if j < len(parts)]
         todo += [
             (one, partial(worked, k, item)) for one, item in zip(found_at[k], items, strict=True)
