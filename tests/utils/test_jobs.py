@@ -39,6 +39,21 @@ def test_stages_give_a_row_per_part(n_jobs):
         assert in_stages(lambda a: a, [], lambda a, b: b, [1]) == []
 
 
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_fewer_threads_than_asked_for_do_the_work(monkeypatch, allowed):
+    start, left = threading.Thread.start, [allowed]
+
+    def limited(self):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with working(2):
+        assert each(lambda x: (x, n_tasks()), range(4)) == [(x, 1) for x in range(4)]
+
+
 def test_tasks_really_run_side_by_side():
     meet = threading.Barrier(2, timeout=30)
     with working(2):

@@ -220,11 +220,23 @@ def _runners(workers: int, todo: Tasks, last: set[Future[Any]]) -> Iterator[None
     # Each task has its own core, so BLAS must not use more.
     with single_thread(), ThreadPoolExecutor(workers) as pool:
         try:
-            for _ in range(workers):
-                _begin(pool, run)
+            if not _started(pool, run, workers):
+                # The system allows no further thread.
+                with one_by_one():
+                    run()
             yield
         finally:
             todo.clear()
+
+
+def _started(pool: ThreadPoolExecutor, run: Callable[[], None], workers: int) -> int:
+    """Begin in as many threads as the system allows, and return their number."""
+    for number in range(workers):
+        try:
+            _begin(pool, run)
+        except RuntimeError:
+            return number
+    return workers
 
 
 def _begin(
