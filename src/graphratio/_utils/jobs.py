@@ -57,11 +57,13 @@ def check_jobs(n_jobs: Any) -> int | None:
 def working(n_jobs: Any) -> Iterator[None]:
     """Context in which `each` and `in_stages` use `n_jobs` threads, with scikit-learn's meaning.
 
-    None stands for 1, unless joblib's `parallel_config` says otherwise; -1 for all cores.
+    None stands for 1, unless joblib's `parallel_config` says otherwise; -1 for all cores. Linear
+    algebra has one thread, between the tasks too.
     """
     count = check_jobs(n_jobs)
     if _jobs.get() is not None:
-        yield
+        with single_thread():
+            yield
         return
     # scikit-learn depends on joblib, which knows about containers and about its own workers.
     from joblib import effective_n_jobs
@@ -69,7 +71,8 @@ def working(n_jobs: Any) -> Iterator[None]:
     effective = int(effective_n_jobs(count))
     token = _jobs.set(None if count is None and effective == 1 else effective)
     try:
-        yield
+        with single_thread():
+            yield
     finally:
         _jobs.reset(token)
 
