@@ -82,6 +82,14 @@ class NystromEstimator(BorrowingMixin):
 
     _fitted_names = (*NodeRatioEstimator._fitted_names, *persistence.NYSTROM)
 
+    # Those of the fit of which this is a copy, at the same bandwidth and dictionary.
+    _features_kept: NystromMap | None = None
+
+    def _again(self, *, fixed: bool) -> Self:
+        copy = super()._again(fixed=fixed)
+        copy._features_kept = self.features_ if fixed else None
+        return copy
+
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
         return [*part, *edge_notes(self.cv_results_)]
@@ -267,6 +275,9 @@ class NystromEstimator(BorrowingMixin):
 
     def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
         """Features at the chosen bandwidth; with many observations not those below `floor`."""
+        if self._features_kept is not None:
+            self.features_ = self._features_kept
+            return
         kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
