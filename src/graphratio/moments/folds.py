@@ -199,8 +199,11 @@ class FoldedMoments:
 
     @computed_once
     def by_fold(self) -> list[MomentSums] | None:
-        """Sums over each fold, or None if they would take too much memory."""
+        """Sums over each fold, or None if they take too much memory or more work than the rows."""
         n_folds = int(self.folds.max()) + 1
+        # A product takes two passes over the rows, or one over the block.
+        if 2 * len(self.psi) < len(self.sizes) * self.psi.shape[1]:
+            return None
         if 8 * len(self.sizes) * self.psi.shape[1] ** 2 * (n_folds + 2) > LARGEST_SUMS:
             return None
         return [MomentSums.of(*self._rows(fold)) for fold in range(n_folds)]

@@ -77,7 +77,8 @@ class Split:
 
     `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
     `n_blocks` counts the blocks of the folds; None if observations are independent. `run`
-    successive folds are held out together.
+    successive folds are held out together. Directions with a smaller share of the second moment
+    than `floor`, by default `FEATURE_FLOOR`, are dropped.
     """
 
     samples: NodeSamples
@@ -91,6 +92,7 @@ class Split:
     n_blocks: int | None = None
     run: int = 1
     loss: Loss = PEARSON
+    floor: float | None = None
 
     @property
     def few_blocks(self) -> bool:
@@ -121,7 +123,8 @@ class Split:
             self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
         )
         weights = row_weights(self.samples.sizes, self.alpha)
-        return features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
+        floor = FEATURE_FLOOR if self.floor is None else self.floor
+        return features.principal(self.samples.values, weights, floor, self.dtype)
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
