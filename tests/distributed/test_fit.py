@@ -206,7 +206,7 @@ class TestLoader:
         samples, whole = ring()
         with pytest.raises(InputError, match=r"partition 0 .*raised KeyError: 'broken'"):
             self.fit(lambda nodes: {}["broken"], whole)
-        with pytest.raises(InputError, match="something else than the samples of its nodes"):
+        with pytest.raises(InputError, match="did not return the samples of its nodes"):
             self.fit(lambda nodes: samples, whole)
         with pytest.raises(InputError, match="the loader of the engine reads them"):
             gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(samples, whole)
