@@ -194,8 +194,12 @@ def _even(times: tuple[Label, ...], missing: str) -> tuple[IntArray, tuple[Label
     total = len(times) + sum(skipped)
     if missing == "error":
         warn_caller(
-            f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
-            "consecutive steps. Pass missing='drop' to keep the places of absent times",
+            (
+                f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
+                "consecutive steps. Pass ",
+                Argument("missing", "drop"),
+                " to keep the places of absent times",
+            ),
             DataWarning,
         )
         return place, times
