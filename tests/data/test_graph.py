@@ -347,7 +347,7 @@ class TestEdges:
             Graph.from_edges(edges)
 
     def test_unknown_ends_are_listed(self):
-        with pytest.raises(InputError, match=r"2 nodes that nodes does not list: 'c', 'd'"):
+        with pytest.raises(InputError, match=r"lacks 2 nodes of the edges: 'c', 'd'"):
             Graph.from_edges([("a", "c"), ("d", "a")], nodes=["a", "b"])
 
     @pytest.mark.parametrize("name", ["source", "target", "weight"])

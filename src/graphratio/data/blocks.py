@@ -100,7 +100,7 @@ class Blocks:
 
     @property
     def too_short(self) -> BoolArray | None:
-        """True at nodes that depend on their past for too long for the blocks, shape (n_nodes,).
+        """True at nodes whose dependence on their past outlasts the blocks, shape (n_nodes,).
 
         None if nothing was measured.
         """
@@ -156,9 +156,9 @@ class Blocks:
 
     def about(self, count: int) -> str:
         """Say that a sample has about `count` independent blocks, or observations if none exist."""
-        what = "independent block" if self.exist else "observation"
         if not count:
-            return f"fewer than one {what}"
+            return "fewer than one independent block" if self.exist else "no observations"
+        what = "independent block" if self.exist else "observation"
         return f"about {count} {what}{'' if count == 1 else 's'}"
 
     def amount(self, count: int) -> str:

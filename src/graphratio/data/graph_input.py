@@ -254,7 +254,7 @@ def joined_ends(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"edges name {len(unknown)} nodes that nodes does not list: {listing(unknown)}",
+            f"the argument nodes lacks {len(unknown)} nodes of the edges: {listing(unknown)}",
             "Add them to nodes or remove these edges",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)[codes].reshape(-1, 2)

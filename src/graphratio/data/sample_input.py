@@ -333,7 +333,7 @@ def from_long_table(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"the table has {len(unknown)} nodes that nodes does not list: {listing(unknown)}",
+            f"the argument nodes lacks {len(unknown)} nodes of the table: {listing(unknown)}",
             "Add them to nodes or drop their rows",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)
