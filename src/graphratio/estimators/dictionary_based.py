@@ -60,7 +60,7 @@ class NystromEstimator(BorrowingMixin):
     tol: float
     random_state: RandomState
     progress: bool
-    # Not every estimator of this kind has these parameters.
+    # Defaults for estimators that lack these parameters.
     graph_penalty: float | Sequence[float] | None = 0.0
     max_memory: int | str | None = None
     selection_nodes: int | str | None = None
@@ -209,8 +209,8 @@ class NystromEstimator(BorrowingMixin):
         division = divide(samples, check_integer(self.cv, "cv", low=2), rng, single=True)
         if division.in_pieces:
             self.dependence_ += (
-                "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
-                "selection cannot be trusted"
+                "; there are fewer blocks than folds, so held-out data depend on the training "
+                "data, and the selection is unreliable"
             )
         return Split(
             samples=samples,
@@ -274,7 +274,7 @@ class NystromEstimator(BorrowingMixin):
         return self._keep(samples, psi, moments)
 
     def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
-        """Features at the chosen bandwidth; with many observations not those below `floor`."""
+        """Build the features; with many observations drop directions below `floor`."""
         if self._features_kept is not None:
             self.features_ = self._features_kept
             return
@@ -304,12 +304,12 @@ class NystromEstimator(BorrowingMixin):
         return self
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
-        """Keep how far the data of each node reach; a subset of the features is enough."""
+        """Keep how far the data of each node reach; a subset of the rows of `psi` is enough."""
         share = len(moments.complete) / max(int(moments.complete.sum()), 1)
         mean = moments.second.mean(rough=True).astype(np.float64) * share
         leading = Leading.of(mean, psi.mean(axis=0))
         self.direction_weights_ = leading.weights
-        # What a node knows about a direction is the second derivative of its loss.
+        # The information of a node about a direction is the second derivative of its loss.
         self.direction_moments_ = self._loss.curvature * leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
 
