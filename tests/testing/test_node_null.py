@@ -55,7 +55,9 @@ class Known:
         return len(self.values)
 
     def part(self, nodes):
-        return self
+        if isinstance(nodes, slice) or len(nodes) == len(self.values):
+            return self
+        return Known(self.values[nodes], self.stream[nodes, self.used :])
 
     def evaluate(self, labels):
         found = self.stream[:, self.used : self.used + len(labels)]

@@ -31,6 +31,8 @@ from graphratio.testing.statistics import Columns, PermutedMeans, shares_of
 # many, and so on, until ENOUGH_EXTREME data sets are as extreme as the observed one.
 FIRST_LOOK = 1999
 ENOUGH_EXTREME = 100
+# A look must save most nodes at least three quarters of the permutations.
+WORTH_A_LOOK = 4
 
 _FEW_EXTREME = 10
 
@@ -113,9 +115,15 @@ def permute_each_node(
     extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
     top = np.full((len(outcome.p_value), TOP_VALUES), -np.inf, dtype=np.float32)
     looks = _looks(plan.n_permutations)
+    kept: tuple[IntArray, PermutedMeans] | None = None
     for look in looks:
         for batch in plan.batches(active, KEPT_ROWS):
-            means = make(batch)
+            # The nodes that go on are often some of a single batch.
+            if kept is not None and np.isin(batch, kept[0]).all():
+                means = kept[1].part(np.searchsorted(kept[0], batch))
+            else:
+                means = make(batch)
+            kept = batch, means
             evidence, scores = means.observed()
             outcome.evidence[batch], outcome.scores[:, batch] = evidence, scores.T
             observed = Observed(means, evidence, scores, keeps=resolution.extrapolates)
@@ -227,11 +235,11 @@ def _looks(n_permutations: int) -> list[int]:
 
     Examples
     --------
-    >>> _looks(9_999), _looks(200_000)
-    ([9999], [1999, 19999, 200000])
+    >>> _looks(7_000), _looks(9_999), _looks(200_000)
+    ([7000], [1999, 9999], [1999, 19999, 200000])
     """
     looks, look = [], FIRST_LOOK
-    while (following := 10 * (look + 1) - 1) <= n_permutations:
+    while WORTH_A_LOOK * (look + 1) <= n_permutations + 1:
         looks.append(look)
-        look = following
+        look = 10 * (look + 1) - 1
     return [*looks, n_permutations]

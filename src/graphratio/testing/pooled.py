@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from graphratio._utils.jobs import in_parallel
+from graphratio._utils.jobs import each
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
@@ -51,8 +51,8 @@ COMPONENTS = 24
 # Components with a smaller share of the variance are left out.
 _FLOOR = 1e-3
 
-# Matrices that are decomposed at once.
-_EIGH_AT_ONCE = 16
+# Nodes whose columns are computed at once, so that distances stay in the cache.
+_NODES_AT_ONCE = 8
 
 # Bandwidth relative to the median distance: changes of shape show at a finer scale than that.
 OWN_BANDWIDTH = 0.7
@@ -225,6 +225,16 @@ class OwnColumns:
     @classmethod
     def of(cls, x: FloatArray) -> OwnColumns:
         """Compute them from pooled observations in random order, shape (n_nodes, n, n_features)."""
+        parts = [x[i : i + _NODES_AT_ONCE] for i in range(0, len(x), _NODES_AT_ONCE)]
+        found = each(cls._of_few, parts)
+        return cls(
+            _one_below_the_other([part.energy for part in found]),
+            _one_below_the_other([part.shape for part in found]),
+            np.concatenate([part.spread for part in found]),
+        )
+
+    @classmethod
+    def _of_few(cls, x: FloatArray) -> OwnColumns:
         marks = x[:, :LANDMARKS]
         distance = _distances(x, marks)
         inner = distance[:, : marks.shape[1]]
@@ -266,7 +276,7 @@ def _components(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     column = inner.mean(axis=1, keepdims=True)
     centred = gram - gram.mean(axis=2, keepdims=True) - column
     centred += column.mean(axis=2, keepdims=True)
-    w, vectors = _eigh(centred[:, :n_marks])
+    w, vectors = np.linalg.eigh(centred[:, :n_marks])
     w, vectors = np.maximum(w[:, ::-1], 0.0), vectors[:, :, ::-1]
     total = np.maximum(w.sum(axis=1), np.finfo(float).tiny)
     used = (w >= _FLOOR * total[:, np.newaxis]) & (w > 0)
@@ -278,16 +288,11 @@ def _components(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return features, w / n_marks
 
 
-def _eigh(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors of symmetric matrices, several at a time."""
-    values, vectors = np.empty(stack.shape[:2]), np.empty(stack.shape)
-
-    def work(i: int) -> None:
-        part = slice(i * _EIGH_AT_ONCE, (i + 1) * _EIGH_AT_ONCE)
-        values[part], vectors[part] = np.linalg.eigh(stack[part])
-
-    in_parallel(work, -(-len(stack) // _EIGH_AT_ONCE))
-    return values, vectors
+def _one_below_the_other(parts: list[FloatArray]) -> FloatArray:
+    """Columns of all nodes, filled up with zeros where nodes have fewer."""
+    width = max(part.shape[2] for part in parts)
+    filled = [np.pad(part, ((0, 0), (0, 0), (0, width - part.shape[2]))) for part in parts]
+    return np.concatenate(filled)
 
 
 def _spread_scores(x: FloatArray) -> FloatArray:

@@ -250,7 +250,7 @@ class PermutedMeans:
             plan.observed[own].astype(single),
         )
 
-    def part(self, nodes: slice) -> PermutedMeans:
+    def part(self, nodes: slice | IntArray) -> PermutedMeans:
         """Some of the nodes."""
         law = PermutationLaw(self.law.mean[nodes], self.law.spread[nodes], self.law.skewness[nodes])
         return PermutedMeans(
