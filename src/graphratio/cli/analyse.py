@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from graphratio._utils.beside import beside
 from graphratio._utils.jobs import working
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
@@ -120,12 +121,17 @@ def _analyse(
     told = model._told(as_option)
     screen.notes([*fit_notes, *told])
     scaled, _ = prepared(problem.samples, fit)
-    tested, kinds = None, None
-    if tests is not None:
-        tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
-    if not fit.no_kinds:
-        kinds, kind_notes = find_kinds(problem, model, scaled, tested, fit.seed, screen)
-        told += kind_notes
+    tested, kinds, comparison = None, None, None
+    compares = words is not None and can_compare(model, problem.samples)
+    with beside(lambda: compared_with_none(model, problem.samples), wanted=compares) as compared:
+        if tests is not None:
+            tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
+        if not fit.no_kinds:
+            kinds, kind_notes = find_kinds(problem, model, scaled, tested, fit.seed, screen)
+            told += kind_notes
+        if compares:
+            with screen.working("Measuring what the graph is worth"):
+                comparison = compared()
     summary = node_summary(model, problem.samples, kinds=kinds)
     if tested is not None:
         table = tested.to_frame()
@@ -134,10 +140,7 @@ def _analyse(
     if words is not None:
         title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
         page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
-        page["spelling"] = as_option
-        if can_compare(model, problem.samples):
-            with screen.working("Measuring what the graph is worth"):
-                page["comparison"] = compared_with_none(model, problem.samples)
+        page |= {"comparison": comparison, "spelling": as_option}
     files = write_results(
         screen, output.output, model, problem, summary, page, geojson=graph.geojson
     )

@@ -1,0 +1,78 @@
+"""One computation in a child process, while this process goes on with another.
+
+Threads that call many small functions wait for each other's turn in the interpreter; a process
+does not. The child is a fork, so it starts at once and shares the data. Only the command line uses
+this, where no thread of the user can be running.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import TypeVar
+
+from graphratio._utils.jobs import n_tasks, one_by_one
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def beside(work: Callable[[], Result], *, wanted: bool = True) -> Iterator[Callable[[], Result]]:
+    """Begin `work` in a child; the function that is returned waits for its result.
+
+    Without a second core to use, without forks, or if the child dies, that function does the work
+    itself. It does so too if the work fails, so that errors are raised in this process.
+    """
+    if not wanted or n_tasks() < 2 or not sys.platform.startswith("linux"):
+        yield work
+        return
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_send, args=(work, here, there), daemon=True)
+    started = _started(child)
+    there.close()
+
+    def result() -> Result:
+        try:
+            found: Result = here.recv()
+        except (EOFError, OSError):
+            return work()
+        return found
+
+    try:
+        yield result
+    finally:
+        here.close()
+        if started:
+            child.terminate()
+            child.join()
+
+
+def _started(child: BaseProcess) -> bool:
+    with warnings.catch_warnings():
+        # Threads of the linear algebra library count as threads, but end before a fork.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            child.start()
+        except OSError:  # the system allows no further process
+            return False
+    return True
+
+
+def _send(work: Callable[[], object], here: Connection, there: Connection) -> None:
+    """Work in the child, and send the result; send nothing if that fails."""
+    # An interruption reaches both processes; the parent ends the child.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # So that sending fails, instead of waiting, if the parent is gone.
+    here.close()
+    try:
+        with one_by_one():
+            there.send(work())
+    except Exception:
+        there.close()

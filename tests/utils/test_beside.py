@@ -1,0 +1,63 @@
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from graphratio._utils.beside import beside
+from graphratio._utils.jobs import n_tasks, working
+
+FORKS = sys.platform.startswith("linux")
+
+
+def test_the_work_is_done_in_another_process_meanwhile():
+    with working(2), beside(lambda: (os.getpid(), n_tasks())) as result:
+        where, tasks = result()
+    assert (where != os.getpid()) == FORKS
+    assert tasks == (1 if FORKS else 2)
+
+
+@pytest.mark.parametrize(("jobs", "wanted"), [(1, True), (2, False)])
+def test_without_a_second_core_or_need_it_is_done_here_and_only_when_asked(jobs, wanted):
+    calls = []
+    with working(jobs), beside(lambda: calls.append(1), wanted=wanted) as result:
+        assert not calls
+        result()
+    assert calls == [1]
+
+
+def test_an_error_of_the_work_is_raised_here():
+    def fails():
+        raise ValueError("the data")
+
+    with working(2), beside(fails) as result, pytest.raises(ValueError, match="the data"):
+        result()
+
+
+def test_the_work_is_done_here_if_the_child_is_killed():
+    parent = os.getpid()
+
+    def killed():
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "done"
+
+    with working(2), beside(killed) as result:
+        assert result() == "done"
+
+
+def test_the_child_ends_with_the_block():
+    begin = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        working(2),
+        beside(lambda: time.sleep(60), wanted=FORKS),
+    ):
+        raise KeyboardInterrupt
+    assert time.monotonic() - begin < 30
+
+
+def test_large_results_arrive():
+    with working(2), beside(lambda: b"x" * 10_000_000) as result:
+        assert len(result()) == 10_000_000
