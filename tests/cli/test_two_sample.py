@@ -170,7 +170,7 @@ def test_what_deserves_a_look_is_told(table, write, edges, run, tmp_path):
     assert "the value 0 makes up" in told
     assert "--missing drop" in told
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "What deserves a look in the data" in page
+    assert "Possible problems in the data" in page
     assert "lies far outside the rest" in page
 
 

@@ -64,7 +64,7 @@ def test_quiet_panel_and_long_panel(tmp_path: Path) -> None:
     path = write_changes(tmp_path / "calm.html", calm)
     page = path.read_text(encoding="utf-8")
     assert "No change found" in page
-    assert "No node changed." in page
+    assert "No change was found at any node." in page
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_all_parts_repeat_one_verdict(parts: dict[str, Any], page: Path) -> None
     kind = np.array([labels[k] for k in data["kinds"]["kind"]])
     assert (np.isin(kind, ["unchanged", "not tested", "cannot say"]) == (state != 2)).all()
     assert ((kind == "unchanged") == (state == 1)).all()
-    assert f"{counts[1]} of 20 wells show no change beyond chance." in text
+    assert f"No change was found at {counts[1]} of 20 wells." in text
     # p-values agree with the verdicts.
     adjusted = np.array(data["verdicts"]["adjusted"], dtype=float)
     assert ((adjusted <= test.level) == (state == 2)).all()

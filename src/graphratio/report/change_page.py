@@ -25,11 +25,11 @@ MOST_COLUMNS = 800
 FEWEST_COLUMNS = 60
 SHOWN_FEATURES = 6
 
-# The colours end at this many standard deviations; one step of a byte is a fortieth of one.
+# The colours end at this many standard deviations; a byte counts in fortieths of one.
 COLOUR_REACH = 3.0
 UNIT = 40
 
-# Nodes named in the list of events.
+# The list of events names at most this many nodes of each.
 _NAMED = 6
 
 
@@ -105,7 +105,7 @@ def write_changes(
 
 
 def time_text(label: Label) -> str:
-    """A time for people: midnights as dates, other times without seconds that are zero.
+    """Write a time for readers: midnight as a date, other times without zero seconds.
 
     Returns
     -------
@@ -145,11 +145,11 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
             ", ".join(str(period) for period in detector.periods_) or "none",
             "rhythms that were recognised, in time points",
         ),
-        ("false alarm", number(float(detector.level)), "chance of any alarm if nothing changes"),
+        ("level", number(float(detector.level)), "probability of any alarm if nothing changes"),
         ("surrogates", str(detector.n_surrogates), shuffled),
-        ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
+        ("bandwidth", number(detector.bandwidth_), "width of the kernel, in spreads of a feature"),
         ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),
-        ("directions", str(detector.n_components_), "of the kernel space that are monitored"),
+        ("directions", str(detector.n_components_), "monitored directions of the kernel space"),
     ]
 
 
@@ -200,7 +200,7 @@ def _columns(n_times: int, n_rows: int) -> np.ndarray:
 
 
 def _packed(values: FloatArray, edges: np.ndarray) -> str:
-    """Means over columns in units of each node's spread, one signed byte each, node by node."""
+    """Means over columns in standard deviations of each node, one signed byte each, by node."""
     z = standardised(values)
     there = np.isfinite(z)
     seen = np.maximum(np.add.reduceat(there.astype(int), edges[:-1], axis=0), 1)
