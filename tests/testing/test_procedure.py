@@ -309,8 +309,8 @@ def test_correlated_nodes_are_allowed_for(graph):
         assert found.cross_fitted
         assert found.joint
         what = "positions in the samples" if time is None else "times"
-        assert any(f"learned at other {what}" in note for note in found.notes)
-        assert any("positions were taken for times" in note for note in found.notes) == (not time)
+        assert any(f"learned and tested at different {what}" in note for note in found.notes)
+        assert any("positions were used as times" in note for note in found.notes) == (not time)
         assert any("nodes may depend on each other" in text for text in found.assumptions)
         assert "predicted" in found.p_values
     apart = gr.two_sample_test(samples, gr.Graph.empty(10), n_permutations=399, random_state=0)

@@ -19,7 +19,7 @@ from graphratio.plotting.labels import label_nodes
 _WIDTH = 0.7
 
 # Colours of labels that are not the name of a kind.
-_PALE = {"unchanged": "#d5dde3", "not tested": "white"}
+_PALE = {"no change found": "#d5dde3", "not tested": "white"}
 
 
 def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:

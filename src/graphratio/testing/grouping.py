@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.selection.search import advantage
 
-UNCHANGED = "unchanged"
+UNCHANGED = "no change found"
 CHANGED = "changed"
 OTHER = "other"
 NOT_TESTED = "not tested"
@@ -31,7 +31,7 @@ DESCRIBED_NODES = 0.8
 DESCRIBED = 0.9
 
 # A kind does not describe a node if it reaches less than this share of what the node's own ratio
-# gains, and differs from it by so many standard errors.
+# gains, and differs from it by this many standard errors.
 DESCRIBED_AT_NODE = 0.85
 CLEARLY = 3.0
 
@@ -78,7 +78,7 @@ def grouped(ratios: FloatArray, n_groups: int, seed: int) -> IntArray:
     n_groups = min(n_groups, len({row.tobytes() for row in rows}))
     if n_groups == 1:
         return np.zeros(len(rows), dtype=np.intp)
-    # Imported here, since it would slow down the import of this package.
+    # Imported here, because it would slow down the import of this package.
     from sklearn.cluster import KMeans
 
     # The same distances in as few coordinates as the ratios span.
