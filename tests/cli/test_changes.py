@@ -105,6 +105,14 @@ def test_input_that_cannot_be_used(series, write, changes, spoil, arguments, mes
     assert not folder.exists()
 
 
+def test_absent_times_are_noted_in_the_words_of_the_command_line(series, write, changes):
+    days = sorted(series["day"].unique())
+    result, _ = changes(write(series[~series["day"].isin(days[50:52])]), "--no-graph", "--json")
+    assert result.exit_code == 0, result.output
+    (note,) = (one for one in json.loads(result.stdout)["notes"] if "absent" in one)
+    assert note.endswith("Pass --missing drop to keep the places of absent times")
+
+
 def test_missing_observations_may_be_left_out(series, write, changes):
     result, _ = changes(write(series.drop(index=30)), "--no-graph", "--missing", "drop", "--json")
     assert result.exit_code == 0, result.output

@@ -103,8 +103,13 @@ class EngineError(GraphRatioError, RuntimeError):
 class GraphRatioWarning(UserWarning):
     """Base class of the library's warnings."""
 
-    def __init__(self, message: str = "", *rest: object) -> None:
-        super().__init__(in_number(message), *rest)
+    def __init__(self, message: Words = "", *rest: object) -> None:
+        self.words = message
+        super().__init__(self.spelled(str), *rest)
+
+    def spelled(self, spelling: Spelling) -> str:
+        """The message, with arguments as an interface spells them."""
+        return in_number(spelled(self.words, spelling))
 
 
 class ConvergenceWarning(GraphRatioWarning, _SklearnConvergenceWarning):
@@ -129,12 +134,12 @@ for _kind in (
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
-def warn_caller(message: str, category: type[GraphRatioWarning]) -> None:
+def warn_caller(message: Words, category: type[GraphRatioWarning]) -> None:
     """Warn at the line that called the library, however many of its own functions lie between."""
     frame, level = sys._getframe(1), 2
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(message), stacklevel=level)
 
 
 _NOUNS = (
