@@ -247,6 +247,11 @@ def test_plot(result):
     assert changed.get_linewidths()[0] > 2 * kept.get_linewidths()[0]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["no change found", "changed, at level 0.05"]
+    # The global null does not say of a node that it changed.
+    ax = dataclasses.replace(result, null="global").plot()
+    assert ax.get_title(loc="left") == "3 of 10 nodes stand out (exploratory)"
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["does not stand out", "stands out (exploratory), at level 0.05"]
     matplotlib.pyplot.close("all")
 
 
