@@ -100,6 +100,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
         "report.html", "nodes.csv", "model.graphratio",
     }  # fmt: skip
     text = result.stdout
+    assert "Selected by cross-validation: bandwidth " in text
     assert str(folder / "report.html") in text
     assert "AUS Austin" in text
     assert all(airport in text for airport in ("BQN", "SJU", "STT"))

@@ -76,7 +76,7 @@ def changes(
         files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
         detector.save(files["detector"])
         write_table(detector.to_frame(), files["events"])
-        title = f"{data.stem}: since when"
+        title = f"{data.stem}: when it changed"
         files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)

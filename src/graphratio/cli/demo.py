@@ -134,7 +134,8 @@ def _show(
     kinds: KindsOfChange | None,
 ) -> None:
     ranked = model.ranking_.tolist()
-    settings = settings_of(model).items()
+    # Alpha is given; only the others were selected.
+    settings = [pair for pair in settings_of(model).items() if pair[0] != "alpha"]
     own, joined = (
         np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change{which}"], dtype=float)
         for which in ("", "_with_neighbors")

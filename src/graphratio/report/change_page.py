@@ -78,8 +78,7 @@ def write_changes(
         headline=detector.headline(),
         lead=f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
         f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
-        "Before and after were compared at every scale, at single nodes, in neighbourhoods of the "
-        "graph and over all nodes.",
+        f"Before and after were compared at every scale, {_compared(detector)}.",
         found=f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
         if events
         else "Too short to tell."
@@ -123,6 +122,13 @@ def time_text(label: Label) -> str:
     text = label.isoformat(" ").removesuffix(" 00:00:00")
     whole = label.second == 0 and label.microsecond == 0 and label.tzinfo is None
     return text.removesuffix(":00") if whole and " " in text else text
+
+
+def _compared(detector: GraphChangePointDetector) -> str:
+    if len(detector.nodes_) == 1:
+        return "at the only node"
+    near = ", in neighbourhoods of the graph" if detector.smoothing_ else ""
+    return f"at single nodes{near} and over all nodes"
 
 
 def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:

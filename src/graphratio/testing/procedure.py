@@ -87,8 +87,9 @@ def two_sample_test(
         compares each node with the largest of all nodes in every permutation.
     level : float, default 0.05
     n_permutations : int, optional
-        Default: enough for the correction. With a correction and null="node" 10 N / level, at most
-        199,999; otherwise 10 / level; always at least 999. Too few for any rejection is an error.
+        Default: enough for the correction. With a correction and null="node" this is 10 N / level,
+        at most 199,999; otherwise 10 / level; always at least 999. Too few for any rejection is an
+        error.
     n_jobs : int, optional
         Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
