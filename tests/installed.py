@@ -43,7 +43,7 @@ def core() -> None:
             model.to_frame()
         except MissingDependencyError as error:
             told = str(error)
-        assert "graphratio[frame]" in told
+        assert '".[frame]"' in told
 
 
 def program() -> None:
@@ -64,7 +64,7 @@ def program() -> None:
             assert Path(folder, "out", "report.html").stat().st_size > 10**6
     else:
         assert run.returncode == 1, run
-        assert "graphratio[cli]" in run.stderr
+        assert '".[cli]"' in run.stderr
 
 
 def frame() -> None:

@@ -164,6 +164,22 @@ class TestOtherShapes:
         assert read.feature_names == ("flow",)
         np.testing.assert_array_equal(read.values, expected.values)
 
+    def test_xarray_with_the_dimension_node_needs_no_name(self):
+        xr = pytest.importorskip("xarray")
+        wide, long = self.long()
+        expected, _ = read_panel(long, None, time="day")
+        array = xr.DataArray(wide, dims=["day", "node"], name="flow")
+        read, graph = read_panel(array, None, node=None, time="day")
+        assert graph.nodes == ("b", "a", "c")
+        np.testing.assert_array_equal(read.values, expected.values)
+
+    def test_features_of_a_wide_table_or_an_array_are_refused(self):
+        wide, _ = self.long()
+        with pytest.raises(InputError, match=r"features=\['a'\] .* every column is a node.*Leave"):
+            read_panel(wide, None, node=None, time="day", features=["a"])
+        with pytest.raises(InputError, match=r"features='a' .* the panel is an array"):
+            read_panel(wide.to_numpy(), None, features="a")
+
     def test_a_column_of_text_is_no_node(self):
         wide, _ = self.long()
         with pytest.raises(InputError, match="'name'"):

@@ -46,4 +46,4 @@ def test_without_typer_it_says_what_to_install(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
-    assert 'pip install "graphratio[cli]"' in capsys.readouterr().err
+    assert 'pip install ".[cli]"' in capsys.readouterr().err

@@ -427,7 +427,7 @@ def test_without_pyarrow_it_says_what_to_install(run, write, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     result = run("fit", write(b"PAR1", "data.parquet"), *COLUMNS, "--no-graph")
     assert result.exit_code == 1
-    assert 'pip install "graphratio[parquet]"' in result.stderr
+    assert 'pip install ".[parquet]"' in " ".join(result.stderr.split())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -247,7 +247,7 @@ class TestRefusals:
             ({"reference": "after"}, r"reference and target are both 'after'"),
             ({"reference": ["before"]}, r"reference sample \['before'\] is not hashable"),
             ({"target": None}, r"target sample is missing"),
-            ({"nodes": ["s", "n"]}, r"1 node missing from nodes: 'w'"),
+            ({"nodes": ["s", "n"]}, r"lacks 1 node of the table: 'w'"),
             ({"missing": "skip"}, r"missing='skip' is not one of"),
         ],
     )

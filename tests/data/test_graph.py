@@ -347,7 +347,7 @@ class TestEdges:
             Graph.from_edges(edges)
 
     def test_unknown_ends_are_listed(self):
-        with pytest.raises(InputError, match=r"2 nodes missing from nodes: 'c', 'd'"):
+        with pytest.raises(InputError, match=r"lacks 2 nodes of the edges: 'c', 'd'"):
             Graph.from_edges([("a", "c"), ("d", "a")], nodes=["a", "b"])
 
     @pytest.mark.parametrize("name", ["source", "target", "weight"])
@@ -475,7 +475,7 @@ class TestCoordinates:
             (np.zeros(3), {}, r"shape \(3,\)"),
             (np.zeros((3, 0)), {}, r"shape \(3, 0\)"),
             ([[0.0, np.nan], [1.0, 1.0]], {"nodes": ["a", "b"]}, r"missing or infinite at: 'a'"),
-            (np.zeros((3, 2)), {"nodes": ["a"]}, r"1 node labels for 3 coordinates"),
+            (np.zeros((3, 2)), {"nodes": ["a"]}, r"1 node labels for 3 points"),
             ([[91.0, 0.0], [0.0, 0.0]], {"metric": "haversine"}, r"at: 0. Latitude comes first"),
             (np.zeros((3, 3)), {"metric": "haversine"}, r"two columns"),
             ({"a": (0, 0), "b": (0,)}, {}, r"not a rectangular array"),

@@ -368,7 +368,7 @@ class TestStandardized:
         assert samples.scaled(None) is samples
         other = Scaling(scaling.mean + 1, scaling.scale)
         for wrong in (other, None):
-            with pytest.raises(InputError, match="standardised in another way"):
+            with pytest.raises(InputError, match="not standardised in the same way"):
                 scaled.scaled(wrong)
 
     def test_logarithm_comes_first(self):
@@ -391,9 +391,9 @@ class TestStandardized:
         assert samples.standardized(standardize=False) is samples
         assert not scaled.scaling.same_as(samples.standardized().scaling)
         assert not only.scaling.same_as(scaled.scaling)
-        with pytest.raises(InputError, match="standardised in another way"):
+        with pytest.raises(InputError, match="not standardised in the same way"):
             scaled.scaled(samples.standardized().scaling)
-        with pytest.raises(InputError, match="standardised already"):
+        with pytest.raises(InputError, match="already standardised"):
             samples.standardized().standardized(log="skewed")
 
     def test_logarithm_of_what_has_none(self):

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from graphratio._utils.errors import listing
+from graphratio._utils.errors import Argument, listing
 from graphratio._utils.optional import import_optional
 from graphratio._utils.parameters import (
     as_generator,
@@ -179,6 +179,12 @@ class TestExceptions:
         error = pickle.loads(pickle.dumps(InputError("it broke", "mend it")))
         assert (error.problem, error.remedy) == ("it broke", "mend it")
 
+    def test_warnings_spell_arguments(self):
+        warning = DataWarning(("1 times are absent. Pass ", Argument("missing", "drop")))
+        assert str(warning) == '1 time is absent. Pass missing="drop"'
+        assert warning.spelled(lambda one: f"--{one.name}") == "1 time is absent. Pass --missing"
+        assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
+
     def test_listing_counts_the_rest(self):
         assert listing(["a"] * 7, limit=2) == "'a', 'a' and 5 more"
         assert listing([]) == ""
@@ -187,7 +193,8 @@ class TestExceptions:
 class TestOptionalPackages:
     def test_says_what_to_install(self):
         with pytest.raises(
-            MissingDependencyError, match=r"drawing needs .*'no_such_package'.*plot"
+            MissingDependencyError,
+            match=r"drawing needs .*'no_such_package'.*pip install \"\.\[plot\]\"",
         ):
             import_optional("no_such_package.part", "plot", "drawing")
 

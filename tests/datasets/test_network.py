@@ -144,7 +144,7 @@ class TestSeaTemperature:
 @pytest.mark.parametrize("load", [gr.datasets.load_flights, gr.datasets.load_sea_temperature])
 def test_a_missing_data_package_names_the_extra(load, monkeypatch):
     monkeypatch.setattr(network, "find_spec", lambda package: None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "graphratio\[examples\]"'):
+    with pytest.raises(MissingDependencyError, match=r'pip install "\.\[examples\]"'):
         load()
 
 

@@ -211,7 +211,7 @@ def test_mistakes_come_back_as_clear_errors(client, data):
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(MissingDependencyError, match=r"graphratio\[dask\]"):
+    with pytest.raises(MissingDependencyError, match=r'"\.\[dask\]"'):
         gr.DaskEngine("tcp://127.0.0.1:9")
 
 

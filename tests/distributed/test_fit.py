@@ -206,13 +206,13 @@ class TestLoader:
         samples, whole = ring()
         with pytest.raises(InputError, match=r"partition 0 .*raised KeyError: 'broken'"):
             self.fit(lambda nodes: {}["broken"], whole)
-        with pytest.raises(InputError, match="something else than the samples of its nodes"):
+        with pytest.raises(InputError, match="did not return the samples of its nodes"):
             self.fit(lambda nodes: samples, whole)
-        with pytest.raises(InputError, match="has a loader that brings them too"):
+        with pytest.raises(InputError, match="the loader of the engine reads them"):
             gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(samples, whole)
         with pytest.raises(InputError, match="no samples, and the engine has no loader"):
             gr.GRULSIF(engine=LocalEngine(2)).fit(None, whole)
-        with pytest.raises(InputError, match="the graph says which nodes there are"):
+        with pytest.raises(InputError, match="a loader needs a graph"):
             gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(None)
         with pytest.raises(InputError, match="is not a function"):
             LocalEngine(2, loader="file.csv")
@@ -256,8 +256,8 @@ def test_standardised_samples_keep_their_scaling():
     [
         ({"solver": "direct"}, r'"direct" does not run on an engine.*solver="auto"'),
         ({"solver": "cbcgd"}, r'"cbcgd" does not run on an engine.*solver="auto"'),
-        ({"selection_nodes": 5}, "about fits in one process"),
-        ({"max_memory": "4 GiB"}, "about fits in one process"),
+        ({"selection_nodes": 5}, "only to fits in one process"),
+        ({"max_memory": "4 GiB"}, "only to fits in one process"),
         ({"dictionary": "uniform"}, "needs all observations in one place"),
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),

@@ -344,7 +344,7 @@ class TestForeignFiles:
 
     def test_numpy_archives_are_refused(self, tmp_path):
         np.savez(tmp_path / "arrays.npz", coef=np.eye(2))
-        with pytest.raises(FileFormatError, match=r"compressed in another way|no model\.json"):
+        with pytest.raises(FileFormatError, match=r"not compressed by deflate|no model\.json"):
             gr.load(tmp_path / "arrays.npz")
 
     @pytest.mark.parametrize("name", ["missing", "."])
@@ -385,7 +385,7 @@ class TestDamagedFiles:
 
     @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2])
     def test_other_compressions(self, saved, compression, tmp_path):
-        with pytest.raises(FileFormatError, match="another way than ours"):
+        with pytest.raises(FileFormatError, match="not compressed by deflate"):
             load_bytes(archive_of(members_of(saved), compression), tmp_path / "model")
 
     def test_bombs_are_not_unpacked(self, saved, tmp_path):

@@ -227,6 +227,19 @@ class TestJackknife:
         assert_array_equal(counts, np.full((8, GROUPS), 15))
 
 
+def test_refits_with_the_same_settings_keep_the_features():
+    """With many observations a fit drops directions, which its refits need not find again."""
+    scenario = make_scenario("Ia", n=20, n_nodes=20, random_state=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphratio.estimators.dictionary_based._MANY_OBSERVATIONS", 100)
+        model = gr.GraphRatio(random_state=0).fit(scenario.samples, scenario.graph)
+    half = scenario.samples.subset(observations=np.arange(scenario.samples.n_observations) % 2 == 0)
+    again = refit(model, half, scenario.graph, fixed=True).model
+    assert again.features_ is model.features_
+    free = refit(model, half, scenario.graph).model
+    assert free.features_ is not model.features_
+
+
 def test_intervals_of_the_default_estimator():
     """Wider than the point, around the estimate of the fit, and the same for the same seed."""
     graph = gr.Graph.from_edges([(0, 1), (1, 2)])

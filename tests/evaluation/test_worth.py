@@ -7,7 +7,7 @@ import graphratio as gr
 from graphratio.evaluation.recipe import Recipe
 from graphratio.evaluation.regions import regions_of
 from graphratio.evaluation.where import Agreement
-from graphratio.evaluation.worth import Worth, _Subsets, subset_sizes, worth_of
+from graphratio.evaluation.worth import Worth, _Curves, _Subsets, subset_sizes, worth_of
 
 
 def blocks_of_nodes(n_nodes=48, size=8, n=8, seed=0):
@@ -76,6 +76,15 @@ def test_the_worth_of_nodes_is_that_of_their_region():
     assert np.nanmean(low[first]) > np.nanmean(np.where(known, low, 1.0)[~first])
     spans = found.span_at_nodes
     assert (spans[95], [span != "" for span in spans]) == ("", known.tolist())
+
+
+def test_each_subset_decides_whether_it_uses_the_graph():
+    joined = _Curves(np.full((2, 3, 2), 1.0), np.array([[0.1, 0.2], [0.3, 0.4]]))
+    alone = _Curves(np.full((2, 3, 2), 5.0), np.array([[0.0, 0.2], [0.5, 0.3]]))
+    found = joined.or_better(alone)
+    np.testing.assert_array_equal(found.losses[:, 0], [[5.0, 1.0], [1.0, 5.0]])
+    np.testing.assert_array_equal(found.losses, np.repeat(found.losses[:, :1], 3, axis=1))
+    np.testing.assert_array_equal(found.scores, [[0.0, 0.2], [0.3, 0.3]])
 
 
 def test_samples_of_very_different_size_give_the_same_share():

@@ -422,7 +422,7 @@ class TestProfiles:
 
 def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingDependencyError, match=r"graphratio\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r'"\.\[plot\]"'):
         gr.plot_graph(model)
 
 

@@ -193,7 +193,7 @@ STATED = [
      grids.SELECTION_NODES),
     (gr.Pool, "Beyond # nodes the cross-validation uses # of them", grids.SELECTION_NODES,
      grids.SELECTION_NODES),
-    (gr.GraphRatio, "None chooses up to # on held-out data, or 0", held_out_data.MOST_PROFILES),
+    (gr.GraphRatio, "None chooses 0 to # on held-out data", held_out_data.MOST_PROFILES),
     (gr.RULSIF, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),
     (gr.RULSIF, r"candidates #, #, # and #\.", *centred.PAPER_RIDGES),
     (gr.KLIEP, "{#, #, #, #, #} times the median", *centred.BANDWIDTH_FACTORS),

@@ -5,12 +5,12 @@ from tests.problems import GRAPHS, dense_solution, graph, objective, random_mome
 
 from graphratio.data.graph import Graph
 from graphratio.exceptions import ConvergenceWarning, InputError
-from graphratio.moments.node_moments import Moments
+from graphratio.moments.node_moments import Moments, dense_moments, factored_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import DenseSecond
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.cbcgd import curvatures, levels, solve_cbcgd
-from graphratio.solvers.direct import solve_direct, system_matrix
+from graphratio.solvers.direct import solve_direct, solve_nodes, system_matrix
 from graphratio.solvers.path import (
     PRECONDITIONERS,
     SOLVERS,
@@ -336,3 +336,26 @@ def test_a_small_graph_penalty_tends_to_none():
     problem = objective("weighted", np.array([1e-9, 0.0]), 0.3)
     path = solve_path(problem, basis_of(graph("weighted")), 1e-12, 500)
     assert_allclose(path.theta[:, 0], path.theta[:, 1], atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_nodes_with_few_rows_are_solved_in_their_rows(dtype):
+    """Also a node without rows, one without a target, and a very small ridge."""
+    rng = np.random.default_rng(2)
+    sizes = np.array([[3, 4], [0, 0], [5, 0], [2, 2], [6, 1]])
+    psi = rng.normal(size=(sizes.sum(), 12)).astype(dtype)
+    rho = np.array([1e-6, 1e-2, 3.0])
+    few, dense = (
+        solve_nodes(
+            GraphObjective.of(
+                form(psi, sizes, 0.1, 1.0), Graph.empty(5).laplacian, np.zeros(3), rho
+            )
+        )
+        for form in (factored_moments, lambda *of: dense_moments(of[0].astype("f8"), *of[1:]))
+    )
+    assert few.dtype == dtype
+    for candidate, ridge in enumerate(rho):
+        scale = np.abs(dense[:, candidate]).max()
+        # Single precision moments have errors of their own, which a small ridge magnifies.
+        error = 1e-9 if dtype == np.float64 else 1e-6 / min(ridge, 1.0)
+        assert_allclose(few[:, candidate], dense[:, candidate], atol=min(error, 0.5) * scale)

@@ -73,6 +73,7 @@ def test_blocks_longer_than_a_sample_cannot_say():
         found = gr.two_sample_test(samples, path(4), null=null, random_state=0)
         assert not found.answerable
         assert (found.p_value == 1).all()
+        assert "each sample of a node has fewer than one independent block, and" in found.summary
 
 
 def test_days_are_counted_in_days():

@@ -20,14 +20,15 @@ def by_number(*means):
 
 
 def test_groups_of_equal_nodes_are_fewer():
-    assert grouped(np.ones((4, 3)), 3, seed=0).tolist() == [0, 0, 0, 0]
-    assert len(set(grouped(np.array([[1.0], [1.0], [2.0]]), 3, seed=0).tolist())) == 2
+    assert grouped(np.ones((4, 3)), [3], seed=0)[0].tolist() == [0, 0, 0, 0]
+    (groups,) = grouped(np.array([[1.0], [1.0], [2.0]]), [3], seed=0)
+    assert len(set(groups.tolist())) == 2
 
 
 def test_a_lone_outlier_does_not_take_the_place_of_a_group():
     rng = np.random.default_rng(0)
     points = np.concatenate([np.zeros((20, 2)), np.full((20, 2), 3.0), [[0.0, 4.0]]])
-    groups = grouped(points + 0.1 * rng.normal(size=points.shape), 2, seed=0)
+    (groups,) = grouped(points + 0.1 * rng.normal(size=points.shape), [2], seed=0)
     assert len(set(groups[:20].tolist())) == len(set(groups[20:40].tolist())) == 1
     assert groups[0] != groups[20]
 

@@ -148,7 +148,7 @@ def test_a_given_power_is_used_with_a_warning():
     model = gr.NodewiseTransfer(
         LinearRegression(), gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.01), sharpness=2
     )
-    with pytest.warns(OverlapWarning, match="a model on these weights rests on very few"):
+    with pytest.warns(OverlapWarning, match="a model with these weights relies on very few"):
         model.fit((reference, target), y, ring())
     assert_array_equal(model.evidence_.power[APART], 2)
     assert model.evidence_.describe(0).startswith("Reweighted: the power was given")

@@ -150,10 +150,12 @@ def test_one_task_uses_one_blas_thread_too(n_jobs):
 
 
 def test_tasks_use_one_blas_thread_and_start_no_others():
-    with threadpool_limits(2, user_api="blas"), working(2):
-        inside = each(lambda _: (blas_threads(), n_tasks()), [0, 1])
-        with working(4):  # the outermost decides
-            assert n_tasks() == 2
+    with threadpool_limits(2, user_api="blas"):
+        with working(2):
+            inside = each(lambda _: (blas_threads(), n_tasks()), [0, 1])
+            with working(4):  # the outermost decides
+                assert n_tasks() == 2
+            assert blas_threads() == {1}  # between tasks too
         assert blas_threads() == {2}
     assert inside == [({1}, 1)] * 2
 

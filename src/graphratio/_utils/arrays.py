@@ -19,7 +19,7 @@ WIDTH_RATIO = 1.25
 
 
 class NotAnArray:
-    """Refuses to become an array or to be indexed, as scikit-learn's searches would have it."""
+    """Refuses to be converted to an array or indexed, which scikit-learn's searches try."""
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise self._refusal()

@@ -110,7 +110,7 @@ def _settle(rough: Path, target: Path, replaces: Sequence[str]) -> None:
 
 
 def _holds_only(folder: Path, names: set[str]) -> bool:
-    """Whether a folder has no other files, and nobody in this process stands in it."""
+    """Whether a folder has no other files, and does not contain the working directory."""
     with os.scandir(folder) as entries:
         plain = all(e.name in names and e.is_file(follow_symlinks=False) for e in entries)
     return plain and not Path.cwd().is_relative_to(folder)
@@ -188,7 +188,7 @@ def _lock(path: Path) -> int | None:
 def _to_disk(path: Path) -> None:
     """Wait until the content of a file, or the names in a folder, are on the disk.
 
-    Some file systems flush no folders, and some folders may be entered and not listed.
+    Some file systems cannot flush folders, and some folders may be entered but not listed.
     """
     folder = path.is_dir()
     if folder and os.name == "nt":

@@ -1,8 +1,8 @@
 """Tasks side by side in threads, as `n_jobs` asks for.
 
-NumPy lets go of the interpreter while it computes, so threads share a fit without copies of the
-data. Every task computes by itself with one thread of the linear algebra library, and results are
-kept in the order of the tasks: the same call gives the same bits whatever `n_jobs` is.
+NumPy releases the lock of the interpreter while it computes, so threads share a fit without copies
+of the data. Every task uses one thread of the linear algebra library, and results are kept in the
+order of the tasks: the same call gives the same bits whatever `n_jobs` is.
 
 Tasks do not start further threads. So `n_jobs` of an estimator that is fitted inside a task, or
 inside a function with its own `n_jobs`, changes nothing.
@@ -57,11 +57,13 @@ def check_jobs(n_jobs: Any) -> int | None:
 def working(n_jobs: Any) -> Iterator[None]:
     """Context in which `each` and `in_stages` use `n_jobs` threads, with scikit-learn's meaning.
 
-    None stands for 1, unless joblib's `parallel_config` says otherwise; -1 for all cores.
+    None stands for 1, unless joblib's `parallel_config` says otherwise; -1 for all cores. Linear
+    algebra has one thread, between the tasks too.
     """
     count = check_jobs(n_jobs)
     if _jobs.get() is not None:
-        yield
+        with single_thread():
+            yield
         return
     # scikit-learn depends on joblib, which knows about containers and about its own workers.
     from joblib import effective_n_jobs
@@ -69,7 +71,8 @@ def working(n_jobs: Any) -> Iterator[None]:
     effective = int(effective_n_jobs(count))
     token = _jobs.set(None if count is None and effective == 1 else effective)
     try:
-        yield
+        with single_thread():
+            yield
     finally:
         _jobs.reset(token)
 
@@ -85,7 +88,7 @@ def one_by_one() -> Iterator[None]:
 
 
 def across_jobs(function: Callable[P, Result]) -> Callable[P, Result]:
-    """Let the keyword argument `n_jobs` of a function hold for all that it calls."""
+    """Let the keyword argument `n_jobs` of a function hold for everything that it calls."""
 
     @wraps(function)
     def spread(*args: P.args, **kwargs: P.kwargs) -> Result:
@@ -121,9 +124,9 @@ def in_stages(
     items: Sequence[T],
     bar: ProgressBar | None = None,
 ) -> list[list[Result]]:
-    """Results of `work` on what `make` gives for every part and on every item, by part and item.
+    """Results of work(make(part), item), by part and item.
 
-    The next part is made while the items of the last one are worked on, so at most three of them
+    The next part is made while the items of the current one are worked on, so at most three parts
     are in memory. The bar advances by one for each item of each part.
     """
     workers = min(n_tasks(), max(len(parts) * len(items), 1))
@@ -140,7 +143,7 @@ def in_stages(
     made: list[Future[Made]] = [Future() for _ in parts]
     alone = len(parts) == 1
     if alone:
-        # Nothing else can begin before it is there, so it may use all threads.
+        # All items wait for the only part, so it may use all threads.
         made[0].set_result(make(parts[0]))
     found_at: list[list[Future[Result]]] = [[Future() for _ in items] for _ in parts]
     left, lock = [len(items)] * len(parts), Lock()
@@ -152,9 +155,9 @@ def in_stages(
             with lock:
                 left[k] -= 1
                 if not left[k]:
-                    made[k] = Future()  # the last item lets go of the part
+                    made[k] = Future()  # the last item releases the part
 
-    # None waits for one behind it, since they begin in this order.
+    # Tasks begin in this order, and none waits for a later one.
     todo: Tasks = deque()
     for k in range(len(parts)):
         ahead = range(int(alone), 2) if k == 0 else (k + 1,)
@@ -196,11 +199,11 @@ def n_threads() -> int:
 
 @contextmanager
 def _runners(workers: int, todo: Tasks, last: set[Future[Any]]) -> Iterator[None]:
-    """Threads that work on tasks in order; they begin no further one after an interruption.
+    """Threads that take tasks in order until none is left.
 
-    Nor do they after an error of one of the `last` tasks, for which none waits. Each thread takes
-    tasks until none is left. To submit every task to a pool takes longer, and an interruption in
-    between can leave a lock of the pool behind.
+    They begin no further task after an interruption, or after an error of one of the `last` tasks,
+    for which no other waits. Submitting every task to a pool would take longer, and an interruption
+    in between could leave a lock of the pool behind.
     """
 
     def run() -> None:

@@ -21,7 +21,11 @@ def duration(seconds: float) -> str:
 
 
 class ProgressBar:
-    """Show how much work is done: redrawn with the remaining time on a terminal, else twice."""
+    """Show how much work is done.
+
+    On a terminal the line is redrawn with the remaining time; elsewhere it is written twice, at the
+    beginning and at the end.
+    """
 
     def __init__(
         self, total: int, label: str, *, enabled: bool, stream: TextIO | None = None

@@ -15,7 +15,7 @@ IntArray: TypeAlias = NDArray[np.integer[Any]]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 Label: TypeAlias = Hashable
-"""What identifies a node: usually a string or an integer."""
+"""The label of a node: usually a string or an integer."""
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """A seed, a generator, or None for fresh entropy."""

@@ -178,7 +178,8 @@ class GraphChangePointDetector(DetectorViews):
             Column of the times, or their dimension; in a wide pandas frame the index, if there is
             no such column.
         features : str or sequence of str, optional
-            Measured columns of a frame; default all other numeric ones.
+            Measured columns of a long frame, or variables of a data set; default all other numeric
+            ones. A wide frame and an array take none.
         missing : {"error", "drop"}
             "drop" leaves out missing observations, at their nodes and times only, and warns.
         """

@@ -63,13 +63,25 @@ def read_panel(
     graph = None if graph is None else check_graph(graph)
     check_choice(missing, "missing", ("error", "drop"))
     if is_xarray(panel):
-        panel, names = stacked_table(panel, "node" if node is None else node)
+        node = "node" if node is None else node
+        panel, names = stacked_table(panel, node)
         features = names if features is None else features
     if frames.is_frame(panel):
         if node is None:
+            if features is not None:
+                raise InputError(
+                    f"features={features!r} names columns of measurements, but with node=None "
+                    "every column is a node",
+                    "Leave features out, or pass a long table and the column of its nodes as node",
+                )
             node, features = "node", "value"
             panel = frames.stacked_columns(panel, time, node, features)
         return _from_frame(panel, graph, node, time, features, missing)
+    if features is not None:
+        raise InputError(
+            f"features={features!r} names columns of a data frame, but the panel is an array",
+            "Leave features out, or pass the wanted features only: panel[:, :, [...]]",
+        )
     values = as_numeric(panel, "panel")
     if values.ndim == 2:
         values = values[:, :, np.newaxis]
@@ -181,12 +193,15 @@ def _even(times: tuple[Label, ...], missing: str) -> tuple[IntArray, tuple[Label
         return place, times
     total = len(times) + sum(skipped)
     if missing == "error":
-        told = (
-            f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
-            "consecutive steps. Pass "
+        warn_caller(
+            (
+                f"{sum(skipped)} of {total} times are absent at all nodes; the others are taken as "
+                "consecutive steps. Pass ",
+                Argument("missing", "drop"),
+                " to keep the places of absent times",
+            ),
+            DataWarning,
         )
-        keep = " to keep the places of absent times"
-        warn_caller((told, Argument("missing", "drop"), keep), DataWarning)
         return place, times
     place[1:] += np.cumsum(skipped)
     return place, tuple(times[0] + i * step for i in range(total))

@@ -144,8 +144,8 @@ def warnings_as(notes: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    told = (w.message for w in caught)
-    notes += [one.spelled(as_option) for one in told if isinstance(one, GraphRatioWarning)]
+    found = [one.message for one in caught]
+    notes += [one.spelled(as_option) for one in found if isinstance(one, GraphRatioWarning)]
 
 
 def _check_columns(

@@ -60,7 +60,7 @@ def align(samples: NodeSamples, graph: Graph, *, borrow: bool = True) -> NodeSam
 
 
 def check_borrowing(complete: BoolArray, graph: Graph) -> None:
-    """Refuse nodes that are not `complete` and connected to no node that is."""
+    """Refuse incomplete nodes that are connected to no complete node."""
     helped = np.zeros(graph.n_components, dtype=bool)
     helped[graph.components[complete]] = True
     alone = ~complete & ~helped[graph.components]
@@ -87,7 +87,7 @@ def as_samples(samples: Any) -> NodeSamples:
     raise InputError(
         f"samples of type {type(samples).__name__} cannot be read",
         "Pass NodeSamples, or a tuple (reference, target). scikit-learn's searches and pipelines "
-        "would split it: pass candidates to the estimator instead",
+        "cannot split them: pass candidates to the estimator instead",
     )
 
 

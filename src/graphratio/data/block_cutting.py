@@ -1,6 +1,6 @@
-"""Cut observations into blocks: as many as asked, pieces of the calendar, or as measured.
+"""Cut observations into blocks: by count, by the calendar, or by the measured dependence.
 
-And tell rows that are sorted by value, whose order says nothing about time.
+Also finds rows that are sorted by value, whose order says nothing about time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphratio.data.times import is_date
 if TYPE_CHECKING:
     from graphratio.data.samples import NodeSamples
 
-# Observations from which the dependence is measured.
+# The dependence is measured on about this many observations at most.
 _ENOUGH = 1_000_000
 
 # A block counts as complete at a node with this share of the usual number of observations.
@@ -139,7 +139,7 @@ class _Clock:
         # A part of the nodes is enough where there are very many observations.
         every = 1 + samples.n_observations // _ENOUGH
         rows = np.flatnonzero(samples.node_index % every == 0)
-        # In random order within a time, because the order of rows may be one by value.
+        # Rows of the same time are shuffled, because they may be sorted by value.
         keys = np.random.default_rng(0).random(len(rows))
         rows = rows[np.lexsort((keys, self.stamp[rows], samples.segments[rows]))]
         segment = 2 * (samples.node_index[rows] // every) + samples.is_target[rows]
@@ -160,7 +160,7 @@ class _Clock:
         return self.stamp if self.unit is not None else self.day
 
     def simultaneous(self, asked: Any) -> Blocks:
-        """Every observation by itself, and together with those of other nodes at its time."""
+        """Blocks of one time each, which hold the observations of all nodes at that time."""
         if self.unit is None and self.time is not None and is_date(self.time):
             return self.units(1, asked)
         return self.consecutive(1, asked)
@@ -175,7 +175,7 @@ class _Clock:
         return replace(blocks, n_units=count)
 
     def fitting(self, length: int) -> int:
-        """A block length up to a quarter longer that leaves the shortest rest."""
+        """The length, up to a quarter longer, with the most blocks and then the shortest rest."""
         sizes = [int(np.median(part[part > 0])) for part in self.samples.sizes.T if part.any()]
         length = min(length, *sizes)
         lengths = np.arange(length, max(length + 1, int(1.25 * length) + 1))
@@ -195,7 +195,7 @@ class _Clock:
         _, cell, size = np.unique(segment * width + number, return_inverse=True, return_counts=True)
         whole &= (size >= _COMPLETE * length)[cell]
         if asked == "auto":
-            # A sample that is shorter than a block is one.
+            # A sample that is shorter than a block is one block.
             lacking = np.ones(2 * samples.n_nodes, dtype=bool)
             lacking[segment[whole]] = False
             whole = whole | lacking[segment]
@@ -223,7 +223,7 @@ class _Clock:
         return True
 
     def _duration(self, length: int) -> np.timedelta64 | None:
-        """Usual time from the begin of a block to that of the next."""
+        """Median time from the start of a block to the start of the next."""
         if self.time is None or not is_date(self.time):
             return None
         order = np.lexsort((self.stamp, self.samples.segments))
@@ -247,7 +247,7 @@ def _positions(
 
 
 def joint_blocks(samples: NodeSamples, time: np.ndarray, blocks: Blocks) -> Blocks:
-    """Blocks that hold what all nodes observed at the same times."""
+    """Blocks of time that span all nodes."""
     if blocks.shared:
         return blocks
     stamp = np.unique(time, return_inverse=True)[1]

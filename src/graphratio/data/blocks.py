@@ -17,10 +17,10 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.dependence import Dependence
 from graphratio.data.durations import duration_words
 
-# A block is too short for a node if four times the node's memory is longer by this factor.
+# A block is too short for a node if four times the node's memory exceeds it by this factor.
 TOO_SHORT = 2.0
 
-# Blocks that would lose more of the variance than this are too short to be corrected for it.
+# The variance is corrected for at most this lost share: blocks that lose more are too short.
 _MOST_LOST = 0.25
 
 
@@ -34,8 +34,8 @@ class Blocks:
         Block of every row of `samples.values`. Blocks of the reference and of the target have
         different numbers.
     whole : ndarray of bool, shape (n_observations,)
-        False in the rest of a sample that is too short for a block. For folds the rest belongs to
-        the block before it.
+        False for the last rows of a sample if they are too few for a block. In folds they belong
+        to the block before them.
     counts : ndarray of shape (n_nodes, 2)
         Complete blocks of the reference and of the target of every node.
     kind : {"none", "count", "calendar"}
@@ -50,7 +50,7 @@ class Blocks:
     asked : "auto", None, int or str
         The specification.
     measured : Dependence or None
-        With "auto": what was measured.
+        The measured dependence, with "auto".
     n_units : int
         Days, or times, of a block where observations of one day or time belong together.
     """
@@ -72,7 +72,7 @@ class Blocks:
         return self.kind != "none"
 
     def of_rows(self, rows: IntArray, segment: IntArray, nodes: IntArray) -> Blocks:
-        """The blocks of some rows, of the samples `segment` of nodes at some positions."""
+        """The blocks of some rows of the nodes at some positions; `segment` gives the samples."""
         number, whole = self.number[rows], self.whole[rows]
         counts = count_blocks(number, whole, segment, len(nodes))
         measured = self.measured
@@ -90,8 +90,8 @@ class Blocks:
     def exchange(self) -> int:
         """How many successive blocks a permutation must exchange together.
 
-        Folds hold out single days, and this is the best that a few days allow. A test that
-        exchanges days needs days that do not depend on each other.
+        Folds hold out single days, the best that few days allow. A test exchanges days, which
+        must then not depend on each other.
         """
         found = self.measured
         if found is None or not found.by_day or found.day_tau <= 1:
@@ -100,7 +100,7 @@ class Blocks:
 
     @property
     def too_short(self) -> BoolArray | None:
-        """Nodes that depend on their past for longer than blocks can bear, shape (n_nodes,).
+        """True at nodes whose dependence on their past outlasts the blocks, shape (n_nodes,).
 
         None if nothing was measured.
         """
@@ -111,10 +111,10 @@ class Blocks:
 
     @property
     def lost(self) -> FloatArray:
-        """Share of the variance of a long mean that means of blocks do not show, (n_nodes,).
+        """Share of the long-run variance that block means lose, shape (n_nodes,).
 
         Successive blocks are still correlated where they meet. A mean over a block of length L
-        lacks the share 2 s / L, where s is (sum of lag times autocorrelation) / tau. For an
+        loses the share 2 s / L, where s is (sum of lag times autocorrelation) / tau. For an
         autoregressive series s = (tau - 1 / tau) / 4.
         """
         found = self.measured
@@ -127,7 +127,7 @@ class Blocks:
         return np.clip(2 * np.maximum((tau - 1 / tau) / 4, slow) / length, 0.0, _MOST_LOST)
 
     def merged(self, count: int, segment: IntArray, n_nodes: int) -> Blocks:
-        """Every `count` successive blocks of a sample as one; `segment` numbers the samples."""
+        """Merge every `count` successive blocks of a sample; `segment` numbers the samples."""
         if count == 1:
             return self
         side = segment % 2
@@ -144,7 +144,7 @@ class Blocks:
         )
 
     def words(self, unit: str = "observations") -> str:
-        """The blocks in a few words; `unit` is what single ones are called."""
+        """The blocks in a few words; `unit` names single observations."""
         if self.kind == "none" or (self.kind == "count" and self.length == 1):
             return unit
         if self.kind == "count":
@@ -154,8 +154,15 @@ class Blocks:
         words = duration_words(self.duration)
         return "whole days" if words == "1 day" else f"blocks of {words}"
 
+    def about(self, count: int) -> str:
+        """Say that a sample has about `count` independent blocks, or observations if none exist."""
+        if not count:
+            return "fewer than one independent block" if self.exist else "no observations"
+        what = "independent block" if self.exist else "observation"
+        return f"about {count} {what}{'' if count == 1 else 's'}"
+
     def amount(self, count: int) -> str:
-        """That many blocks in words: "4 days", "3 blocks of 12 observations (1 hour)"."""
+        """Write `count` blocks in words: "4 days", "3 blocks of 12 observations (3 hours)"."""
         if self.kind == "none":
             return f"{count} observation{'s' if count > 1 else ''}"
         if self.kind == "calendar" and self.duration is not None:
@@ -173,7 +180,7 @@ class Blocks:
         if not found.found:
             text = "No dependence between successive observations was found"
             if self.exist:
-                text += "; nodes are correlated at the same time, which folds keep together"
+                text += "; nodes are correlated at the same time, so folds keep each time together"
             return text
         what = [f"{found.correlation:.2f} at lag 1"]
         if found.squared_tau > found.tau:

@@ -3,11 +3,11 @@
 Every sample of every node is a series in the order of time, centred and scaled by itself, so that
 a change between the samples does not count as dependence. Evidence is added up over nodes: a
 correlation that no single node can show is plain in fifty of them. Squares are measured too,
-since observations may be uncorrelated and yet calm and restless in turns.
+since uncorrelated observations may still have calm and restless periods.
 
 Symbols
 -------
-x           standard scores of the observations in the order of time, squares of them beside
+x           standard scores of the observations in the order of time, then those of their squares
 m           width of a window: the lags 1 .. m together
 tau         integrated autocorrelation time, 1 + 2 (sum of the autocorrelations)
 """
@@ -32,8 +32,8 @@ from graphratio.data.series import (
 # Blocks are longer by this factor, since tau is an estimate.
 TAU_MARGIN = 1.25
 
-# Blocks in units of the autocorrelation time of squares: eight times the true one, of which scores
-# that are clipped against outliers show about 70 %.
+# Block length in units of the measured autocorrelation time of squares. Blocks need eight times
+# the true one, and scores clipped against outliers show only about 70 % of it.
 SQUARES_FACTOR = 11
 
 # Largest share of the long-run variance that blocks may lose.
@@ -50,19 +50,19 @@ _LAGS_PER_TAU = 3
 _SMALL = 0.02
 _MOST_LAGS = 1000
 
-# A series of the means over nodes counts if they share at least this much of their variance.
+# The series of means over nodes counts if it explains at least this share of the variance.
 _COMMON_SHARE = 0.1
 
-# Nodes with the longest memory, by share, may have a longer one than the block is made for.
+# Blocks suit the memory of this share of the nodes; the others may have a longer one.
 _QUANTILE = 0.9
 
-# Below this tau, what is left without the level of a day shows no dependence.
+# Below this tau, observations without the level of their day count as independent.
 _CLEAR_REST = 1.5
 
-# Nodes with a memory longer than the median by this factor have a memory of their own.
+# Nodes whose memory exceeds the median by this factor do not count for the slowness.
 _ALIKE = 3.0
 
-# A day matters if leaving it takes away at least this share of the correlation.
+# Days matter if at least this share of the correlation ends with the day.
 _CLEAR = 0.2
 
 
@@ -73,16 +73,16 @@ class Dependence:
     Attributes
     ----------
     found : bool
-        Whether chance alone would hardly show so much (in about 1 % of independent data sets).
+        Whether dependence was found; wrong in about 1 % of independent data sets.
     correlation, squared_correlation : float
         Autocorrelation at lag 1, pooled over nodes, of the values and of their squares, in the
         feature in which it is largest.
     tau, squared_tau : float
-        Integrated autocorrelation times in observations, at least 1; those of nodes with a long
-        memory, where nodes differ.
+        Integrated autocorrelation times in observations, at least 1; where nodes differ, those of
+        the nodes with a long memory.
     node_tau : ndarray of shape (n_nodes,)
-        The larger of the two for every node, drawn towards the pooled one by as much as the
-        node's own observations leave open.
+        The larger of the two for every node, shrunk towards the pooled one, most at nodes with few
+        observations.
     day_correlation : float
         Correlation of two observations of a node on the same day (at the same time, where times
         repeat); NaN where there are none.
@@ -92,11 +92,10 @@ class Dependence:
         Integrated autocorrelation time of the means of days, in days; 1 where neighbouring days
         show no correlation.
     rest_tau : float
-        Integrated autocorrelation time without what observations of one day have in common.
+        Integrated autocorrelation time without the common level of each day.
     slowness, squared_slowness : float
         Sum of lag times autocorrelation, relative to tau, of values and squares: large if a slow
-        component lies under noise. That of squares goes on geometrically beyond the lags that can
-        be measured.
+        component lies under noise. That of squares is extrapolated beyond the measured lags.
     """
 
     found: bool
@@ -116,9 +115,9 @@ class Dependence:
     def length(self) -> int:
         """Observations of a block: at least 4 tau, or `SQUARES_FACTOR` tau where squares dominate.
 
-        A mean over a block of length L has the variance of independent blocks but for a share
-        2 slowness / L. For an autoregressive series this share is about `LOST` at 4 tau; where
-        slow components make it larger, blocks are longer.
+        The mean over a block of length L loses the share 2 slowness / L of the long-run variance.
+        For an autoregressive series this share is about `LOST` at 4 tau; where slow components
+        make it larger, blocks are longer.
         """
         if not self.found:
             return 1
@@ -129,7 +128,7 @@ class Dependence:
     def days(self, per_day: float) -> int:
         """Whole days of a block, with `per_day` observations a day.
 
-        A common level of the day ends with it. Only what is left may reach further.
+        The common level of a day ends with that day. Only the rest may reach further.
         """
         if self.by_day and self.rest_tau < _CLEAR_REST:
             return 1
@@ -148,8 +147,8 @@ def measure(
 ) -> Dependence:
     """Measure the dependence; `unit` numbers the days, where days have several observations.
 
-    `chance` is that of finding dependence in independent data. Where dependence that is overlooked
-    does more harm than dependence that is not there, it is larger.
+    `chance` is the probability of finding dependence in independent data. Choose a larger one
+    where it does more harm to overlook dependence than to find it by mistake.
     """
     x = series.scores()
     common, share = _common(series, x)
@@ -237,10 +236,10 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, Float
     """Integrated times of values and squares, shape (2,), and the larger one of every node.
 
     The last array is (sum of lag times autocorrelation) / tau of values and squares: slow
-    components under noise hardly show in tau, but in this.
+    components under noise hardly show in tau, but do show here.
 
-    Sums of estimated autocorrelations are too small by tau / n a lag, since every sample was
-    centred, and so is the variance; tau solves the equation that says so.
+    Since every sample was centred, each estimated autocorrelation is too small by tau / n, and
+    so is the variance; tau solves the equation that corrects for both.
     """
     sizes = series.sizes
     usual = sizes.sum() / max(np.count_nonzero(sizes), 1)
@@ -274,11 +273,11 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, Float
     high = np.maximum(np.quantile(shrunk, _QUANTILE, axis=0), tau)
     pair = np.array([high[:half].max(initial=1.0), high[half:].max(initial=1.0)])
     longest_memory = np.maximum(shrunk.max(axis=1), 1.0)
-    # A few nodes with a memory of their own must not stretch the blocks of all.
+    # A few nodes with an unusually long memory must not stretch the blocks of all.
     usual_nodes = (longest_memory <= _ALIKE * np.median(longest_memory)) & (_paired(sizes) > 0)
     chosen = usual_nodes if usual_nodes.any() else np.ones_like(usual_nodes)
     mean_by_lag = np.average(by_lag[chosen], axis=0, weights=node_sizes[chosen])
-    # Without the same bias as above.
+    # Corrected for the same bias as tau.
     slow = (mean_by_lag + tau / usual * lag * (lag + 1) / 2)[:half] / tau[:half]
     squares = _geometric(np.array(sums_to), tau / usual)[half:] / tau[half:]
     slowness = np.array([slow.max(initial=0.0), squares.max(initial=0.0)])
@@ -288,8 +287,8 @@ def _times(series: Series, x: FloatArray) -> tuple[FloatArray, FloatArray, Float
 def _geometric(sums_to: FloatArray, bias: FloatArray) -> FloatArray:
     """Sum of lag times autocorrelation, c / (1 - q)^2, of autocorrelations c q^(lag - 1).
 
-    q and c come from the sums over the first and the second half of the lags, so that what
-    lies beyond the last one counts. `sums_to` are sums up to every lag, too small by `bias` a lag.
+    q and c come from the sums over the first and the second half of the lags, so that lags beyond
+    the last one count. `sums_to` has the sums up to every lag, too small by `bias` per lag.
     """
     middle = len(sums_to) // 2
     if not middle:
@@ -303,7 +302,7 @@ def _geometric(sums_to: FloatArray, bias: FloatArray) -> FloatArray:
 
 
 def _drawn(values: FloatArray, error: FloatArray, centre: FloatArray) -> FloatArray:
-    """Values of nodes, drawn towards the centre as far as chance explains their spread."""
+    """Values of nodes, shrunk towards the centre as far as chance explains their spread."""
     chance = error.mean(axis=0)
     spread = ((values - centre) ** 2).mean(axis=0) - chance
     clear = spread > 2 * np.sqrt(2 / len(values)) * chance
@@ -312,7 +311,7 @@ def _drawn(values: FloatArray, error: FloatArray, centre: FloatArray) -> FloatAr
 
 
 def _by_unit(series: Series, x: FloatArray, unit: IntArray) -> tuple[float, bool, float, float]:
-    """Correlation within days, whether it ends with the day, tau of their means and of the rest.
+    """Correlation within days, whether it ends with the day, tau of daily means and of the rest.
 
     Pairs of one day are compared with pairs at the same lag of a day and the next one.
     """
@@ -356,7 +355,7 @@ def _by_unit(series: Series, x: FloatArray, unit: IntArray) -> tuple[float, bool
 
 
 def _rest_tau(across: dict[int, FloatArray], n_features: int) -> float:
-    """Integrated time of what pairs of two days have in common beyond those far apart."""
+    """Integrated time of pairs across two days, above the level of pairs that are far apart."""
     lags = np.array(list(across))
     table = np.array(list(across.values()))[:, :n_features]
     level = table[lags > lags[-1] / 2].mean(axis=0)
@@ -382,7 +381,7 @@ def _spread_lags(most: int) -> list[int]:
 
 
 def together_by_unit(series: Series, unit: IntArray) -> bool:
-    """Whether different nodes are alike in the same unit of time, as under a common weather."""
+    """Whether different nodes are alike in the same unit of time, as under common weather."""
     x = series.scores()[:, : series.values.shape[1]]
     code = np.unique(2 * unit + series.segment % 2, return_inverse=True)[1]
     n = int(code.max()) + 1

@@ -1,4 +1,4 @@
-"""The specification of blocks: "auto", None, a number of observations, or a duration as "6h"."""
+"""The argument `block`: "auto", None, a number of observations, or a duration such as "6h"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = ((_WEEK, "week"), (DAY, "day"), (DAY // 24, "hour"), (DAY // 1440, "min
 
 
 def check_block(block: Any, time: np.ndarray | None) -> Any:
-    """Check a specification of blocks against the kind of time; return it in its plain form."""
+    """Check the argument `block` against the kind of time, and return it."""
     if block is None or (isinstance(block, str) and block == "auto"):
         return block
     if not isinstance(block, str):

@@ -22,7 +22,7 @@ class SampleFinding:
     count : int
         Observations concerned; nodes for "few" and "overlap", features for "scales".
     nodes, feature : tuple of labels, str or None
-        Where, if it is about single nodes or one feature.
+        Where it was found, if at single nodes or in one feature.
     sentence, help : str or tuple of str and Argument
         What was found, and the option that would help.
     """

@@ -151,9 +151,9 @@ def _missing_mask(series: Any) -> BoolArray:
 
 
 def _first_word(series: Any) -> str:
-    """The first row of a text column without a number: often there is just one.
+    """Name the first row of a text column that is no number: often there is just one.
 
-    The entry itself is not named, since messages of a loader may leave the place of the data.
+    The entry itself is not shown: a loader's messages may leave the machine with the data.
     """
     for row, value in enumerate(series.to_list() if str(series.dtype) == "String" else ()):
         if isinstance(value, str) and not _is_number(value):
@@ -223,15 +223,15 @@ def _category_column(
         raise InputError(
             f"the column {name!r} has unknown levels: {counted}; the known ones are "
             f"{listing(levels, limit=12) or 'none'}",
-            "Rename them or drop these rows; to know more levels, list them all when the "
-            f"samples are read: categorical={{{name!r}: [...]}}",
+            "Rename them or drop these rows; to allow further levels, list all levels when you "
+            f"read the samples: categorical={{{name!r}: [...]}}",
         )
     numbers = np.array([*(position.get(word, np.nan) for word in words), np.nan])
     return numbers[codes], levels
 
 
 def _in_order(words: Iterable[str]) -> list[str]:
-    """Numbers by size, everything else by the alphabet."""
+    """Sort numbers by size, everything else alphabetically."""
     found = list(words)
     try:
         return sorted(found, key=float)
@@ -255,7 +255,7 @@ def long_table(
     tuple[str, ...],
     dict[str, tuple[str, ...]],
 ]:
-    """Read a long table with one row per observation; the column `time` is no feature by default.
+    """Read a long table with one row per observation; by default the times are not a feature.
 
     Returns distinct nodes and the code of each row (-1 where missing), the same for `sample`,
     values (n_rows, n_columns) with level numbers of categories, column names, and the levels.

@@ -19,7 +19,7 @@ DEGREES = "EPSG:4326"
 
 
 def libpysal_matrix(weights: Any) -> tuple[sparse.csr_array, list[Label]]:
-    """Matrix and labels of spatial weights; isolated nodes have a stored zero there."""
+    """Matrix and labels of spatial weights; libpysal stores a zero for an isolated node."""
     nodes = getattr(weights, "unique_ids", None)
     if nodes is None:
         nodes = getattr(weights, "id_order", None)
@@ -33,11 +33,12 @@ def libpysal_matrix(weights: Any) -> tuple[sparse.csr_array, list[Label]]:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Geometries of nodes and a point of each: (latitude, longitude), or x and y without a system.
+    """Geometries of the nodes, and one point inside each.
 
     Attributes
     ----------
     points : ndarray of shape (n_nodes, 2)
+        (latitude, longitude), or (x, y) without a coordinate reference system.
     """
 
     nodes: tuple[Label, ...]
@@ -64,7 +65,7 @@ class Places:
                 f"nodes without a geometry: {listing([nodes[i] for i in lost])}",
                 "Give them one, or leave these rows out",
             )
-        # A representative point lies inside, also in a country of many islands.
+        # A representative point lies inside, even in a country of many islands.
         inside = geometry.representative_point()
         on_globe = geometry.crs is not None
         if on_globe:
@@ -74,11 +75,11 @@ class Places:
         return cls(nodes, geometry, points[:, ::-1].copy() if on_globe else points, metric)
 
     def touching(self) -> sparse.csr_array:
-        """Matrix of the polygons that share a point of their borders."""
+        """Adjacency of the polygons that share a point of their borders."""
         library = import_optional("libpysal.graph", "geo", "a graph of neighbouring areas")
         if not self.geometry.geom_type.isin(["Polygon", "MultiPolygon"]).all():
             raise InputError(
-                "contiguity needs polygons, and these geometries are "
+                "contiguity needs polygons, but these geometries are "
                 f"{listing(self.geometry.geom_type.unique())}",
                 'Pass kind="knn" or kind="distance" for points',
             )
@@ -86,7 +87,7 @@ class Places:
         return _matrix(library.Graph.build_contiguity(plain, rook=False))
 
     def within(self, distance: float | None) -> sparse.csr_array:
-        """Matrix of the centroids that are at most so far apart."""
+        """Adjacency of the nodes whose centroids are at most `distance` apart."""
         library = import_optional("libpysal.graph", "geo", "a graph of near places")
         if distance is None:
             raise InputError('kind="distance" needs a distance', "Pass distance=...")

@@ -254,7 +254,7 @@ def joined_ends(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"edges name {len(unknown)} nodes missing from nodes: {listing(unknown)}",
+            f"the argument nodes lacks {len(unknown)} nodes of the edges: {listing(unknown)}",
             "Add them to nodes or remove these edges",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)[codes].reshape(-1, 2)
@@ -268,7 +268,7 @@ def joined_ends(
             f"{count} given more than once: {listing(pairs)}",
             "Merge them into one edge with one weight",
         )
-    # Weights are checked here, so NaN and negative ones must survive the step before.
+    # Weights are checked in `undirected`, so NaN and negative ones are kept up to there.
     matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     return labels, undirected(matrix, labels, symmetrize=symmetrize, one_sided=True)
 
@@ -294,7 +294,7 @@ def coordinate_array(coordinates: Any, labels: tuple[Label, ...] | None, metric:
         )
     if labels is not None and len(labels) != len(points):
         raise InputError(
-            f"{len(labels)} node labels for {len(points)} coordinates", "Give one for each"
+            f"{len(labels)} node labels for {len(points)} points", "Give one label for each point"
         )
     names = labels if labels is not None else tuple(range(len(points)))
     bad = np.flatnonzero(~np.isfinite(points).all(axis=1))

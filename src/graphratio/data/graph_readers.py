@@ -176,9 +176,10 @@ class GraphReaders(ABC):
         frame : geopandas.GeoDataFrame
             One row per node: polygons, or points.
         kind : {"contiguity", "knn", "distance"}
-            "contiguity" joins polygons that share a point of their borders, "knn" the k nearest
-            centroids (an edge if either end chose the other; on the globe if the frame has
-            longitudes and latitudes), "distance" centroids within `distance`.
+            "contiguity" joins polygons that share a point of their borders. "knn" joins every
+            place to its k nearest ones (an edge if either end chose the other), measured between
+            points inside them, on the globe if the frame has a coordinate reference system.
+            "distance" joins centroids within `distance`.
         node : str, optional
             Column of the labels; default the index.
         k : int, default 5

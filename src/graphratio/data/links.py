@@ -16,7 +16,7 @@ CUT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Edges, each once: ends, and learned over given weight relative to the median edge."""
+    """Edges, each once: their ends, and learned / given weight relative to the median edge."""
 
     rows: IntArray
     columns: IntArray

@@ -19,11 +19,11 @@ from graphratio.data.samples import NodeSamples
 # 0.3 gave a single node 11 % false alarms at a nominal 5 %.
 CORRELATION_BOUND = 0.2
 
-# Most pairs of nodes that the estimate uses, and fewest observations that a pair must share.
+# The estimate uses at most this many pairs of nodes, with at least this many shared times each.
 _MOST_PAIRS = 1000
 _FEWEST_SHARED = 5
 
-# Two steps are not followed in graphs with more entries than this.
+# Pairs of nodes two steps apart are skipped in graphs with more entries than this.
 _MOST_EDGES = 200_000
 
 
@@ -36,7 +36,7 @@ def check_stamps(samples: NodeSamples) -> None:
         raise InputError(
             f"{mixed.size} times are in the reference of some nodes and in the target of "
             f"others (one of them at node {samples.nodes[samples.node_index[row]]!r})",
-            "For the global null every time must belong to one of the two samples",
+            "For the global null every time must belong to the same sample at all nodes",
         )
 
 
@@ -52,13 +52,13 @@ def with_positions_as_times(samples: NodeSamples) -> NodeSamples:
     """The same samples with the positions of observations in their sample as times.
 
     For nodes that are correlated position by position: the same position is then the same time.
-    Blocks stay as they were asked for, and are measured if they were left open.
+    Given blocks stay; block="auto" measures them in this order.
     """
     return replace(samples, time=read_only(_positions(samples).astype(float)), inherited=None)
 
 
 def _positions(samples: NodeSamples) -> IntArray:
-    """Position of every observation in its sample, those of targets behind all references."""
+    """Position of every observation in its sample; targets count on after the references."""
     place = np.arange(samples.n_observations) - samples.offsets[samples.segments]
     return np.asarray(place + samples.is_target * int(samples.n_reference.max(initial=0)))
 
@@ -70,7 +70,7 @@ def _stamps(samples: NodeSamples) -> IntArray:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Typical correlation between nodes; `noise` is the one that chance can produce.
+    """Typical correlation between nodes; `noise` is the value that chance alone can produce.
 
     Observations were matched by time if `by_stamp`, else by position.
     """
@@ -88,9 +88,10 @@ class Correlation:
 def cross_correlation(
     samples: NodeSamples, graph: Graph, rng: np.random.Generator
 ) -> Correlation | None:
-    """Estimate the correlation between nodes; None if no two can be matched.
+    """Estimate the correlation between nodes; None if no two nodes can be matched.
 
-    The largest of three: over edges, over nodes two steps apart, over random pairs.
+    Returns the largest of three estimates: over edges, over nodes two steps apart, over random
+    pairs.
 
     Observations are matched by time, or by their position in the sample. Each sample is centred
     and scaled by itself, so that a change does not count as correlation. For every pair the
@@ -100,7 +101,7 @@ def cross_correlation(
     """
     by_stamp = samples.time is not None
     if not by_stamp and sorted_feature(samples) is not None:
-        # The same rank is alike at all nodes, and says nothing about time.
+        # Values of the same rank are alike at all nodes, whatever their times.
         return None
     stamps = _stamps(samples) if by_stamp else _positions(samples)
     if samples.has_blocks and samples.blocks.shared:
@@ -112,7 +113,7 @@ def cross_correlation(
         for pairs in _pairs(graph, rng)
     ]
     known = [one for one in found if one is not None]
-    # How far above what chance can produce, and above the bound.
+    # A high correlation wins, then the largest excess over chance.
     return max(known, key=lambda one: (one.is_high, one.value - one.noise), default=None)
 
 
@@ -125,7 +126,7 @@ def high_correlation(samples: NodeSamples, graphs: Iterable[Graph]) -> Correlati
 
 
 def held_out_together(samples: NodeSamples) -> NodeSamples:
-    """The same samples with blocks that hold the same times, or positions, of all nodes."""
+    """Return the samples with blocks of the same times, or positions, at all nodes."""
     timed = samples if samples.time is not None else with_positions_as_times(samples)
     if not (timed.has_blocks and timed.blocks.exist):
         timed = replace(timed, block=1, inherited=None)
@@ -135,7 +136,7 @@ def held_out_together(samples: NodeSamples) -> NodeSamples:
 def _typical_correlation(
     values: FloatArray, stamps: IntArray, starts: IntArray, pairs: IntArray, *, by_stamp: bool
 ) -> Correlation | None:
-    """Root mean squared correlation over pairs of nodes; None if no two can be matched."""
+    """Root mean squared correlation over pairs of nodes; None if no two nodes can be matched."""
     counts = np.diff(starts)
     width = int(stamps.max(initial=0)) + 1
     codes = np.repeat(np.arange(len(counts)), counts) * width + stamps

@@ -88,7 +88,9 @@ def pair_up(reference: Any, target: Any, labels: tuple[Label, ...] | None) -> Pi
             "Give both samples for every node; an empty array stands for no observations",
         )
     if labels is not None and len(labels) != len(ref):
-        raise InputError(f"{len(labels)} node labels for {len(ref)} nodes", "Give one for each")
+        raise InputError(
+            f"{len(labels)} node labels for {len(ref)} nodes", "Give one label for each node"
+        )
     names = labels if labels is not None else tuple(range(len(ref)))
     if isinstance(ref, np.ndarray) and ref.shape[2] == tgt.shape[2] > 0 and ref.size + tgt.size:
         # Two 3-D arrays need no loop over nodes.
@@ -331,7 +333,7 @@ def from_long_table(
     unknown = [label for label in found if label not in position]
     if unknown:
         raise InputError(
-            f"the table has {len(unknown)} nodes missing from nodes: {listing(unknown)}",
+            f"the argument nodes lacks {len(unknown)} nodes of the table: {listing(unknown)}",
             "Add them to nodes or drop their rows",
         )
     index = np.array([position[label] for label in found], dtype=np.intp)

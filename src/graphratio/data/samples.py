@@ -52,7 +52,7 @@ class NodeSamples(SampleReaders, NotAnArray):
     time : ndarray of shape (n_observations,), or None
         When each observation was made: float64, or datetime64[us] by the local clock; read-only.
     block : "auto", None, int or str
-        Which observations belong together, as given; `blocks` says what came of it.
+        The argument `block` as given; `blocks` has the resulting blocks.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class NodeSamples(SampleReaders, NotAnArray):
     encoding: Encoding | None = None
     time: np.ndarray | None = None
     block: Any = "auto"
-    # Blocks of samples that are a part of others, whose blocks they keep.
+    # A subset keeps the blocks of the samples that it was taken from.
     inherited: Blocks | None = None
 
     @property
@@ -256,16 +256,16 @@ class NodeSamples(SampleReaders, NotAnArray):
         )
         if not self.has_blocks:
             return part
-        # A part of a day is still a part of that day.
+        # The kept rows of a block still form one block.
         return replace(part, inherited=self.blocks.of_rows(rows, part.segments, kept))
 
     def check(self) -> DataChecks:
-        """Look for what often goes wrong in data; nothing is changed.
+        """Look for common problems of data, without changing anything.
 
-        Duplicates, spikes at one value, values far outside the rest, uneven scales, few
+        The checks look for duplicates, spikes at one value, outliers, uneven scales, few
         observations, stuck sensors, samples that overlap in time or cover different seasons, and
-        rows whose order looks dependent although no times were given. Each finding names the
-        nodes, and the option that would help.
+        rows that look autocorrelated although no times were given. Each finding names the nodes
+        and the option that would help.
 
         Examples
         --------
@@ -278,13 +278,13 @@ class NodeSamples(SampleReaders, NotAnArray):
         return check_samples(self)
 
     def jointly_blocked(self) -> NodeSamples:
-        """The same samples with blocks that hold what all nodes observed at the same times."""
+        """Return the samples with blocks of time that span all nodes."""
         if self.time is None or self.blocks.shared:
             return self
         return replace(self, inherited=joint_blocks(self, self.time, self.blocks))
 
     def exchangeable(self) -> NodeSamples:
-        """The same samples with blocks so long that a permutation may exchange them."""
+        """Return the samples with blocks that are long enough for a permutation."""
         if not self.has_blocks or self.blocks.exchange == 1:
             return self
         blocks = self.blocks.merged(self.blocks.exchange, self.segments, self.n_nodes)
@@ -327,8 +327,8 @@ class NodeSamples(SampleReaders, NotAnArray):
             return self
         if self.scaling is not None:
             raise InputError(
-                "the samples are standardised already, so it is too late for a logarithm",
-                "Pass log= where they are standardised",
+                "the samples are already standardised, so no logarithm can be taken any more",
+                "Pass log= in the first call of standardized()",
             )
         logged = log_mask(
             names,
@@ -348,7 +348,7 @@ class NodeSamples(SampleReaders, NotAnArray):
             return self
         if self.scaling is not None or scaling is None:
             raise InputError(
-                "the samples were standardised in another way than the model's",
+                "the samples were not standardised in the same way as those of the model",
                 "Pass the samples as they were before standardized(); the model rescales them",
             )
         return replace(self, values=read_only(scaling.apply(self.values)), scaling=scaling)

@@ -1,4 +1,4 @@
-"""Series in the order of time, products of their neighbours, and evidence that these are positive.
+"""Series in the order of time, products of neighbouring observations, and their p-values.
 
 Symbols
 -------
@@ -15,10 +15,10 @@ from scipy import stats
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
-# Observations further apart than this many usual steps are no neighbours.
+# Observations further apart than this many median steps are not neighbours.
 LONG_GAP = 5
 
-# Standard scores beyond this count as this.
+# Standard scores are clipped to this size.
 _CLIP = 4.0
 
 
@@ -45,7 +45,7 @@ class Series:
         time: FloatArray | None,
         n_segments: int | None = None,
     ) -> Series:
-        """Take sorted rows; `time`, in any unit, finds the long gaps."""
+        """Build from sorted rows; long gaps in `time`, in any unit, begin a new series."""
         start = np.ones(len(segment), dtype=bool)
         start[1:] = segment[1:] != segment[:-1]
         if time is not None:
@@ -76,7 +76,7 @@ class Series:
         count = np.maximum(self.sizes, 1)[:, np.newaxis]
         centred = values - (self.sums(values) / count)[self.segment]
         spread = np.sqrt(self.sums(centred**2) / count)
-        # Rounding leaves a constant sample a spread of about this much.
+        # Rounding gives a constant sample about this spread.
         tiny = 1e-12 * self.sums(np.abs(values)) / count
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > tiny)
         return np.asarray(centred * scale[self.segment])
@@ -96,7 +96,7 @@ def column_sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArra
 
 
 def _long_gaps(time: FloatArray, segment: IntArray) -> BoolArray:
-    """True where the step from a row to the next is much longer than the usual one of a sample."""
+    """True where the step to the next row is much longer than the median step of the sample."""
     step = np.diff(time)
     inside = (segment[1:] == segment[:-1]) & (step > 0)
     rows = np.flatnonzero(inside)
@@ -110,7 +110,7 @@ def _long_gaps(time: FloatArray, segment: IntArray) -> BoolArray:
 
 
 def forward_products(series: Series, x: FloatArray, width: int) -> FloatArray:
-    """Products of every observation with the sum of the next, mean zero without dependence."""
+    """Products of every observation and the sum of the next `width`; mean 0 if independent."""
     row = np.arange(len(x))
     end = np.minimum(row + width, series.last)
     running = np.cumsum(x, axis=0)
@@ -127,12 +127,12 @@ def excess(terms: FloatArray, axis: int) -> FloatArray:
 
 
 def excess_of_sums(sums: FloatArray, squares: FloatArray, counts: FloatArray) -> FloatArray:
-    """The same from the sum of the terms, the sum of their squares, and their number."""
+    """P-values of `excess` from the sum of the terms, that of their squares, and their number."""
     if np.ndim(counts) < np.ndim(sums):
         counts = counts[:, np.newaxis]
     count = np.maximum(np.broadcast_to(counts, np.shape(sums)), 2.0)
     z = sums / np.sqrt(np.where(squares > 0, squares, 1.0))
-    # The usual t statistic, from the sum over the root of the squares.
+    # The usual t statistic, from the sum over the root of the sum of squares.
     t = z * np.sqrt((count - 1) / np.maximum(count - z**2, 1e-9))
     return np.asarray(stats.t.sf(t, count - 1))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SHORTEST_RUN = 10
 _RUN_CHANCE = 1e-4
 
-# Samples overlap if they take turns at least so often, and in this share of the observations.
+# Samples overlap if they alternate at least this often, and at this share of the observations.
 _FEWEST_TURNS = 3
 _MANY_TURNS = 0.02
 
@@ -31,7 +31,7 @@ _MANY_TURNS = 0.02
 _LACKING = 0.1
 _ALMOST_NONE = 0.01
 
-# Rows from which the order is judged.
+# The order is judged on about this many rows.
 _ENOUGH_ROWS = 5_000
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -77,7 +77,7 @@ def stuck(samples: NodeSamples) -> list[SampleFinding]:
                 count,
                 nodes,
                 name,
-                f"{name!r} stands still for up to {worst} observations in a row, "
+                f"{name!r} has the same value for up to {worst} observations in a row, "
                 f"{at_nodes(nodes)}: is a sensor stuck?",
                 ("Replace such runs by NaN and pass ", Argument("missing", "drop")),
             )
@@ -95,7 +95,7 @@ def _frequency(owner: IntArray, x: FloatArray, own: IntArray, value: FloatArray)
 
 
 def overlap(samples: NodeSamples) -> list[SampleFinding]:
-    """Nodes whose two samples take turns in time."""
+    """Nodes whose two samples alternate in time."""
     if samples.time is None:
         return []
     if not _spans_meet(samples, samples.time):
@@ -116,7 +116,7 @@ def overlap(samples: NodeSamples) -> list[SampleFinding]:
             nodes,
             None,
             f"reference and target overlap in time {at_nodes(nodes)}",
-            "If one should come after the other, divide the rows at a time",
+            "If one should come after the other, divide the rows at one point in time",
         )
     ]
 
@@ -136,7 +136,7 @@ def _spans_meet(samples: NodeSamples, time: np.ndarray) -> bool:
 
 
 def seasons(samples: NodeSamples) -> list[SampleFinding]:
-    """Hours, weekdays or months that one sample covers and the other almost lacks."""
+    """Hours, weekdays or months that one sample covers and the other hardly covers."""
     if samples.time is None or not is_date(samples.time) or not samples.complete.any():
         return []
     days = samples.time.astype("datetime64[D]")
@@ -179,9 +179,9 @@ def _lacking(
                 rows,
                 (),
                 None,
-                f"{100 * part:.0f} % of the {has} lies in {what} that the {lacks} hardly has: "
+                f"{100 * part:.0f} % of the {has} lies in {what} that the {lacks} hardly covers: "
                 f"{shown}{more}",
-                f"Part of what changed may be due to the {what}: choose the same ones for both",
+                f"Part of the change may be due to the {what}: choose the same ones for both",
             )
     return None
 
@@ -226,7 +226,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
 
 
 def single_day(samples: NodeSamples) -> list[SampleFinding]:
-    """Dates of one day only, with several observations: days may differ by chance."""
+    """Samples that cover a single day: any two days may differ by chance."""
     if samples.time is None or not is_date(samples.time):
         return []
     day = calendar_number(samples.time, DAY)
@@ -237,14 +237,15 @@ def single_day(samples: NodeSamples) -> list[SampleFinding]:
     ]
     if not alone:
         return []
+    covers = "samples cover" if len(alone) > 1 else "sample covers"
     return [
         SampleFinding(
             "single day",
             samples.n_observations,
             (),
             None,
-            f"the {' and the '.join(alone)} sample{'s' * (len(alone) > 1)} cover a single day, so "
-            "what differs between any two days cannot be told from a change",
+            f"the {' and the '.join(alone)} {covers} a single day, so a difference between any two "
+            "days cannot be told from a change",
             "Add more days to both samples",
         )
     ]

@@ -93,7 +93,7 @@ _MISSING = object()
 
 
 def _moment(value: Any) -> Any:
-    """A datetime, a float, `_MISSING`, or None for what is not a time."""
+    """Return a datetime, a float, `_MISSING`, or None if the value is not a time."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return _MISSING
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Checks of values: duplicates, spikes, values far outside, scales, few observations."""
+"""Checks of values: duplicates, spikes, outliers, uneven scales, few observations."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ if TYPE_CHECKING:
 # A sample with fewer observations says little about its node.
 FEW_OBSERVATIONS = 10
 
-# Most copies of a duplicated row; more are a spike.
+# A row with more copies than this is a spike, not a duplicate.
 _COPIES = 4
-# Values are coarse if more than this share of what repeats in a sample is in others, too.
+# Values are coarse if more than this share of the repeated rows also occurs in other samples.
 _BY_CHANCE = 0.2
 
-# A spike has this share of the values of a node, and so many times the next most frequent one.
+# A spike makes up at least this share and this number of a node's values, and is this many times
+# as frequent as the next most frequent value.
 _SPIKE_SHARE = 0.05
 _SPIKE_COUNT = 5
 _SPIKE_LEAD = 5
-# Features with fewer values at a node are discrete, and have no spikes.
+# A feature with fewer distinct values at a node is discrete there, and has no spikes.
 _FEWEST_VALUES = 10
 
-# Values further from the median than this many robust standard deviations, and than this many
-# times 99 % of all values, are far outside.
+# An outlier lies further from the median of its sample than this many robust standard deviations,
+# and than this many times the 99 % quantile of these distances.
 _FAR = 12
 _BEYOND = 8
 
 
 def labels_of(samples: NodeSamples, positions: IntArray) -> tuple[Label, ...]:
-    """Labels of the nodes at some positions, each once and in order."""
+    """Labels of the nodes at `positions`, each once and in order."""
     return tuple(samples.nodes[v] for v in np.unique(positions))
 
 
 def sorted_samples(samples: NodeSamples) -> FloatArray:
     """Values of every feature, sorted within each sample, shape (n_features, n_observations)."""
     ordered = np.empty((samples.n_features, samples.n_observations))
-    # Rows of similar samples are sorted as one rectangle, which is far faster than one by one.
+    # Samples of similar size are sorted as one rectangle, which is far faster than one by one.
     for batch in batches(samples.offsets[:-1], samples.sizes.ravel()):
         block = samples.values.T[:, batch.rows]
         if batch.valid is not None:
@@ -79,7 +80,7 @@ def duplicates(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]
             nodes,
             None,
             f"{count:,} observations repeat another one of their sample{same}, {at_nodes(nodes)}",
-            "If they were entered twice, drop them: table.drop_duplicates()",
+            "If they were entered twice, remove the copies from the data",
         )
     ]
 
@@ -119,7 +120,7 @@ def _codes(values: FloatArray) -> IntArray:
 
 
 def _row_codes(table: FloatArray) -> IntArray:
-    """The same number for equal rows."""
+    """Number the rows; equal rows get the same number."""
     code = _codes(table[:, 0])
     for column in table.T[1:]:
         other = _codes(column)
@@ -153,7 +154,7 @@ def _in_several(code: IntArray, segment: IntArray) -> int:
 
 
 def spikes(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
-    """One value that is far more frequent than all others at a node, as zeros for missing."""
+    """A value far more frequent at a node than all others, such as 0 for missing values."""
     found: list[SampleFinding] = []
     node, n_nodes = samples.node_index, samples.n_nodes
     size = np.bincount(node, minlength=n_nodes)
@@ -216,7 +217,7 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
     segment = samples.segments
     for j in _measured(samples):
         first, low, middle, high, last = segment_quartiles(ordered[j], samples)
-        # That of a normal law with the same quartiles.
+        # The standard deviation of a normal law with the same quartiles.
         spread = (high - low) / 1.349
         if (np.maximum(middle - first, last - middle) <= _FAR * spread)[spread > 0].all():
             continue
@@ -251,7 +252,7 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
 def segment_quartiles(ordered: FloatArray, samples: NodeSamples) -> FloatArray:
     """Smallest value, quartiles and largest value of every sample, shape (5, 2 n_nodes).
 
-    `ordered` is a sorted feature; 0 for empty samples.
+    `ordered` is one feature of `sorted_samples`. Empty samples give 0.
     """
     sizes = samples.sizes.ravel()
     places = samples.offsets[:-1] + np.arange(5)[:, np.newaxis] * (sizes - 1) // 4
@@ -260,7 +261,7 @@ def segment_quartiles(ordered: FloatArray, samples: NodeSamples) -> FloatArray:
 
 def scales(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
     """Features whose spreads differ so much that kernels see only the widest."""
-    # Imported here, since alignment imports samples, and these their checks.
+    # Imported here to avoid a cycle: alignment imports samples, which import these checks.
     from graphratio.data.alignment import UNEVEN_SCALES, uneven_scales
 
     uneven = uneven_scales(samples)
@@ -294,7 +295,8 @@ def few(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
             nodes,
             None,
             f"a sample has fewer than {FEW_OBSERVATIONS} observations {at_nodes(nodes)}",
-            "Their ratios rest mostly on their neighbours; without a graph, collect more",
+            "Their results rely mostly on their neighbours; without a graph, collect more "
+            "observations",
         )
     ]
 

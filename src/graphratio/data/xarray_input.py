@@ -67,7 +67,7 @@ def _check_dimension(data: Any, name: str, role: str) -> None:
 def two_parts(
     frame: Any, data: Any, sample: str | None, time: str | None, reference: Any, target: Any
 ) -> Marked:
-    """Say which rows belong to which sample: by the values of a coordinate, or by times."""
+    """Mark the sample of each row, by the values of a coordinate or by times."""
     if sample is not None:
         if sample not in frame:
             raise InputError(
@@ -85,7 +85,7 @@ def two_parts(
     if both:
         raise InputError(
             f"reference and target have {both} observations in common",
-            "Choose two times that do not overlap",
+            "Choose two periods that do not overlap",
         )
     part = np.select(chosen, ["reference", "target"], "neither")
     return Marked(frame.assign(**{_PART: part}), _PART, ("reference", "target"))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphratio._utils.errors import InputError, MissingDependencyError
+from graphratio._utils.errors import InputError
 from graphratio._utils.html import graph_html, samples_html, titled
+from graphratio._utils.optional import missing
 from graphratio._utils.typing import Label
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -70,10 +71,7 @@ def package_file(package: str, file: str, purpose: str) -> Path:
     except ValueError:  # a loaded module of this name has no specification
         found = None
     if found is None or not found.submodule_search_locations:
-        raise MissingDependencyError(
-            f"{purpose} needs the data package {package!r}, which is not installed",
-            'Install it with: pip install "graphratio[examples]"',
-        )
+        raise missing(package, "examples", purpose, "data package")
     places = [Path(folder) / file for folder in found.submodule_search_locations]
     for path in places:
         if path.is_file():

@@ -197,8 +197,8 @@ class Scenario:
     ) -> FloatArray:
         """Mean squared error of estimated ratios on fresh points, at every node.
 
-        The paper compares methods by it: the mean of (estimate - exact ratio)^2 over points
-        from (1 - alpha) reference + alpha target.
+        The paper compares methods by this error: the mean of (estimate - exact ratio)^2 over
+        points from (1 - alpha) reference + alpha target.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ def make_scenario(
     random_state : int, Generator, RandomState or None
         The same seed gives the same graph and groups for every `n`.
     n_target : int, optional
-        Observations in each target sample, if not `n`.
+        Observations in each target sample; default `n`.
 
     Returns
     -------

@@ -113,7 +113,10 @@ def _months(clock: Any) -> Any:
     """Decode times whose units are such as "hours since 1970-01-01 00:00:00"."""
     words = bytes(clock.attrs["units"]).decode().split()
     if len(words) < 3 or words[0] not in _UNITS_OF_TIME or words[1] != "since":
-        raise InputError(f"the time units {' '.join(words)!r} of {_FILE} cannot be read")
+        raise InputError(
+            f"the time units {' '.join(words)!r} of {_FILE} cannot be read",
+            f"Install another version of {_PACKAGE.replace('_', '-')}",
+        )
     epoch = np.datetime64("T".join(words[2:4]), "s")
     seconds = np.round(clock[:] * _UNITS_OF_TIME[words[0]]).astype("timedelta64[s]")
     return (epoch + seconds).astype("datetime64[M]")

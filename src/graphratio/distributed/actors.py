@@ -40,7 +40,7 @@ from graphratio.distributed.worker import Partition
 TIMEOUTS_OF_A_STEP = 10.0
 
 # While an answer is outstanding its worker is pinged at intervals of this many seconds, or this
-# share of the time-out. It is lost when it misses so many pings in a row, not one: this process
+# share of the time-out. It is lost when it misses this many pings in a row, not one: this process
 # may have been asleep itself.
 PING_SECONDS = 1.0
 PING_SHARE = 0.1
@@ -52,7 +52,7 @@ Send = Callable[[], Awaitable[Answer]]
 
 
 class PartitionHost:
-    """The actor: a partition, and its errors as values; exceptions come from the connection.
+    """The actor: runs a partition and returns its errors, so exceptions mean a lost connection.
 
     The hosts of one fit share a thread on a worker. Dask has one thread for all actors, in which a
     loader that hangs would hold up every later fit.
@@ -101,10 +101,10 @@ class _Thread:
 def _serve(todo: SimpleQueue[tuple[Future[Answer], tuple[Any, ...]] | None]) -> None:
     while (one := todo.get()) is not None:
         answer, work = one
-        # Nobody waits any more for what was cancelled before it began.
+        # Skip work that was cancelled before it began.
         if answer.set_running_or_notify_cancel():
             answer.set_result(_guarded(*work))
-        # Otherwise the last partition would stay until the next call.
+        # Otherwise the last partition would stay in memory until the next call.
         del one, answer, work
 
 
@@ -215,8 +215,8 @@ class DaskPartitions(Engine):
 
     async def _create(self, address: str) -> Answer:
         where = {"workers": [address], "allow_other_workers": False, "pure": False}
-        # Workers unpickle in the thread that answers pings, so what that would import, which
-        # takes seconds on a busy machine, is imported by a task before.
+        # Workers unpickle in the thread that answers pings. The import that this needs takes
+        # seconds on a busy machine, so a task does it first.
         await self.client.submit(exec, f"import {__name__}", **where)
         future = self.client.submit(PartitionHost, self.fit, actor=True, **where)
         # An actor takes the current client for its own.
@@ -239,13 +239,13 @@ class DaskPartitions(Engine):
         return [replies[p] for p in partitions]
 
     def _collect(self, sends: Mapping[int, Send], slow: bool) -> dict[int, Any]:
-        """Send, and wait for answers; what does not come is lost."""
+        """Send, and wait for answers; partitions that do not answer are lost."""
         allowed = self.load_timeout
         if not slow:
             allowed = min(allowed, TIMEOUTS_OF_A_STEP * self.timeout)
         # One visit to the event loop for all, since a visit costs as much as a message.
         answers: dict[int, Answer | BaseException] = self.client.sync(self._answers, sends, allowed)
-        missing, reason = set(), "the worker has nothing of it"
+        missing, reason = set(), "the worker no longer has the partition"
         replies: dict[int, Any] = {}
         for p, answer in answers.items():
             if isinstance(answer, BaseException):
@@ -273,7 +273,7 @@ class DaskPartitions(Engine):
     async def _answers(
         self, sends: Mapping[int, Send], allowed: float
     ) -> dict[int, Answer | BaseException]:
-        """What came back for every partition: an answer, or the exception in its place."""
+        """The answer of every partition, or the exception in its place."""
         waits = [self._answer(p, send, allowed) for p, send in sends.items()]
         answers = await asyncio.gather(*waits, return_exceptions=True)
         return dict(zip(sends, answers, strict=True))
@@ -295,7 +295,7 @@ class DaskPartitions(Engine):
 
         The future of the actor says so at once when a connection breaks. A frozen worker keeps its
         connection, and Dask drops it only after minutes; pings find out within our own time-out.
-        Workers answer them from another thread than the one that computes, so slow is not lost.
+        Workers answer pings in a thread that does not compute, so a slow worker is not lost.
         """
         missed = 0
         while missed < MISSED_PINGS:

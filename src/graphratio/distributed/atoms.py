@@ -2,8 +2,8 @@
 
 The node stage runs where the samples of a node are. The graph stage is one greedy pass over the
 candidates of all nodes in the order of the graph, at the driver. A partition sends a candidate only
-if no atom so far covers it, so most never leave their partition. Candidates are observations or, so
-that no observation leaves, centres of groups of them.
+if no atom so far covers it, so most never leave their partition. Candidates are observations, or
+centres of groups, with which no observation leaves its partition.
 """
 
 from __future__ import annotations

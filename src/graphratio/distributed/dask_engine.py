@@ -29,7 +29,8 @@ class DaskEngine(EngineSettings):
     client : distributed.Client or str
         The cluster, or the address of its scheduler.
     partitions : int, or sequence of collections of labels, optional
-        Number of partitions, or the nodes of each, where their data are. Default one per worker.
+        Number of partitions, or the nodes of each, such as those whose data are in one place.
+        Default one per worker.
     loader : callable, optional
         A function of a list of labels that returns the `NodeSamples` of these nodes. It runs on
         the worker, for its partition, and again if the partition is rebuilt. Without a loader
@@ -108,8 +109,7 @@ class DaskEngine(EngineSettings):
                 raise InputError(
                     f"the loader {loader!r} cannot be sent to workers "
                     f"({type(error).__name__}: {error})",
-                    "Let it open files and connections itself when it is called, and not hold "
-                    "open ones",
+                    "Let it open files and connections when it is called, not before",
                 ) from error
 
     def planned(self, graph: Graph) -> int | Sequence[Iterable[Label]]:

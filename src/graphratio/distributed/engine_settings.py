@@ -59,7 +59,7 @@ class EngineSettings:
         """Run on these partitions, without the observations of a fold."""
         other = copy(self)
         other.partitions, other._left_out = partitions, (keys, fold)
-        # A checkpoint is one of the whole data.
+        # Checkpoints belong to the fit on all data.
         other.start = other.checkpoint = None
         return other
 

@@ -57,7 +57,7 @@ class FoldKeys:
 def fold_keys(
     nodes: Sequence[IntArray], sizes: IntArray, n_folds: int, random_state: np.random.Generator
 ) -> list[FoldKeys]:
-    """Keys of every partition; the generator goes on where a single process would leave it."""
+    """Keys of every partition; leaves the generator as a fit in a single process would."""
     per_node = sizes.sum(axis=1)
     starts, total = np.cumsum(per_node) - per_node, int(per_node.sum())
     generator = deepcopy(random_state)

@@ -55,7 +55,7 @@ class Partitioning:
         return np.flatnonzero(self.owner == partition)
 
     def describe(self) -> str:
-        """One line for people."""
+        """Describe the partitioning in one line."""
         noun = "partition" if self.n_partitions == 1 else "partitions"
         return (
             f"{self.n_partitions} {noun} ({self.method}), edge cut {self.n_cut} of "
@@ -72,7 +72,7 @@ def partition_graph(
     ----------
     graph : Graph
     partitions : int, or sequence of collections of labels
-        How many, or which nodes are together because their data are.
+        Number of partitions, or the nodes of each, such as those whose data are in one place.
     method : {"bisection", "metis"}
         How to split when a number is given.
 
@@ -115,7 +115,7 @@ def _given(graph: Graph, partitions: Any) -> tuple[IntArray, int]:
     except TypeError:
         raise InputError(
             f"partitions={partitions!r} is neither a number nor a list of lists of nodes",
-            "Pass how many, or for every partition the labels of its nodes",
+            "Pass the number of partitions, or the labels of the nodes of each",
         ) from None
     owner = np.full(graph.n_nodes, -1, dtype=np.intp)
     for number, group in enumerate(groups):
@@ -161,7 +161,7 @@ def _metis(graph: Graph, count: int) -> IntArray:
     edges = pymetis.CSRAdjacency(graph.adjacency.indptr, graph.adjacency.indices)
     _, owner = pymetis.part_graph(count, adjacency=edges)
     owner = np.asarray(owner, dtype=np.intp)
-    # A tiny graph can leave a part empty; numbers stay without gaps.
+    # METIS can leave a part of a tiny graph empty.
     used, owner = np.unique(owner, return_inverse=True)
     if used.size < count:
         raise InputError(

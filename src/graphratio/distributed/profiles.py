@@ -20,7 +20,7 @@ from graphratio.solvers.profile_problem import ProfileSums
 
 
 class ProfileRows(ProfileSums):
-    """What a partition computes for shared profiles, from the moments in place."""
+    """The sums that a partition computes for shared profiles, from its current moments."""
 
     inbox: Mail
     outbox: Mail

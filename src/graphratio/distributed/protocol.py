@@ -19,7 +19,7 @@ from graphratio.data.samples import NodeSamples
 
 Mail = dict[int, FloatArray]
 
-# Where a partition has its samples from: given, or a function of labels that returns them.
+# The source of a partition's samples: the samples, or a function of labels that returns them.
 Source = NodeSamples | Callable[[list[Label]], Any]
 
 # Arguments that differ between partitions.
@@ -53,7 +53,7 @@ class WorkerLost(Exception):
 
 
 class PartitionFailed(GraphRatioError, RuntimeError):
-    """Code of a partition raised an error that a second attempt would meet again."""
+    """Code of a partition raised an error, which a second attempt would raise again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Engine:
         raise NotImplementedError
 
     def _make(self, partitions: Sequence[int]) -> None:
-        """Make partitions anew; subclasses say how."""
+        """Create partitions, in place of existing ones."""
         raise NotImplementedError
 
     def step(self, method: str, per_part: PerPart = None, **shared: Any) -> Any:
@@ -126,7 +126,7 @@ class Engine:
         return replies
 
     def rebuild(self, partitions: Sequence[int]) -> None:
-        """Make these partitions anew, empty, wherever there is room; pending mail is dropped."""
+        """Create these partitions again, without state, and drop pending mail."""
         self._mail = [{} for _ in range(self.n_partitions)]
         self._make(partitions)
 

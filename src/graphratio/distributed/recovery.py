@@ -24,9 +24,9 @@ Result = TypeVar("Result")
 class Fleet:
     """An engine, with no partition made yet, that rebuilds lost partitions.
 
-    It attempts `retries` recoveries in a row without progress: a copy of the coefficients after
-    further iterations, or a whole piece of work done. `saved` is the last copy of the coefficients
-    of the solve under way, by partition; the file `checkpoint` keeps it too.
+    It gives up after `retries` recoveries in a row without progress. Progress is a copy of the
+    coefficients after further iterations, or a finished piece of work. `saved` is the last copy of
+    the coefficients of the current solve, by partition; the file `checkpoint` keeps it too.
     """
 
     def __init__(self, engine: Engine, retries: int, checkpoint: Path | None = None) -> None:
@@ -136,14 +136,15 @@ class Fleet:
                 return
 
     def _given_up(self, loss: WorkerLost) -> EngineError:
-        where = "not begun"
+        kept = "there are no coefficients yet"
+        remedy = "Look at the logs of the workers; raise timeout if they are slow rather than dead"
         if self.saved is not None:
-            where = "kept in the error's checkpoint"
-            where += f" and in {str(self.checkpoint)!r}" if self.checkpoint is not None else ""
+            kept = "error.checkpoint has the last coefficients"
+            kept += f", and so has {str(self.checkpoint)!r}" if self.checkpoint is not None else ""
+            remedy += "; to continue from these, pass start=error.checkpoint to the engine"
         return EngineError(
             f"partitions {list(loss.partitions)} were lost ({loss.reason}) and {self.retries} "
-            f"recoveries in a row did not help; the coefficients so far are {where}",
-            "Look at the logs of the workers; raise timeout if they are slow rather than dead; "
-            "pass start=error.checkpoint to the engine to go on from there",
+            f"recoveries in a row did not help; {kept}",
+            remedy,
             None if self.saved is None else self.solution(),
         )

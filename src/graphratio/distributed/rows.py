@@ -146,7 +146,7 @@ class ConjugateRows:
         return self.solution
 
     def refresh(self) -> None:
-        """Take all candidates up again where they are, and tell the neighbours."""
+        """Restart all candidates at their coefficients, and tell the neighbours."""
         self.place(self.coefficients())
 
     def _residual(self) -> Residual:

@@ -38,7 +38,7 @@ class Session:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a solution says about its partitions."""
+        """Facts about the partitions, as attributes of a solution."""
         parted = self.partitioning
         return {
             "partitions": parted.n_partitions,

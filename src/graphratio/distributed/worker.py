@@ -41,7 +41,7 @@ class Partition:
             names = listing(list(self.samples.encoding.levels))
             raise InputError(
                 f"the categorical features {names} cannot be fitted with an engine",
-                "Fit in one process, or give the loader's indicators as numbers",
+                "Fit in one process, or let the loader return indicators as numeric features",
             )
         self.sizes = self.samples.sizes
         self.splits: dict[int, tuple[Moments, Moments]] = {}
@@ -68,13 +68,13 @@ class Partition:
         return self._take_candidates(self.samples.values[rows], self.samples.node_index[rows])
 
     def group_nodes(self, group_size: int) -> int:
-        """The same with centres of groups of observations as candidates."""
+        """Node stage with centres of groups of observations as candidates, kept here."""
         centres = group_centres(self.samples, group_size)
         return self._take_candidates(centres.values, centres.node_index)
 
     def _take_candidates(self, points: FloatArray, node: IntArray) -> int:
         self.candidates = points
-        # Where a candidate stands in the order of the graph.
+        # Position of the node of each candidate in the graph.
         self.order = self.plan.nodes[node]
         return len(points)
 
@@ -159,7 +159,7 @@ class Partition:
 
     @property
     def profiles(self) -> ProfileRows:
-        """What shared profiles need of the moments in place."""
+        """The sums for shared profiles, from the current moments."""
         return ProfileRows(self.moments, getattr(self, "held_out", None))
 
     def project_features(
@@ -169,7 +169,7 @@ class Partition:
         alpha: float,
         prior_ratio: float,
     ) -> None:
-        """Take the values of the profiles, shape (m, r), for features."""
+        """Use the values of profiles, with coefficients (m, r), as features."""
         self.psi = features(self.samples.values) @ profiles
         self.moments = node_moments(self.psi, self.sizes, alpha, prior_ratio)
 
@@ -227,6 +227,6 @@ def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:
         return as_samples(loaded).aligned(plan.labels)
     except GraphRatioError as error:
         raise InputError(
-            f"{where}, returned something else than the samples of its nodes: {error}",
-            "Return NodeSamples of the nodes it was asked for",
+            f"{where}, did not return the samples of its nodes: {error}",
+            "Let it return NodeSamples of the nodes in its argument",
         ) from error

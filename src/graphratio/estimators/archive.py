@@ -1,7 +1,7 @@
 """Values as one file: a zip of NumPy arrays and one JSON document, no pickle.
 
-The JSON holds everything but arrays. These are stored beside it in NumPy's own format, and the
-JSON refers to them by name, and so do long lists of labels. Reading checks that the file is one of
+The JSON holds everything but arrays and long lists of labels. These are stored beside it in
+NumPy's own format, and the JSON refers to them by name. Reading checks that the file is one of
 ours before anything in it is loaded: its JSON is small, has no unknown names, and refers to every
 array, each of which has its declared size.
 """
@@ -37,7 +37,7 @@ from graphratio.solvers.solution import Solution
 
 Read = TypeVar("Read")
 
-# The JSON document holds short lists and single values, so larger ones are not ours.
+# The JSON document holds short lists and single values, so a larger one is not ours.
 LARGEST_DOCUMENT = 4 * 2**20
 # Longer tuples of text or integers, such as labels of nodes, are stored as arrays.
 LONGEST_LIST = 200
@@ -50,7 +50,7 @@ _ALLOWED_DTYPES = "fiubU"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file, the version that can be read, its content, advice, and names in it."""
+    """A kind of file: the version that can be read, what it holds, a remedy, and its entries."""
 
     name: str
     version: int
@@ -86,7 +86,7 @@ class Format:
         text = json.dumps(document, allow_nan=True)
         if len(text.encode()) > LARGEST_DOCUMENT:
             raise InputError(
-                f"labels and settings take {len(text) >> 20} MB as text, and files hold "
+                f"labels and settings take {len(text) >> 20} MB as text, but a file holds at most "
                 f"{LARGEST_DOCUMENT >> 20} MB",
                 "Use text or integers as labels of nodes",
             )
@@ -130,9 +130,7 @@ class Format:
         with zipfile.ZipFile(stream) as archive:
             for member in archive.infolist():
                 if member.compress_type != zipfile.ZIP_DEFLATED:
-                    raise self.damaged(
-                        source, f"{member.filename} is compressed in another way than ours"
-                    )
+                    raise self.damaged(source, f"{member.filename} is not compressed by deflate")
                 if member.file_size > DEFLATE_RATIO * available:
                     raise self.damaged(source, f"{member.filename} claims {member.file_size} bytes")
             document = self._read_document(archive, source)
@@ -179,7 +177,7 @@ class Format:
 
 
 def lasting(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace by None what a file cannot hold: an advanced generator, and an engine, a place."""
+    """Replace random generators and engines, which a file cannot hold, by None."""
     passing = (np.random.Generator, np.random.RandomState, EngineSettings)
     return {name: None if isinstance(value, passing) else value for name, value in values.items()}
 

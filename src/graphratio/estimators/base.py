@@ -44,7 +44,7 @@ Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def all_or_nothing(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Restore the estimator if its fit fails; its `n_jobs` holds for all that the fit does."""
+    """Restore the estimator if its fit fails; its `n_jobs` holds during the whole fit."""
 
     @wraps(fit)
     def guarded(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
@@ -70,14 +70,14 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
     divergence_: FloatArray
     divergence_name_: str
     effect_size_: FloatArray
-    # What was found about the dependence of observations, and done.
+    # The sentence of `Blocks.describe`; empty without times and blocks.
     dependence_: str
     scaling_: Scaling | None
     encoding_: Encoding | None
     sizes_: IntArray
     alpha_: float
 
-    # Copies that repeat a fit on parts of the data do not warn of the data again.
+    # Copies that repeat a fit on parts of the data do not warn about the data again.
     _is_copy = False
 
     # `save` writes these besides the parameters; subclasses add their own.
@@ -117,11 +117,11 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
 
     @property
     def _chosen(self) -> dict[str, Any]:
-        """Parameters by which a copy repeats what the fit chose for all nodes."""
+        """The hyperparameters that the fit chose for all nodes, as parameters of a copy."""
         return {}
 
     def _again(self, *, fixed: bool) -> Self:
-        """An unfitted copy for this process; with `fixed` at what the fit chose."""
+        """An unfitted copy that runs in this process; with `fixed`, at the chosen values."""
         copy: Self = clone(self)
         names = copy.get_params(deep=False)
         wanted = {"engine": None, "progress": False, **(self._chosen if fixed else {})}
@@ -192,7 +192,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         return near_ceiling(self.divergence_, self.divergence_ceiling_)
 
     def _notes(self) -> list[Words]:
-        """What deserves a look; subclasses say it of what they fit."""
+        """Notes of the subclass about its own fit."""
         return []
 
     def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
@@ -269,7 +269,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         return weights
 
     def _weights(self, samples: Any, *, relative: bool = True) -> ImportanceWeights:
-        """The same without a warning."""
+        """`importance_weights` without the warning."""
         aligned = self._align(samples)
         ratios = self._ratios_at_nodes(aligned.values, aligned.node_index)
         return weights_from_ratios(
@@ -369,7 +369,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         return points if self.scaling_ is None else self.scaling_.apply(points)
 
     def _unscaled_points(self, x: Any) -> FloatArray:
-        """The same in original units; the columns of a frame are matched by name."""
+        """Check new points in original units; the columns of a frame are matched by name."""
         check_is_fitted(self, "nodes_")
         if self.encoding_ is not None and frames.is_frame(x):
             columns = self.encoding_.columns

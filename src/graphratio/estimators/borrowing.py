@@ -1,4 +1,4 @@
-"""How many observations an estimate rests on: a node's own, and those it borrows.
+"""How many observations an estimate relies on: a node's own, and those it borrows.
 
 Along one direction of the features the fit solves a system S = K + lam Lap over all nodes, with
 K = diag(a_v + rho): a resistor network in which every node is earthed by its own data.
@@ -177,10 +177,10 @@ class BorrowingMixin(NodeRatioEstimator):
     def sizes_with_borrowed(self) -> FloatArray:
         """Number of observations behind the estimate of every node, own and borrowed.
 
-        An observation at another node counts by how much it moves the estimate here, relative to
-        one of this node's own. So the size lies between the node's own sample and all samples of
-        its component, and grows with `graph_penalty`. A node that lacks one of its samples
-        contributes nothing. Beyond 800 nodes the error is about a tenth.
+        An observation at another node counts by how much it moves the estimate of this node,
+        relative to one of the node's own. So the size lies between the node's own sample and all
+        samples of its component, and grows with `graph_penalty`. A node that lacks one of its
+        samples contributes nothing. Beyond 800 nodes the error is about a tenth.
 
         Returns
         -------
@@ -209,9 +209,9 @@ class BorrowingMixin(NodeRatioEstimator):
         Returns
         -------
         data frame
-            One row per contributing node, including the node itself: `worth`, how much one of its
-            observations counts here; `n_reference` and `n_target`, how many observations it adds
-            to the effective sizes; `share`, its share of these.
+            One row per contributing node, including `node` itself: `worth`, how much one of its
+            observations counts for `node`; `n_reference` and `n_target`, how many observations it
+            adds to the effective sizes; `share`, its share of these.
 
         Examples
         --------

@@ -76,7 +76,7 @@ class CentredEstimator(NodeRatioEstimator):
     ) -> tuple[FloatArray, IntArray, IntArray]:
         """Score every candidate (higher is better); choose one for each of the k nodes of a block.
 
-        `widths` has shape (k, n_widths); without a need for `folds` they are None. Returns
+        `widths` has shape (k, n_widths); `folds` is None if `_folds` returns None. Returns
 
         - scores, shape (k, n_widths, n_penalties, n_folds): NaN where undefined; one fold for a
           leave-one-out score,

@@ -1,4 +1,4 @@
-"""Checks on estimators that functions are given.
+"""Checks on estimators that are passed to functions.
 
 A function may copy an estimator (`_again`), fit it on a part of the data and evaluate it at
 points (`_ratios_at_nodes`, `_ratios_everywhere`), and relies on nothing else. Where
@@ -28,7 +28,8 @@ def check_estimator(
 ) -> NodeRatioEstimator:
     """Return the estimator, or a new default if it is None.
 
-    Without a seed it gets one from `rng`, on a copy, so that the caller's `random_state` decides.
+    An estimator without a seed is copied and gets one from `rng`, so that the caller's
+    `random_state` decides.
     """
     if estimator is None and default is not None:
         estimator = default()

@@ -60,7 +60,7 @@ class NystromEstimator(BorrowingMixin):
     tol: float
     random_state: RandomState
     progress: bool
-    # Not every estimator of this kind has these parameters.
+    # Defaults for estimators that lack these parameters.
     graph_penalty: float | Sequence[float] | None = 0.0
     max_memory: int | str | None = None
     selection_nodes: int | str | None = None
@@ -81,6 +81,14 @@ class NystromEstimator(BorrowingMixin):
     n_selected_on_: int
 
     _fitted_names = (*NodeRatioEstimator._fitted_names, *persistence.NYSTROM)
+
+    # Those of the fit of which this is a copy, at the same bandwidth and dictionary.
+    _features_kept: NystromMap | None = None
+
+    def _again(self, *, fixed: bool) -> Self:
+        copy = super()._again(fixed=fixed)
+        copy._features_kept = self.features_ if fixed else None
+        return copy
 
     def _notes(self) -> list[Words]:
         part = part_notes(self.n_selected_on_, len(self.nodes_))
@@ -201,8 +209,8 @@ class NystromEstimator(BorrowingMixin):
         division = divide(samples, check_integer(self.cv, "cv", low=2), rng, single=True)
         if division.in_pieces:
             self.dependence_ += (
-                "; there are fewer blocks than folds, so held-out data depend on the rest, and the "
-                "selection cannot be trusted"
+                "; there are fewer blocks than folds, so held-out data depend on the training "
+                "data, and the selection is unreliable"
             )
         return Split(
             samples=samples,
@@ -266,7 +274,10 @@ class NystromEstimator(BorrowingMixin):
         return self._keep(samples, psi, moments)
 
     def _build_features(self, samples: NodeSamples, floor: float = 0.0) -> None:
-        """Features at the chosen bandwidth; with many observations not those below `floor`."""
+        """Build the features; with many observations drop directions below `floor`."""
+        if self._features_kept is not None:
+            self.features_ = self._features_kept
+            return
         kernel = KERNELS[self.kernel]
         self.features_ = NystromMap.build(kernel, self.dictionary_, self.bandwidth_)
         if samples.n_observations > _MANY_OBSERVATIONS:
@@ -293,12 +304,12 @@ class NystromEstimator(BorrowingMixin):
         return self
 
     def _keep_directions(self, psi: FloatArray, moments: Moments) -> None:
-        """Keep how far the data of each node reach; a subset of the features is enough."""
+        """Keep how far the data of each node reach; a subset of the rows of `psi` is enough."""
         share = len(moments.complete) / max(int(moments.complete.sum()), 1)
         mean = moments.second.mean(rough=True).astype(np.float64) * share
         leading = Leading.of(mean, psi.mean(axis=0))
         self.direction_weights_ = leading.weights
-        # What a node knows about a direction is the second derivative of its loss.
+        # The information of a node about a direction is the second derivative of its loss.
         self.direction_moments_ = self._loss.curvature * leading.moments(moments.second)
         self.__dict__.pop("_reach", None)
 

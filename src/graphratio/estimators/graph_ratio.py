@@ -73,12 +73,12 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     alpha : float in [0, 1), default 0.1
         How much of the target is mixed into the reference; ratios are bounded by 1 / alpha.
     n_profiles : int, sequence of int, or None
-        None chooses up to 12 on held-out data, or 0. With 0 nodes share no profiles: every node
-        has its own ratio as in `GRULSIF`, the edges stay as given, and differences between
-        neighbours are measured in the kernel space.
+        None chooses 0 to 12 on held-out data. With n_profiles=0 every node has its own ratio as
+        in `GRULSIF`, the edges stay as given, and differences between neighbours are measured in
+        the kernel space.
     graph_penalty : float, sequence of float, or None
-        Times the mean degree it is the weight of all neighbours of a node together, relative to
-        its own data. 0 switches the graph off.
+        graph_penalty times the mean degree is the joint weight of all neighbours of a node,
+        relative to its own data. 0 switches the graph off.
     ridge : float, sequence of float, or None
     adaptive : bool, default True
         Learn the weights of the edges.
@@ -114,8 +114,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     divergence_name_, intercept_, graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
-        As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. With 0
-        profiles every node has its own ratio.
+        As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. n_profiles is
+        0 where every node has its own ratio.
     solution_, nodes_, notes_, n_atoms_, n_components_, n_features_in_, graph_ :
         As in `GRULSIF`; the history of the solution holds the objective after every round.
 
@@ -333,7 +333,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         return psi, moments
 
     def _take_settings(self, settings: ProfileSettings) -> None:
-        """Take what was chosen, or given."""
+        """Set the chosen or given hyperparameters."""
         self.bandwidth_, self.ridge_ = settings.bandwidth, settings.ridge
         self.n_rounds_ = settings.n_rounds
         self.shared_ = settings.n_profiles > 0
@@ -344,7 +344,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
             self.graph_penalty_ = float(graph_penalties(self._graph_used, strength))
 
     def _describe_by_profiles(self, theta: FloatArray, metric: FloatArray) -> None:
-        """Profiles of ratios that nodes do not share."""
+        """Describe the separate ratios of the nodes by profiles."""
         self.profiles_, self.coordinates_ = principal(theta, metric)
         self.n_profiles_ = int(self.profiles_.shape[1])
 
@@ -380,7 +380,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         unused = self.graph_penalty is None and not self.graph_penalty_
         if unused and self.graph_.n_edges:
             notes.append(GRAPH_UNUSED)
-        # Few blocks of time do not allow to try profiles.
+        # With few blocks of time no profiles are tried.
         tried = np.any((self.cv_results_ or {}).get("n_profiles", 0))
         if not self.shared_ and self.n_profiles is None and tried:
             notes.append(

@@ -57,11 +57,12 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         graph_penalty=0 every node is on its own.
     dictionary : {"coherence", "uniform", "kmeans", "all", "centres", "quasi-random"}, or array
         The points whose kernels span the ratios, given as an array of shape (n_atoms, n_features),
-        or chosen: "coherence" is the paper's filter on observations. No atom is an observation
-        with "centres", means of groups of observations, and with "quasi-random", points that fill
-        `bounds`.
+        or chosen: "coherence" is the paper's filter on observations, "uniform" draws observations,
+        "kmeans" takes cluster centres, "all" every observation. "centres" are means of groups of
+        observations, and "quasi-random" points fill `bounds`: no atom is then an observation.
     node_coherence, graph_coherence : float in (0, 1]
-        Thresholds of that filter, within a node and over the graph; the second also for "centres".
+        Thresholds of the paper's filter, within a node and over the graph; "centres" use the
+        second.
     max_atoms : int, optional
         Largest size of the dictionary; atoms that the others represent best are left out first.
         Default 100 for "uniform", "kmeans" and "quasi-random", 500 for "centres".
@@ -77,7 +78,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Number of folds. With fewer than ten blocks of time every two successive blocks are held
         out together instead.
     solver : {"auto", "direct", "pcg", "cbcgd"}
-        Dense factorisation, conjugate gradients, the paper's cyclic block descent, or by size.
+        "direct" is a dense factorisation, "pcg" conjugate gradients, "cbcgd" the paper's cyclic
+        block descent; "auto" chooses by size.
     tol : float, default 1e-6
         Largest relative residual of the linear system; "cbcgd" stops at this relative change. For
         other losses the norm of the gradient, relative to that at ratio 1.
@@ -97,7 +99,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         again. Held-out data choose how often, and how strongly unless `graph_penalty` is a
         number. Always solved by conjugate gradients.
     loss : {"pearson", "kl", "jensen-shannon"}
-        What is minimised, and so which divergence is estimated. "pearson" is the paper's. "kl",
+        The loss decides which divergence is estimated. "pearson" is the paper's. "kl",
         the likelihood of the target, gives the Kullback-Leibler divergence of the target from the
         mixture, at most log(1 / alpha). "jensen-shannon", the logistic loss of telling the samples
         apart with equal weights, gives a divergence of at most log 2 that does not depend on
@@ -126,11 +128,11 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
     dictionary_ : ndarray of shape (n_atoms_, n_features)
     bandwidth_, graph_penalty_, ridge_ : float
     paper_penalties_ : dict
-        The same in the paper's letters: "lambda" and "gamma".
+        The penalties in the paper's letters: "lambda" and "gamma".
     cv_results_ : dict of str to ndarray, or None if nothing was selected
         One entry per candidate: bandwidth, graph_penalty, ridge, gamma (of the paper),
         mean_score, fold_0_score, ..., rank. Scores are minus the mean held-out loss, in single
-        precision. Their tolerance separates good candidates, not hopeless ones.
+        precision: exact enough to compare good candidates, not bad ones.
     solution_ : Solution
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.

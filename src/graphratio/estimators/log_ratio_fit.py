@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 # Larger log-ratios would overflow.
 LARGEST_LOG = 700.0
 
-# With many observations log-ratios do without directions below this share of the second moment.
+# With many observations the fit drops directions below this share of the second moment.
 LOG_RATIO_FLOOR = 1e-7
 
-# Relative norm of the gradient at which edges are judged.
+# Fits from which edge weights are learned stop at this relative norm of the gradient.
 LEARNING_TOLERANCE = 1e-4
 
 _SOLVERS = ("auto", "pcg")
 
 
 def linked_ratios(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArray:
-    """Relative ratios from what the model of a log-ratio loss estimates."""
+    """Relative ratios from the log-ratios that a model with such a loss estimates."""
     bounded = np.clip(log_ratios, -LARGEST_LOG, LARGEST_LOG)
     if loss.name == "kl":
         return np.asarray(np.exp(bounded))
@@ -53,7 +53,7 @@ def linked_ratios(loss: Loss, log_ratios: FloatArray, alpha: float) -> FloatArra
 
 
 def check_loss(model: NystromEstimator) -> None:
-    """Refuse parameters that a log-ratio loss has no use for."""
+    """Refuse parameters that a log-ratio loss cannot use."""
     name = model._loss.name
     if model.engine is not None:
         raise InputError(
@@ -100,7 +100,7 @@ def fit_log_ratios(
 
 
 def learn_graph(model: NystromEstimator, samples: NodeSamples, n_rounds: int) -> Graph:
-    """The graph with weights that were learned in some rounds, at the chosen hyperparameters."""
+    """The graph with weights learned in `n_rounds` rounds at the chosen hyperparameters."""
     model._build_features(samples, LOG_RATIO_FLOOR)
     path = adaptive_rounds(
         _rows_of(model, samples)[1],

@@ -19,7 +19,7 @@ WIDTH_STANDARD_ERRORS = 2.0
 
 
 def target_first(samples: NodeSamples) -> NodeSamples:
-    """Swap the two samples, since the median heuristic looks at the target first."""
+    """Swap the two samples, so that `median_bandwidths` measures the target."""
     order = np.lexsort((~samples.is_target, samples.node_index))
     return replace(
         samples,

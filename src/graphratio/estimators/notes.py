@@ -1,4 +1,4 @@
-"""What deserves a look about a fit: sentences from its graph, its samples and its selection."""
+"""Notes about a fit: sentences on its graph, its samples and its selection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAPH_UNUSED = "the graph was not used: it does not improve the held-out loss"
 
 
 def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
-    """Nodes and components that stand alone, and nodes that lack a sample."""
+    """Name isolated nodes and nodes that lack a sample; count the components."""
     notes: list[Words] = []
     if not graph.n_edges and graph.n_nodes > 1:
         notes.append("the graph has no edges: every node is estimated by itself")
@@ -35,7 +35,7 @@ def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
 
 
 def ceiling_notes(near: Sequence[Label], ceiling: float) -> list[Words]:
-    """That the divergence can hardly tell some nodes apart."""
+    """Name nodes that the divergence can hardly tell apart."""
     if not near:
         return []
     return [
@@ -45,7 +45,7 @@ def ceiling_notes(near: Sequence[Label], ceiling: float) -> list[Words]:
 
 
 def part_notes(n_selected_on: int, n_nodes: int) -> list[Words]:
-    """That hyperparameters were selected on a part of the graph."""
+    """Say on how many nodes the hyperparameters were selected, unless on all."""
     if n_selected_on == n_nodes:
         return []
     return [
@@ -59,7 +59,7 @@ def part_notes(n_selected_on: int, n_nodes: int) -> list[Words]:
 
 
 def edge_notes(results: dict[str, FloatArray] | None) -> list[Words]:
-    """Where the choice, of rank 1, is the smallest or the largest of several candidates."""
+    """Name hyperparameters whose best value is the smallest or the largest candidate."""
     if results is None:
         return []
     notes: list[Words] = []
@@ -77,7 +77,7 @@ def edge_notes(results: dict[str, FloatArray] | None) -> list[Words]:
 
 
 def unscored_notes(results: dict[str, Any] | None, nodes: Sequence[Label]) -> list[Words]:
-    """Where no candidate could be scored, if every node has a selection of its own."""
+    """Name nodes where no candidate could be scored, if every node has its own selection."""
     if results is None:
         return []
     unscored = np.isnan(results["mean_score"].reshape(len(nodes), -1)).all(axis=1)

@@ -55,10 +55,10 @@ def fit_partitioned(
         graph = model.graph_
     elif graph is None:
         raise InputError(
-            "with a loader the graph says which nodes there are, but none was given",
+            "a fit with a loader needs a graph, which names the nodes, but none was given",
             "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
         )
-    # Partitions work side by side already, and all wait for the same engine.
+    # Partitions already work side by side, and all tasks here would wait for the same engine.
     with one_by_one(), open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
         (work or _fit)(model, session, settings)
@@ -82,7 +82,7 @@ def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
         )
     if model.selection_nodes not in (None, "all") or model.max_memory is not None:
         raise InputError(
-            "selection_nodes and max_memory are about fits in one process",
+            "selection_nodes and max_memory apply only to fits in one process",
             "Leave them out: an engine selects on all nodes, and each worker has its own memory",
         )
     if isinstance(model.dictionary, str) and model.dictionary in ("uniform", "kmeans", "all"):
@@ -99,7 +99,7 @@ def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
         return settings
     if samples is not None:
         raise InputError(
-            "there are samples, and the engine has a loader that brings them too",
+            "samples were passed to fit, but the loader of the engine reads them",
             "Call fit(None, graph), or leave out loader=",
         )
     return settings

@@ -108,7 +108,7 @@ def _rotated(
 
 @dataclass(frozen=True)
 class Independent:
-    """Folds of observations that are independent: an engine has no others."""
+    """Folds of single observations, the only ones on an engine."""
 
     n_blocks: int | None = None
     run: int = 1
@@ -170,7 +170,7 @@ class PartitionedFold(Fold):
         return held_out_losses(self.session.fleet, list(profiles), list(coordinates))
 
     def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
-        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+        """Held-out loss of fits without profiles, shape (n_nodes, n_pairs); pairs of penalties."""
         fleet = self.session.fleet
         # Without coupling every penalty on the graph is 0.
         system = self.session.system(lam if coupling.graph.n_edges else np.zeros_like(lam), rho)

@@ -30,7 +30,7 @@ MODEL = Format(
     "graphratio-model",
     6,
     "graphratio model",
-    "Save the model again with model.save(path)",
+    "Fit and save the model again",
     parts=("parameters", "fitted"),
     head=("estimator",),
 )

@@ -180,9 +180,9 @@ class RULSIF(_LeastSquares):
     nothing can be left out: the node gets the strongest penalty and the middle bandwidth, its
     scores are NaN, and `notes_` says so.
 
-    Where samples have blocks (`NodeSamples.blocks`), neighbours of a left-out observation would
-    give it away. So whole blocks are left out: ten runs of successive blocks, or every two
-    successive ones if there are fewer. The loss of a run takes the place of that of a pair.
+    Where samples have blocks (`NodeSamples.blocks`), a left-out observation depends on its
+    neighbours. So whole blocks are left out: ten runs of successive blocks, or every two
+    successive ones if there are fewer. The loss of a run replaces the loss of a pair.
 
     Cautious selection: with some tens of observations the smallest of these losses often
     belongs to a penalty that is far too weak. So each candidate is compared with the best one
@@ -237,7 +237,7 @@ class ULSIF(_LeastSquares):
 
     Parameters
     ----------
-    kernel, bandwidth, ridge, n_centers, nonnegative, selection, random_state :
+    kernel, bandwidth, ridge, n_centers, nonnegative, selection, n_jobs, random_state :
         As in `RULSIF`.
 
     Attributes

@@ -20,8 +20,8 @@ from graphratio.data.validation import find_label
 # A target observation is uncovered where the target has this many times the density of the
 # reference: one reference observation would have to stand for ten.
 UNCOVERED_RATIO = 10.0
-# Share of uncovered target observations above which, and effective share and size of the
-# reference below which, weights are doubtful.
+# Weights are doubtful above this share of uncovered target observations, and below this effective
+# share or size of the reference.
 UNCOVERED_SHARE = 0.5
 EFFECTIVE_SHARE = 0.1
 EFFECTIVE_SIZE = 5
@@ -183,10 +183,10 @@ class ImportanceWeights(Mapping[Label, FloatArray]):
         worst = self._worst()
         if worst:
             warn_caller(
-                "a model on these weights rests on very few reference observations, or the "
+                "a model with these weights relies on very few reference observations, or the "
                 f"target lies where the reference has none, at {len(worst)} nodes, worst first: "
                 f"{listing(worst)}. Use relative=True or a larger alpha for flatter weights, or "
-                "collect reference observations there.",
+                "collect reference observations at these nodes",
                 OverlapWarning,
             )
 
@@ -206,7 +206,7 @@ def effective_size(weights: FloatArray) -> float:
 def weights_from_ratios(
     ratios: FloatArray, samples: NodeSamples, alpha: float, relative: bool
 ) -> ImportanceWeights:
-    """Weights with mean one at every node from unclipped relative ratios r of the own node.
+    """Weights with mean one at every node, from its unclipped relative ratios r.
 
     The plain ratio (1 - alpha) r / (1 - alpha r) is clipped to the size of the sample, since no
     weight can be larger if the mean is one.
@@ -217,8 +217,8 @@ def weights_from_ratios(
         upper = np.full(len(raw), 1 / alpha if alpha else np.inf)
         values = np.clip(raw, 0.0, upper)
     else:
-        # There the plain ratio reaches the size of the sample. It is below 1 / alpha, so nothing
-        # is divided by zero.
+        # At `upper` the plain ratio equals the size of the sample. `upper` is below 1 / alpha, so
+        # nothing is divided by zero.
         limit = np.repeat(sizes, sizes).astype(np.float64)
         upper = limit / (1 - alpha + alpha * limit)
         values = np.clip(raw, 0.0, upper)

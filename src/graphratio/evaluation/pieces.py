@@ -92,11 +92,10 @@ class IndependentPieces:
                 f"These data cannot say {question}: observations depend on each other for longer "
                 f"than a block of {self.blocks.length} observations. Pass longer blocks"
             )
-        what = f"{'block' if self.blocks.exist else 'observation'}{'' if have == 1 else 's'}"
         return (
-            f"These data cannot say {question}: each sample has about {have} independent {what}, "
-            f"and a standard error needs {needed}. You need about "
-            f"{self.blocks.amount(needed - have)} more in each sample"
+            f"These data cannot say {question}: each sample has {self.blocks.about(have)}, and a "
+            f"standard error needs {needed}. You need about {self.blocks.amount(needed - have)} "
+            "more in each sample"
         )
 
 

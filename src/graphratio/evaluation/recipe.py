@@ -70,21 +70,12 @@ class Recipe:
         The smallest penalty of the paper may be too strong, and then the grid would be judged, not
         the graph. So at every ridge there are weaker penalties, and 0. A given penalty is kept.
         """
-        return self._down_to_zero(graph, weaker=WEAKER, every_ridge=True)
-
-    def or_alone(self, graph: Graph) -> Contender[Coupling]:
-        """The candidates of the template, and those of every node by itself."""
-        return self._down_to_zero(graph, weaker=0, every_ridge=False)
-
-    def _down_to_zero(self, graph: Graph, *, weaker: int, every_ridge: bool) -> Contender[Coupling]:
-        """Divide the smallest penalty by ten `weaker` times, then make it 0."""
         lam, rho = self.template._pairs_for(graph)
         if self.template.graph_penalty is None and graph.n_edges:
-            alone = self._ridges_alone
-            ridges = np.unique(np.concatenate([rho, alone])) if every_ridge else alone
-            more = lam[lam > 0].min() * 10.0 ** -np.arange(1, weaker + 1)
+            ridges = np.unique(np.concatenate([rho, self._ridges_alone]))
+            more = lam[lam > 0].min() * 10.0 ** -np.arange(1, WEAKER + 1)
             lam = np.concatenate([lam, np.repeat(more, ridges.size), np.zeros(ridges.size)])
-            rho = np.concatenate([rho, np.tile(ridges, weaker + 1)])
+            rho = np.concatenate([rho, np.tile(ridges, WEAKER + 1)])
         return Contender(Coupling(graph), Candidates(self.bandwidths, lam, rho))
 
     def alone(self, graphs: Iterable[Graph] = ()) -> Contender[Coupling]:

@@ -58,6 +58,8 @@ N_SIZES = (8, 6)
 INNER_FOLDS = (4, 3)
 # Relative residual of the solves by which the penalties of a subset are chosen.
 CHOICE_TOLERANCE = 1e-2
+# Directions with a smaller share of the second moment are dropped: they do not change the worth.
+WORTH_FLOOR = 1e-5
 # The differences of this many nodes at either end are replaced by the next ones.
 WINSORISED = 5
 # Subsets of different folds overlap, so that their mean varies more than if they were independent.
@@ -113,7 +115,7 @@ def _worth_of(
     """The same on all nodes, with the same subsets for all graphs."""
     with single_thread():
         subsets = _Subsets.of(recipe, rng)
-        alone = subsets.losses(recipe.alone())
+        alone = subsets.curves(recipe.alone())
         return {
             name: subsets.worth(graph, regions[name], alone, level, rng)
             for name, graph in graphs.items()
@@ -143,7 +145,7 @@ class _Subsets:
         n_folds = int(folds.max()) + 1
         typical = usual * (1 - 1 / n_folds)
         wished = np.geomspace(min(SMALLEST_SUBSET, typical), typical, N_SIZES[not few])
-        split = recipe.split(folds, n_folds, np.float32)
+        split = replace(recipe.split(folds, n_folds, np.float32), floor=WORTH_FLOOR)
         # Blocks that depend on each other join as a whole.
         blocked = samples.has_blocks and samples.blocks.exist
         unit = samples.blocks.number if blocked else np.arange(samples.n_observations)
@@ -156,7 +158,7 @@ class _Subsets:
         self,
         graph: Graph,
         shown: IntArray,
-        alone: FloatArray,
+        alone: _Curves,
         level: float,
         rng: np.random.Generator,
     ) -> Worth:
@@ -166,10 +168,12 @@ class _Subsets:
         the subsets, of which every fold has its own. `shown` regions get a worth of their own.
         """
         known = self.recipe.samples.complete
-        joined = self.losses(self.recipe.or_alone(graph))[:, known]
-        alone = alone[:, known]
-        curve, own = joined.sum(axis=0).mean(axis=0), alone.sum(axis=0).mean(axis=0)
-        ahead = (joined - alone[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
+        found = self.curves(self.recipe.coupled(graph))
+        if self.recipe.template.graph_penalty is None:
+            found = found.or_better(alone)
+        joined, apart = found.losses[:, known], alone.losses[:, known]
+        curve, own = joined.sum(axis=0).mean(axis=0), apart.sum(axis=0).mean(axis=0)
+        ahead = (joined - apart[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
         # A single large ratio at a held-out observation would outweigh all other nodes.
         tail = min(WINSORISED / len(ahead), 0.1)
         ahead = np.clip(ahead, *np.quantile(ahead, [tail, 1 - tail], axis=0))
@@ -255,27 +259,31 @@ class _Subsets:
         # Equal losses throughout: there is nothing that a graph could replace.
         return np.where(ahead.any(axis=-1), worth, 1.0)
 
-    def losses(self, contender: Contender[Coupling]) -> FloatArray:
-        """Parts of the held-out loss of every node that the folds add, (K, n_nodes, n_sizes)."""
+    def curves(self, contender: Contender[Coupling]) -> _Curves:
+        """Fit every subset of every fold, and evaluate it on the fold."""
         samples, alpha = self.recipe.samples, self.recipe.template.alpha
         limit = 1 / float(alpha) if alpha else None
 
-        def parts(case: tuple[int, float]) -> FloatArray:
+        def parts(case: tuple[int, float]) -> tuple[FloatArray, float]:
             fold, size = case
             held = np.flatnonzero(self.split.folds == fold)
             weight = 1 / samples.sizes.ravel()[samples.segments[held]]
-            ratios = self.data.ratios(held, self._fit(contender, fold, int(size)))
-            clipped = np.clip(ratios, 0.0, limit)[np.newaxis]
+            theta, score = self._fit(contender, fold, int(size))
+            clipped = np.clip(self.data.ratios(held, theta), 0.0, limit)[np.newaxis]
             terms = loss_terms(clipped, samples.is_target[held], float(alpha))
             sums = np.bincount(samples.node_index[held], terms * weight, samples.n_nodes)
-            return sums.astype(np.float64, copy=False)
+            return sums.astype(np.float64, copy=False), score
 
         cases = list(product(range(self.split.n_folds), self.sizes.tolist()))
-        found = np.array(each(parts, cases))
-        return found.reshape(self.split.n_folds, len(self.sizes), -1).transpose(0, 2, 1)
+        found = each(parts, cases)
+        shape = (self.split.n_folds, len(self.sizes))
+        losses = np.array([loss for loss, _ in found]).reshape(*shape, -1).transpose(0, 2, 1)
+        return _Curves(losses, np.array([score for _, score in found]).reshape(shape))
 
-    def _fit(self, contender: Contender[Coupling], fold: int, size: int) -> FloatArray:
-        """Choose penalties inside a subset, and fit it; coefficients (n_nodes, m)."""
+    def _fit(
+        self, contender: Contender[Coupling], fold: int, size: int
+    ) -> tuple[FloatArray, float]:
+        """Choose penalties inside a subset by their loss, and fit it: coefficients (n_nodes, m)."""
         data, segment = self.data, self.data.segment
         train = np.flatnonzero(self.split.folds != fold)
         order = train[np.lexsort((self.rank[fold, train], segment[train]))]
@@ -292,11 +300,33 @@ class _Subsets:
         psi = data.psi[order[rows]]
         subset = FoldedMoments(psi, sizes, inner[rows], data.alpha, data.prior_ratio)
         lam, rho = contender.candidates.pairs
-        best = [0]
+        best, score = 0, np.nan
         if len(lam) > 1:
             rough = replace(contender, fit=replace(contender.fit, tolerance=CHOICE_TOLERANCE))
-            best = [int(np.nanargmin(_fold_losses(subset, rough, n_inner)))]
-        return contender.fit.solve(subset.without(), lam[best], rho[best])[:, 0]
+            scores = _fold_losses(subset, rough, n_inner)
+            best = int(np.nanargmin(scores))
+            score = float(scores[best])
+        theta = contender.fit.solve(subset.without(), lam[[best]], rho[[best]])[:, 0]
+        return theta, score
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """Losses of fits to subsets, by fold and size.
+
+    `losses`, shape (K, n_nodes, n_sizes), are the parts of the held-out loss of every node that the
+    folds add. `scores`, shape (K, n_sizes), are the losses inside the subsets that chose the
+    penalties; NaN without a choice.
+    """
+
+    losses: FloatArray
+    scores: FloatArray
+
+    def or_better(self, other: _Curves) -> _Curves:
+        """Take the other fits where the subsets themselves prefer them."""
+        chosen = other.scores < self.scores
+        losses = np.where(chosen[:, np.newaxis], other.losses, self.losses)
+        return _Curves(losses, np.where(chosen, other.scores, self.scores))
 
 
 def subset_sizes(counts: IntArray, share: float) -> IntArray:

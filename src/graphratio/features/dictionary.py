@@ -6,7 +6,7 @@ graph stage the graph keeps those that are not redundant among all nodes (`graph
 levels of categorical columns take part in the first stage as if they were nodes. A greedy pass
 accepts a point if its largest kernel value with the points accepted before is at most the
 threshold. Equivalently, every accepted point removes the later points that it covers. The node
-stage computes it so: for all nodes at once, with one accepted point per node and round. With
+stage works in this way for all nodes at once, with one accepted point per node and round. With
 "centres" the means of groups of observations (`unobserved`) take the place of the node stage.
 """
 
@@ -44,14 +44,14 @@ STRATEGIES = ("coherence", "uniform", "kmeans", "all", "centres", "quasi-random"
 # Number of atoms of "uniform", "kmeans" and "quasi-random" without max_atoms.
 DEFAULT_ATOMS = 100
 
-# Largest number of centres without max_atoms: groups of many nodes are no node stage.
+# Largest number of centres without max_atoms: unlike the node stage, groups remove no redundancy.
 MOST_CENTRES = 500
 
 # A feature with at most this many values, each taken several times on average, is discrete.
 DISCRETE_VALUES = 20
 _REPEATS = 5
 
-# Filters of warnings belong to the whole process: two threads that change them would leave some.
+# Warning filters belong to the whole process: two threads at once could leave changed ones behind.
 _ONE_AT_A_TIME = Lock()
 
 # The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
@@ -65,7 +65,7 @@ _LONGEST_BLOCK = 2**17
 # A search tree is fast in few dimensions only.
 _TREE_FEATURES = 6
 
-# Closer to the threshold than this, similarities with all atoms decide.
+# A candidate closer to the threshold than this is compared with all atoms.
 _CLOSE = 1e-9
 
 # Observations per task of the node stage.
@@ -88,7 +88,7 @@ class DictionaryRecipe:
     "coherence" is the paper's two-stage filter, "uniform" draws observations, "kmeans" takes
     cluster centres, "all" every distinct observation. "centres" is the graph stage on means of at
     least `group_size` observations of a node, and "quasi-random" fills `bounds`, shape
-    (n_features, 2), whatever the data are. Of more than `max_atoms` a pivoted Cholesky
+    (n_features, 2), whatever the data are. If there are more than `max_atoms`, a pivoted Cholesky
     factorisation of their Gram matrix keeps those that the others represent worst.
     """
 
@@ -109,7 +109,7 @@ class DictionaryRecipe:
         if isinstance(estimator.dictionary, str):
             check_choice(estimator.dictionary, "dictionary", STRATEGIES)
         check_integer(estimator.group_size, "group_size", low=SMALLEST_GROUP)
-        # Who sets one of these expects a dictionary without observations.
+        # A caller who sets one of these expects a dictionary without observations.
         if estimator.bounds is not None:
             _check_used("bounds", estimator.dictionary, "quasi-random")
         if estimator.group_size != DEFAULT_GROUP:

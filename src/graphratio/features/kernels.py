@@ -121,8 +121,9 @@ def get_kernel(name: object) -> Kernel:
 def median_bandwidths(samples: NodeSamples, kernel: Kernel) -> FloatArray:
     """Median distance between the observations of every node, shape (n_nodes,).
 
-    Of the reference, or the target if the reference has fewer than two distinct observations. Zero
-    distances do not count if they are half of all. Nodes without a value get the median over nodes.
+    It is measured within the reference, or within the target if the reference has fewer than two
+    distinct observations. If the median is zero, zero distances do not count. Nodes without a value
+    get the median over nodes.
     """
     return fill_unknown(node_medians(samples, kernel))
 

@@ -105,7 +105,7 @@ def check_inside(samples: NodeSamples, bounds: Any) -> None:
     if len(inside) and not inside.all(axis=1).any():
         shares = zip(samples.feature_names, inside.mean(axis=0), strict=True)
         raise InputError(
-            "no observation lies inside the bounds; of each feature do: "
+            "no observation lies inside the bounds; share inside those of each feature: "
             + ", ".join(f"{name!r} {share:.0%}" for name, share in shares),
             "Pass bounds in the units of the features, wide enough for the data",
         )
@@ -124,7 +124,7 @@ def quasi_random(
     """
     if bounds is None:
         raise InputError(
-            'dictionary="quasi-random" needs bounds, and data must not give them',
+            'dictionary="quasi-random" needs bounds, which it does not take from the data',
             "Pass bounds=[(low, high), ...], one pair per feature: "
             + ", ".join(repr(name) for name in names),
         )

@@ -32,14 +32,17 @@ LARGEST_SUMS = 2**29
 LARGEST_KEPT = 2**28
 
 
-# Fewer blocks are few: a selection then makes every block a fold, since it must not depend on luck
-# how a few blocks fall into folds.
+# With fewer blocks than this a selection makes every block a fold, so that its result does not
+# depend on how chance groups them.
 FEW_BLOCKS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Fold of every observation, their number, and the blocks of the sample with fewer, or None."""
+    """Fold of every observation, and number of folds.
+
+    `n_blocks` counts the blocks of the sample that has fewer of them; None without blocks.
+    """
 
     folds: IntArray
     n_folds: int
@@ -47,15 +50,15 @@ class Division:
 
     @property
     def in_pieces(self) -> bool:
-        """Whether blocks were cut, since they are fewer than folds; neighbouring folds depend."""
+        """Whether there are fewer blocks than folds: blocks are cut, and folds are dependent."""
         return self.n_blocks is not None and self.n_blocks < self.n_folds
 
     @property
     def run(self) -> int:
         """Successive folds that a selection holds out together: one, or two where blocks are few.
 
-        Each of a few blocks is a fold. Neighbouring blocks are alike, so that a single one would
-        leave copies of what is held out in the rest.
+        If blocks are few, each is a fold. Neighbouring blocks are alike, so the training data would
+        hold near copies of a single held-out block.
         """
         few = self.n_blocks is not None and self.n_blocks < FEW_BLOCKS
         return 2 if few and self.n_folds > 2 else 1
@@ -74,7 +77,7 @@ def divide(
     least: int = 2,
     single: bool = False,
 ) -> Division:
-    """Split the observations into at least `least` folds, otherwise no more than blocks.
+    """Split the observations into `n_folds`, at most one per block but at least `least`.
 
     With `single` each of fewer than `FEW_BLOCKS` blocks is a fold, whatever `n_folds` is.
     """
@@ -130,8 +133,8 @@ def _whole_blocks(
     samples: NodeSamples, n_folds: int, random_state: np.random.Generator
 ) -> IntArray:
     """Give each fold a run of successive blocks; chance decides which folds have one more."""
-    # Blocks dealt at random would leave copies of what is held out in their neighbours. Blocks
-    # that nodes share are counted once, the others at every node.
+    # If blocks were dealt at random, the training data would hold near copies of held-out ones.
+    # Blocks that nodes share are counted once, the others at every node.
     own, rank, count, of_row = _ranks(samples, samples.blocks.number, samples.blocks.shared)
     shift = random_state.random(len(count))
     folds = ((rank + shift[own]) * n_folds / count[own]).astype(np.intp)
@@ -139,7 +142,7 @@ def _whole_blocks(
 
 
 def _pieces(samples: NodeSamples, n_folds: int) -> IntArray:
-    """Cut every sample into successive pieces; of shared times the same at all nodes."""
+    """Cut every sample into successive pieces, the same at all nodes if they share times."""
     when = np.arange(samples.n_observations) if samples.time is None else samples.time
     stamp = np.unique(when, return_inverse=True)[1]
     # A time counts once, whether one node or all observe it.
@@ -199,8 +202,11 @@ class FoldedMoments:
 
     @computed_once
     def by_fold(self) -> list[MomentSums] | None:
-        """Sums over each fold, or None if they would take too much memory."""
+        """Sums over each fold, or None if they take too much memory or more work than the rows."""
         n_folds = int(self.folds.max()) + 1
+        # A product takes two passes over the rows, or one over the block.
+        if 2 * len(self.psi) < len(self.sizes) * self.psi.shape[1]:
+            return None
         if 8 * len(self.sizes) * self.psi.shape[1] ** 2 * (n_folds + 2) > LARGEST_SUMS:
             return None
         return [MomentSums.of(*self._rows(fold)) for fold in range(n_folds)]

@@ -14,7 +14,7 @@ lap, lam, rho   as in `objective`
 
 The Hessian of L_v by theta is a second moment of the features with weights w. They depend on the
 candidate, so second moments cannot be shared: products run through the features of the
-observations. At theta = 0 all candidates have the same w, and blocks serve them.
+observations. At theta = 0 all candidates have the same w, and share blocks.
 """
 
 from __future__ import annotations
@@ -183,9 +183,9 @@ class Curvature:
 def row_losses(held_out: NodeRows, theta: FloatArray) -> FloatArray:
     """Loss of every node on other rows, (n_nodes, n_candidates); NaN at nodes that lack a sample.
 
-    Coefficients and rows include the intercept and its constant, last. Any function gives a lower
-    bound of the divergence, so also one with a ceiling. Without it a single observation of the
-    reference could decide a selection.
+    Coefficients and rows include the intercept and its constant, last. Ratios of "kl" are clipped
+    from above, since a single observation of the reference could otherwise decide a selection. Any
+    function gives a lower bound of the divergence, a clipped one too.
     """
     losses = np.full(theta.shape[:2], np.nan, dtype=theta.dtype)
     limit = -math.log(max(held_out.alpha, SMALLEST_ALPHA))
@@ -198,7 +198,7 @@ def row_losses(held_out: NodeRows, theta: FloatArray) -> FloatArray:
 def with_intercepts(rows: NodeRows, theta: FloatArray, graph: Graph, lam: FloatArray) -> FloatArray:
     """Append the intercept of every node to coefficients (n_nodes, n_candidates, m).
 
-    A profiled intercept b^ rests on the few observations of a node with the largest ratios. It is
+    A profiled intercept b^ depends on the few observations of a node with the largest ratios. It is
     part of the log-ratio, so neighbours share it too: b minimises, to second order, the loss of the
     intercept plus its graph penalty, sum_v (b_v - b^_v)^2 / 2 + lam / 4 sum_uv W_uv (b_u - b_v)^2.
     """
@@ -219,7 +219,7 @@ def _shared(own: FloatArray, complete: BoolArray, graph: Graph, lam: float) -> F
     if complete.all() and graph.n_nodes <= ALL_MODES:
         modes, vectors = graph.spectrum
         return np.asarray((vectors / (1 + lam * modes)) @ (vectors.T @ own))
-    # A weak pull towards zero settles parts of the graph without any data.
+    # A weak pull towards zero decides where parts of the graph have no data.
     system = sparse.diags_array(np.where(complete, 1.0, 1e-9)) + lam * graph.laplacian
     if graph.n_nodes <= LARGEST_FACTOR:
         return np.asarray(sparse_linalg.splu(sparse.csc_array(system)).solve(own))

@@ -79,7 +79,7 @@ class Loss(ABC):
         return np.where(has_both(sizes), means.sum(axis=1), np.nan)
 
     def divergences(self, ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-        """Divergence of every node, (n_nodes,), on the same terms; can be negative."""
+        """Divergence of every node, (n_nodes,), from the same arguments; can be negative."""
         return np.asarray(self.shift - self.of_nodes(ratios, sizes, alpha))
 
 
@@ -108,10 +108,10 @@ class KullbackLeibler(Loss):
         return -math.log(alpha) if alpha > 0 else math.inf
 
     def divergences(self, ratios: FloatArray, sizes: IntArray, alpha: float) -> FloatArray:
-        """The mean of log f over the target: the ratio was normalised where it was fitted.
+        """The mean of log f over the target, since the fit normalised the ratio.
 
-        No true ratio is above 1 / alpha, so larger ones count as that. Neighbours that share an
-        intercept can get them.
+        No true ratio is above 1 / alpha, so larger estimates count as 1 / alpha. Neighbours that
+        share an intercept can have such estimates.
         """
         logarithms = np.log(np.maximum(ratios, SMALLEST_RATIO))
         logarithms = np.minimum(logarithms, self.ceiling(alpha))
@@ -142,7 +142,7 @@ class JensenShannon(Loss):
         return np.asarray(0.5 * np.log((top + rest) / np.where(is_target, top, rest)))
 
     def slopes(self, ratios: FloatArray, is_target: BoolArray, alpha: float) -> FloatArray:
-        """With f = top / (1 - alpha) the terms are 1/2 log(1 + (1 - 2 alpha) f) - 1/2 log(...)."""
+        """Of 1/2 log(1 + (1 - 2 alpha) f) minus 1/2 log of (1 - alpha) f or of 1 - alpha f."""
         top, rest = self._odds(ratios, alpha)
         own = np.where(is_target, (1 - alpha) / top, -alpha / rest)
         return np.asarray(0.5 * ((1 - 2 * alpha) / (top + rest) - own))
@@ -162,7 +162,7 @@ LOSSES: Mapping[str, Loss] = {loss.name: loss for loss in (PEARSON, KL, JENSEN_S
 
 
 def get_loss(name: Any) -> Loss:
-    """The loss of a name; refuse others."""
+    """Look up a loss by name."""
     return LOSSES[check_choice(name, "loss", tuple(LOSSES))]
 
 

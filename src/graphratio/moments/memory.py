@@ -1,4 +1,4 @@
-"""Fits in limited memory: predicted before they start, and streamed where that saves most.
+"""Fits in limited memory: predict the need before a fit, and stream the features if it is large.
 
 The prediction counts the parts that grow: second moments, kept features, the vectors of
 conjugate gradients, the inverses of a preconditioner, the graph and the data.

@@ -160,7 +160,7 @@ class LogRatioLoss(ABC):
 
     @abstractmethod
     def held_out(self, part: Part, g: FloatArray) -> FloatArray:
-        """Loss at complete log-ratios of other rows, (k, n_candidates): that of `losses`."""
+        """Loss of `losses` at log-ratios of other rows, with the intercept, (k, n_candidates)."""
 
 
 class ProfiledKL(LogRatioLoss):
@@ -170,7 +170,7 @@ class ProfiledKL(LogRatioLoss):
     exponential = True
 
     def local(self, part: Part, g: FloatArray) -> Local:
-        """As in the module's formula; the largest exponent is taken out."""
+        """As in the module's formula; the largest exponent is taken out against overflow."""
         share, log_mean = self._shares(part, g)
         value = log_mean - (g * part.target).sum(axis=2)
         return Local(value, share - part.target, share, centred=True)
@@ -200,7 +200,7 @@ class ProfiledKL(LogRatioLoss):
 
 
 class Logistic(LogRatioLoss):
-    """The Jensen-Shannon loss: that of telling the samples apart."""
+    """The Jensen-Shannon loss: the logistic loss of telling the samples apart."""
 
     constant = True
     exponential = False

@@ -1,4 +1,4 @@
-"""The quadratic problem that the estimates solve, and what is reported of every node.
+"""The quadratic problem that the estimates solve, and the effect sizes and ranking of nodes.
 
     Phi(Theta) = sum_v [ 1/2 theta_v' A_v theta_v - b_v' theta_v ]
                  + (lam/4) sum_uv W_uv (theta_u - theta_v)' K (theta_u - theta_v)
@@ -18,9 +18,9 @@ node in the same way whatever the size of the graph. Setting its gradient to zer
 system (blockdiag(A) + (lam lap + rho I) (x) K) Theta = b, without the factors one half of the
 printed matrix. One objective holds several pairs (lam, rho), which share the data.
 
-Of every node the divergence is reported (see `losses`), and the effect size. A divergence has a
-ceiling, which samples reach as soon as they hardly overlap. The effect size has none, so it
-orders nodes beyond that point.
+Every node has a divergence (see `losses`) and an effect size. A divergence has a ceiling, which
+samples reach as soon as they hardly overlap. The effect size has none, so it orders nodes beyond
+that point.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def moment_losses(moments: Moments, theta: FloatArray) -> FloatArray:
 def effect_sizes(samples: NodeSamples) -> FloatArray:
     """Mean distance between the quantiles of the two samples, (n_nodes,); NaN if one is missing.
 
-    In standard deviations within the samples of the node; the largest over features. A target moved
-    by some standard deviations has that number; a change of spread counts too.
+    In standard deviations within the samples of the node; the largest over features. A target
+    shifted by d standard deviations has the effect size d; a change of spread counts too.
     """
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     sizes = samples.sizes.ravel()

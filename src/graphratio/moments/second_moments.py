@@ -126,6 +126,11 @@ class FactoredSecond:
         """Precision of the weights and the products; features may have less."""
         return self.parts[0][2].dtype
 
+    @property
+    def low_rank(self) -> bool:
+        """Whether every node has fewer rows than features."""
+        return all(psi.shape[1] < psi.shape[2] for _, psi, _ in self.parts)
+
     def apply(self, theta: FloatArray) -> FloatArray:
         """Multiply with the features, weight, multiply back."""
         result = np.zeros_like(theta)

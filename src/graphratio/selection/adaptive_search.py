@@ -25,7 +25,7 @@ WIDEST = 4
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveChoice:
-    """Graph penalty and rounds, 0 if reweighting does not help, and all that were tried."""
+    """Graph penalty, rounds (0 if reweighting does not help), and the trials of all penalties."""
 
     graph_penalty: float
     n_rounds: int

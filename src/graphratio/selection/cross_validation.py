@@ -55,7 +55,7 @@ SOLVE_ITERATIONS = 200
 
 # Norm of the gradient of log-ratio losses, relative to that at zero.
 NEWTON_TOLERANCE = 1e-2
-# Iterations of conjugate gradients in all Newton steps; only hopeless candidates need more.
+# Iterations of conjugate gradients in all Newton steps; only bad candidates need more.
 NEWTON_ITERATIONS = 60
 
 # Directions with a smaller share of the second moment are dropped.
@@ -77,7 +77,8 @@ class Split:
 
     `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
     `n_blocks` counts the blocks of the folds; None if observations are independent. `run`
-    successive folds are held out together.
+    successive folds are held out together. Directions with a smaller share of the second moment
+    than `floor`, by default `FEATURE_FLOOR`, are dropped.
     """
 
     samples: NodeSamples
@@ -91,6 +92,7 @@ class Split:
     n_blocks: int | None = None
     run: int = 1
     loss: Loss = PEARSON
+    floor: float | None = None
 
     @property
     def few_blocks(self) -> bool:
@@ -109,7 +111,7 @@ class Split:
         return features, FoldedMoments(psi, sizes, self.folds, self.alpha, self.prior_ratio)
 
     def by_fold(self, bandwidth: float) -> FoldedMoments | FoldedRows:
-        """What the loss needs of the features, by fold: moments, or the rows themselves."""
+        """The data of the loss by fold: moments of the features, or all rows for log-ratios."""
         log_ratio = LOG_RATIO_LOSSES.get(self.loss.name)
         if log_ratio is None:
             return self.at(bandwidth)[1]
@@ -121,7 +123,8 @@ class Split:
             self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
         )
         weights = row_weights(self.samples.sizes, self.alpha)
-        return features.principal(self.samples.values, weights, FEATURE_FLOOR, self.dtype)
+        floor = FEATURE_FLOOR if self.floor is None else self.floor
+        return features.principal(self.samples.values, weights, floor, self.dtype)
 
 
 def precision_for(graphs: Iterable[Graph]) -> type[np.floating]:
@@ -156,9 +159,9 @@ def crossed_divergences(
 ) -> FloatArray:
     """Held-out divergence of every node, from losses (n_candidates, n_folds, n_nodes).
 
-    The loss of a fold is that of the candidate that is best on the other folds, which does not know
-    the fold. Folds closer than `run` overlap, and do not count as others. So the result is not too
-    high on average. NaN at nodes without losses. The divergence is `shift` minus the loss.
+    Every fold is judged by the candidate that is best on the other folds, so the result is not too
+    high on average. Folds closer than `run` overlap, and do not count as others. NaN at nodes
+    without losses. The divergence is `shift` minus the loss.
     """
     by_fold = defined_means(losses, 2, np.float64)
     picked: FloatArray = np.full(losses.shape[1:], np.nan)
@@ -259,7 +262,7 @@ def select(
 ) -> Selection:
     """Run the paper's model selection; refuse one that needs more than `max_memory` bytes.
 
-    `n_nodes` are those of the whole graph, if the split has only a part of them.
+    `n_nodes` is the number of nodes of the whole graph, if the split has only a part of them.
     """
     lam, rho = candidates.pairs
 

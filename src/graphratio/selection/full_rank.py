@@ -93,9 +93,9 @@ class PlainSearch:
     def _cautious(self, best: Plain) -> Plain:
         """With few blocks of time, the most regularised candidate within a standard error.
 
-        A few blocks cannot tell a pattern from their own weather. So the largest ridge, and then
-        the strongest coupling, wins among the candidates that are behind the best by at most one
-        standard error of the paired differences over folds.
+        A few blocks cannot tell a lasting pattern from their own weather. So the largest ridge,
+        and then the strongest coupling, wins among the candidates that are at most one standard
+        error of the paired differences over folds worse than the best.
         """
         if not self.data.split.few_blocks:
             return best
@@ -145,7 +145,7 @@ class PlainSearch:
         return self.tried[candidate].loss
 
     def _try(self, widths: FloatArray, pairs: list[tuple[float, float]]) -> Plain:
-        """Evaluate the candidates that are new, and return the best of all these."""
+        """Evaluate those candidates that are new, and return the best of all."""
         new = {
             width: [pair for pair in pairs if (width, *pair) not in self.tried]
             for width in map(float, widths)

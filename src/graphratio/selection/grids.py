@@ -82,7 +82,7 @@ def pairs_by_degree(
     ridge: Any,
     scale: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """The same for any graph with these average degrees."""
+    """Pairs as in `penalty_pairs`, for any graph with these average degrees."""
     nodes = scale * min(n_nodes, SELECTION_NODES)
     usual = np.array(LAMBDAS) * nodes / mean_degree
     penalties = candidates_of(graph_penalty, "graph_penalty", usual)
@@ -100,7 +100,7 @@ def pairs_by_degree(
 
 
 def paper_gammas(graph_penalty: FloatArray, ridge: FloatArray, n_nodes: int) -> FloatArray:
-    """The paper's gamma: ridge / graph penalty, or ridge / N; rounded, so that equals are equal."""
+    """The paper's gamma: ridge / graph penalty, or ridge / N; rounded to remove rounding errors."""
     coupled = graph_penalty > 0
     gammas = ridge / np.where(coupled, graph_penalty, n_nodes)
     return np.array([float(f"{gamma:.10g}") for gamma in gammas.ravel()]).reshape(gammas.shape)

@@ -53,7 +53,7 @@ class Fold(ABC):
 
     @abstractmethod
     def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
-        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+        """Held-out loss of fits without profiles, shape (n_nodes, n_pairs); pairs of penalties."""
 
 
 class FoldProblems(Fold):
@@ -72,7 +72,7 @@ class FoldProblems(Fold):
         return self.losses(np.stack([fit.theta for fit in path], axis=1))
 
     def plain_losses(self, coupling: Coupling, lam: FloatArray, rho: FloatArray) -> FloatArray:
-        """The same of fits without profiles, of pairs of penalties (n_pairs,)."""
+        """Held-out loss of fits without profiles, shape (n_nodes, n_pairs); pairs of penalties."""
         return self.losses(coupling.solve(self.train, lam, rho))
 
     def losses(self, theta: FloatArray) -> FloatArray:
@@ -119,17 +119,17 @@ class FoldRules(Protocol):
 
     @property
     def loss(self) -> Loss:
-        """By what fits are judged."""
+        """The loss that judges fits."""
 
 
 class FoldList(Protocol):
     """The folds of one bandwidth."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of folds."""
 
     def __getitem__(self, number: int) -> Fold:
-        """One of them."""
+        """One fold."""
 
 
 class FoldSource(Protocol):

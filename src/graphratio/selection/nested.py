@@ -39,7 +39,7 @@ from graphratio.selection.grids import Candidates
 MANY_NODES = 1_000
 
 Candidate = tuple[float, float, float]
-# Losses (C,) of every contender on two folds that both were left out.
+# Losses (C,) of every contender on the two folds that were left out.
 PairLosses = dict[str, tuple[FloatArray, FloatArray]]
 F = TypeVar("F", bound=Fit, covariant=True)
 
@@ -70,7 +70,7 @@ class HeldOut:
     """Held-out ratios (n_repeats, n_observations) of one contender, clipped to [0, 1 / alpha].
 
     For each repeat and fold `chosen` has bandwidth, graph penalty and ridge, `functions` the fit
-    itself, with coefficients of shape (n_nodes, m), and `looks` what a look at it returned.
+    itself, with coefficients of shape (n_nodes, m), and `looks` the result of `look` on it.
     """
 
     ratios: FloatArray
@@ -100,7 +100,7 @@ def held_out_ratios(
     """Fit every contender on all folds but one, for each fold, with nested selection.
 
     Each of `splits` is one repeat on the same data. `look` is called with every fit, and
-    `HeldOut.looks` has what it returned.
+    `HeldOut.looks` collects its results.
     """
     rounds = [_Round(split, contenders, look) for split in splits]
     with ProgressBar(sum(map(len, rounds)), "held-out fits", enabled=progress) as bar:
@@ -230,7 +230,7 @@ class _Round:
 def _losses_of_pair(
     contender: Contender[Fit], train: Moments, held_out: list[Moments]
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean losses (C,) on two folds that both were left out."""
+    """Mean losses (C,) on the two folds that were left out."""
     theta = np.ascontiguousarray(contender.fit.solve(train, *contender.candidates.pairs))
     first, second = (mean_losses(moment_losses(part, theta)) for part in held_out)
     return first, second

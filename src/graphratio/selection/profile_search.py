@@ -92,7 +92,7 @@ def profile_axes(
             )
         if 0 in asked.tolist():
             raise InputError(
-                f"n_profiles={n_profiles!r} has 0, no shared profiles, among other candidates",
+                f"n_profiles={n_profiles!r} mixes 0 (no shared profiles) with other candidates",
                 "Pass 0 alone, or None to choose between both",
             )
         counts = {min(check_integer(k, "n_profiles", low=1), most) for k in asked}
@@ -104,8 +104,8 @@ def profile_axes(
     elif graph_penalty is None:
         # An adaptive penalty has two regimes: strong with many edges cut, and weak.
         scanned = (1.0, 100.0, 1000.0) if adaptive else ()
-        # Held-out losses hardly separate strengths with quite different errors, and too weak is
-        # worse: an error that the sample of one kind causes is the same in every fold.
+        # Held-out losses hardly separate strengths with quite different errors. Too weak a graph
+        # does more harm: an error caused by the sample of one kind is the same in every fold.
         strength = decades(-3, 4, start=10.0, zero=True, scanned=scanned, reluctance=(1.0, 0.0))
     else:
         moderate(given[given > 0], "graph_penalty * mean degree")
@@ -140,11 +140,11 @@ class ProfileSelection:
     def choose(
         self, plain: PlainSearch, *, shared: bool, or_plain: bool, without_graph: bool
     ) -> Choice:
-        """Search; with `or_plain` also try ratios without profiles, without `shared` only those.
+        """Search for profiles; with `or_plain` a plain fit may win, without `shared` it must.
 
-        Plain fits choose the bandwidth, in which held-out losses of profiles are flat. Profiles
-        must beat the best plain fit, and with `without_graph` the graph must beat none, by a
-        standard error.
+        Plain fits choose the bandwidth, since held-out losses of profiles hardly depend on it.
+        Profiles must beat the best plain fit by a standard error. With `without_graph`, a fit with
+        the graph must also beat one without it by a standard error.
         """
         rival = plain.best()
         if not shared or (or_plain and self.data.split.few_blocks):
@@ -169,7 +169,7 @@ class ProfileSelection:
     def _with_learned_edges(
         self, rival: Plain, plain: PlainSearch
     ) -> tuple[ProfileSettings, list[Row], list[Trial]]:
-        """The best plain fit, or with learned weights of the edges if they are clearly better."""
+        """The best plain fit, with learned edge weights if these are clearly better."""
         bandwidth, strength, ridge = rival
         graph = self.learned_over if self.adaptive else None
         few = self.data.split.few_blocks

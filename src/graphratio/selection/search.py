@@ -22,13 +22,16 @@ Point = tuple[int, ...]
 # Passes over all axes after the coarse one.
 FINE_PASSES = 1
 
-# A candidate that is this many standard errors short in one fold is not tried in the others.
+# A candidate that misses its goal in one fold by this many standard errors is not tried in others.
 HOPELESS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Held-out losses (n_rounds + 1, n_folds, n_nodes) of a point; `blocked` folds are of time."""
+    """Held-out losses (n_rounds + 1, n_folds, n_nodes) of a point.
+
+    `blocked` tells whether the folds are blocks of time.
+    """
 
     losses: FloatArray
     blocked: bool = False
@@ -72,16 +75,17 @@ def lead(better: Trial, worse: Trial) -> tuple[float, float]:
     """Mean advantage of one trial over another over nodes, and its standard error."""
     gain, error = advantage(better.node_losses, worse.node_losses)
     if better.blocked:
-        # All nodes may share what happened in a block of time, so folds count too.
+        # Events in a block of time may affect all nodes, so the error over folds counts too.
         folds = (trial.by_fold[trial.best_round] for trial in (better, worse))
         error = max(error, advantage(*folds)[1])
     return gain, error
 
 
 def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool:
-    """Whether losses of nodes are `HOPELESS` standard errors short of what they need.
+    """Whether losses of nodes miss their goal by more than `HOPELESS` standard errors.
 
-    They must be below those of a rival by `needed` standard errors; a single node has none.
+    The goal lies `needed` standard errors below the losses of a rival. A single node has no
+    standard error.
     """
     behind, error = advantage(rival, losses)
     return behind > (HOPELESS - needed) * error > 0
@@ -92,7 +96,7 @@ def search(
 ) -> tuple[Point, dict[Point, Trial]]:
     """Find the point with the smallest held-out loss; also return all tried points.
 
-    `evaluate` tries a point in the first few folds, or in all.
+    `evaluate` takes a point and tries it in the first few folds, or in all if their number is None.
     """
     tried: dict[Point, Trial] = {}
 
@@ -105,7 +109,7 @@ def search(
         needed = axis.reluctance[0] if new < old else axis.reluctance[1]
         if new not in tried:
             known = trial(old).losses[trial(old).best_round, 0]
-            # A fold may lack a sample of every node. What nodes share in a block is no evidence.
+            # A fold may lack a sample of every node. One block of time is not enough evidence.
             if np.isfinite(known).any() and not trial(old).blocked:
                 first = evaluate(new, 1)
                 if hopeless(first.losses[first.best_round, 0], known, needed):
@@ -155,9 +159,9 @@ class Axis:
     """Candidates of one setting, by position, with `values` in increasing order.
 
     The search starts at `start`. Its first, coarse pass takes steps of `stride` and always tries
-    the positions in `scanned`, because losses may have several minima. A smaller and a larger
-    candidate must be better by `reluctance` standard errors. If `held`, the search stays at its
-    start.
+    the positions in `scanned`, because losses may have several minima. To replace the best one, a
+    smaller and a larger candidate must be better by the two `reluctance` numbers, in standard
+    errors. If `held`, the search stays at its start.
     """
 
     values: FloatArray

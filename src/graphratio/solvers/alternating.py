@@ -42,7 +42,7 @@ from graphratio.solvers.solution import Solution
 RESIDUAL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 MAX_ITERATIONS = 2000
 
-# Largest strength of the fit that first judges the edges.
+# Largest strength of the fit that gives the first edge weights.
 FIRST_STRENGTH = 5.0
 
 # Below this sum of squared coordinates there are no profiles to refit.
@@ -94,7 +94,7 @@ def rounds(
     coordinates = fit_coordinates(problem, profiles, weights, strength, ridge, start)
     path = [Profiles(profiles, coordinates, weights, scale)]
     if adaptive and n_rounds and strength > FIRST_STRENGTH:
-        # A strong penalty makes the ends of all edges alike, so a weaker one judges them.
+        # A strong penalty makes the ends of all edges alike, so a weaker one gives first weights.
         coordinates = fit_coordinates(
             problem, profiles, weights, FIRST_STRENGTH, ridge, coordinates
         )

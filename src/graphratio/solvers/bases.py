@@ -229,7 +229,7 @@ def with_clusters(inner: Linear, objective: GraphObjective, basis: NodeBasis) ->
     n_nodes, n_candidates, m = objective.shape
     second = objective.moments.second
     if isinstance(second, FactoredSecond):
-        # To form the blocks first would cost more than the iterations that this saves.
+        # Forming the blocks would cost more than the iterations that this saves.
         return inner
     modes, vectors = basis.lowest
     low = int(np.count_nonzero(modes < CLUSTER_SHARE * basis.graph.mean_degree))

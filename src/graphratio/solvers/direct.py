@@ -11,6 +11,7 @@ from scipy import linalg
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
+from graphratio.moments.second_moments import FactoredSecond
 from graphratio.solvers.solution import Solution
 
 # A dense system of this many unknowns takes 0.8 GB and about ten seconds.
@@ -49,10 +50,14 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
 
 def solve_nodes(objective: GraphObjective) -> FloatArray:
     """Every node by itself, the paper's closed form of POOL, shape (n_nodes, n_candidates, m)."""
+    second = objective.moments.second
+    regular = objective.gram is None and bool(objective.rho.all())
+    if regular and isinstance(second, FactoredSecond) and second.low_rank:
+        return _solve_rows(objective, second)
     n_nodes, n_candidates, m = objective.shape
     gram = np.eye(m) if objective.gram is None else objective.gram
-    blocks = objective.moments.second.dense(compact=True)
-    dtype = objective.moments.second.dtype
+    blocks = second.dense(compact=True)
+    dtype = second.dtype
     theta = np.empty((n_nodes, n_candidates, m), dtype=dtype)
     for begin in range(0, n_nodes, SOLVED_AT_ONCE):
         nodes = slice(begin, begin + SOLVED_AT_ONCE)
@@ -61,6 +66,25 @@ def solve_nodes(objective: GraphObjective) -> FloatArray:
         for candidate, ridge in enumerate(objective.rho):
             matrix = part + (ridge * gram).astype(dtype)
             theta[nodes, candidate] = np.linalg.solve(matrix, rhs)[..., 0]
+    return theta
+
+
+def _solve_rows(objective: GraphObjective, second: FactoredSecond) -> FloatArray:
+    """The same at nodes with fewer rows than features, by systems as large as the rows.
+
+    With rows R, A = R'R, Woodbury's identity is (A + rho I)^{-1} b =
+    (b - R' (R R' + rho I)^{-1} R b) / rho. The difference loses digits, so it is in double
+    precision.
+    """
+    theta = np.zeros(objective.shape, dtype=second.dtype)
+    for nodes, psi, weights in second.parts:
+        rows = psi * np.sqrt(weights, dtype=np.float64)[:, :, np.newaxis]
+        gram = rows @ rows.transpose(0, 2, 1)
+        rhs = objective.rhs[nodes, :, np.newaxis].astype(np.float64)
+        seen = rows @ rhs
+        for candidate, ridge in enumerate(objective.rho.astype(np.float64)):
+            inside = np.linalg.solve(gram + ridge * np.eye(gram.shape[1]), seen)
+            theta[nodes, candidate] = ((rhs - rows.transpose(0, 2, 1) @ inside) / ridge)[..., 0]
     return theta
 
 

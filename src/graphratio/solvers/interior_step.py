@@ -45,7 +45,7 @@ class State:
     reduced: FloatArray | None = None  # F (k, T, r), of the scaled rows
 
     def keep(self, which: BoolArray) -> State:
-        """Only some of the problems."""
+        """Keep some of the problems."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{k: v[which] for k, v in values.items() if v is not None})
 

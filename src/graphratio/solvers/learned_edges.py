@@ -140,7 +140,7 @@ def adaptive_rounds(
     path: list[AdaptiveFit] = []
     for number in range(n_rounds + 1):
         if number:
-            # A profiled intercept is no coefficient.
+            # The intercept of a log-ratio does not count in distances.
             distances = edges.distances(path[-1].theta[:, :n_distinct])
             scale = typical_distance(distances) if scale is None else scale
             current = with_weights(graph, edges, edges.reweighted(distances, scale))

@@ -269,7 +269,7 @@ def _preconditioner(state: _State, second: Curvature, *, heavy: bool) -> Linear:
     if isinstance(basis, _AtNodes):
         ridge = np.tile(objective.rho, (objective.shape[0], 1))
         return NodeInverses.of(second.dense(), ridge, dtype=second.dtype)
-    # It has what preconditioners ask of second moments.
+    # It has all methods of second moments that preconditioners call.
     blocks = cast(SecondMoment, second)
     moments = Moments(blocks, np.zeros(second.shape, dtype=second.dtype), objective.rows.complete)
     quadratic = GraphObjective(moments, objective.laplacian, objective.lam, objective.rho)

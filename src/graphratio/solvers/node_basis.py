@@ -2,8 +2,8 @@
 
 The Laplacian is sparse, and a cycle of multigrid solves the mean field. Where nodes have very many
 neighbours, products with the Laplacian are expensive. The degrees alone approximate it well on all
-modes but the lowest, which separate clusters: the mean field is then exact on the lowest modes,
-and by the degrees elsewhere.
+modes but the lowest, which separate clusters. The mean field then solves for the lowest modes
+exactly and uses the degrees elsewhere.
 
 Symbols as in `bases`.
 """
@@ -43,7 +43,7 @@ CROWDED = 40
 
 @dataclass(frozen=True, eq=False)
 class NodeBasis:
-    """The nodes; `constants`, (n_nodes, n_constants), are normalised largest components."""
+    """The nodes; `constants`, (n_nodes, n_constants), indicate the largest components."""
 
     constants: FloatArray
     graph: Graph
@@ -186,9 +186,9 @@ def low_modes(graph: Graph, n_modes: int, constants: FloatArray) -> tuple[FloatA
 def interpolated_modes(
     graph: Graph, n_modes: int, constants: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same, rougher, with work that is linear in the nodes.
+    """Rougher lowest modes than those of `low_modes`, with work linear in the number of nodes.
 
-    Lanczos needs the more steps the larger the graph. Here the lowest modes of a small graph of the
+    Lanczos needs more steps on larger graphs. Here the lowest modes of a small graph of the
     multigrid hierarchy are interpolated to the nodes, and smoothed over the edges.
     """
     hierarchy = build_hierarchy(graph.laplacian, np.float64)

@@ -1,9 +1,9 @@
 """Solve for one pair of penalties, for many pairs, or for many first moments.
 
 `solve` chooses between the solvers. Conjugate gradients solve all candidates (lam, rho) at
-once, since they share the data, see `conjugate_gradients`. Moments in single precision are refined:
-the residual comes from the observations, and its correction, solved with the same moments, gains
-about as many digits as single precision has. Symbols as in `bases`.
+once, since they share the data, see `conjugate_gradients`. A solution from moments in single
+precision is refined: the residual comes from the observations, and its correction, solved with the
+same moments, gains about as many digits as single precision has. Symbols as in `bases`.
 """
 
 from __future__ import annotations

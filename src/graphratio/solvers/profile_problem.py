@@ -1,4 +1,4 @@
-"""The data of shared profiles: what the alternating steps ask of the moments of all nodes.
+"""The data of shared profiles: the sums over moments that the alternating steps need.
 
 The steps need a few sums over nodes and small blocks per node, never the moments themselves. So
 the moments may be in this process or on partitions. Symbols as in `alternating`.
@@ -17,7 +17,7 @@ from graphratio.solvers.learned_edges import Edges
 
 
 class ProfileData(Protocol):
-    """What the steps ask; `metric` is the matrix M, shape (m, m)."""
+    """The sums that the steps need; `metric` is the matrix M, shape (m, m)."""
 
     @property
     def metric(self) -> FloatArray:
@@ -46,7 +46,7 @@ class ProfileData(Protocol):
 
 
 class ProfileSums:
-    """What the steps ask of the moments of some nodes, which a subclass has."""
+    """The sums that the steps need, from the moments of some nodes."""
 
     moments: Moments
 

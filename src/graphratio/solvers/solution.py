@@ -11,7 +11,7 @@ from graphratio._utils.errors import ConvergenceWarning, warn_caller
 from graphratio._utils.html import fields_html
 from graphratio._utils.typing import FloatArray
 
-# Whether solutions keep quiet about their residuals; a context variable, so one per thread.
+# Whether solutions do not warn about their residuals; a context variable, so one per thread.
 _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 
@@ -87,9 +87,10 @@ class Solution:
     def warn_unless_converged(self, tol: float, remedy: str) -> Solution:
         """Warn with the residual and a remedy if the solver missed the tolerance."""
         if not self.converged and not _SILENT.get():
+            end = f"stopped after {self.n_iter} iterations at" if self.n_iter else "has"
             warn_caller(
-                f"{self.describe()} stopped after {self.n_iter} iterations at a relative residual "
-                f"of {self.residual:.2g}, above the tolerance {tol:.2g}. {remedy}.",
+                f"{self.describe()} {end} a relative residual of {self.residual:.2g}, above the "
+                f"tolerance {tol:.2g}. {remedy}.",
                 ConvergenceWarning,
             )
         return self

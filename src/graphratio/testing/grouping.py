@@ -8,6 +8,7 @@ The gain of a ratio at a node is the held-out loss of the ratio 1 minus that of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,31 +63,35 @@ class Gains:
         return np.asarray(~(by_own & (self.kind < DESCRIBED_AT_NODE * self.own)) & ~by_none)
 
 
-def grouped(ratios: FloatArray, n_groups: int, seed: int) -> IntArray:
+def grouped(ratios: FloatArray, numbers: Sequence[int], seed: int) -> list[IntArray]:
     """Group nodes by their ratios at common points, shape (n_nodes, n_points), with k-means.
 
-    There are fewer groups if fewer nodes differ.
+    Returns the groups for each number of groups. There are fewer groups if fewer nodes differ.
 
     Examples
     --------
-    >>> groups = grouped(np.array([[0.1, 0.1], [2.0, 1.0], [0.1, 0.2]]), 2, seed=0)
-    >>> bool(groups[0] == groups[2] != groups[1])
-    True
+    >>> one, two = grouped(np.array([[0.1, 0.1], [2.0, 1.0], [0.1, 0.2]]), [1, 2], seed=0)
+    >>> one, bool(two[0] == two[2] != two[1])
+    (array([0, 0, 0]), True)
     """
-    # The grouping cannot tell nodes apart that differ by rounding only.
-    rows = ratios.round(9) + 0.0  # no negative zeros, which have other bytes
-    n_groups = min(n_groups, len({row.tobytes() for row in rows}))
-    if n_groups == 1:
-        return np.zeros(len(rows), dtype=np.intp)
-    # Imported here, because it would slow down the import of this package.
+    # Imported here, since it would slow down the import of this package.
     from sklearn.cluster import KMeans
 
+    # The grouping cannot tell nodes apart that differ by rounding only.
+    rows = ratios.round(9) + 0.0  # no negative zeros, which have other bytes
+    most = len({row.tobytes() for row in rows})
     # The same distances in as few coordinates as the ratios span.
     left, size, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     places = (left * size)[:, size > _NEGLIGIBLE * size[0]]
+    groups: list[IntArray] = []
     with threadpool_limits(1):  # threads cost more than this little work
-        found = KMeans(n_groups, n_init=_STARTS, random_state=seed).fit(places)
-    return np.asarray(found.labels_, dtype=np.intp)
+        for number in numbers:
+            if min(number, most) == 1:
+                groups.append(np.zeros(len(rows), dtype=np.intp))
+                continue
+            found = KMeans(min(number, most), n_init=_STARTS, random_state=seed).fit(places)
+            groups.append(np.asarray(found.labels_, dtype=np.intp))
+    return groups
 
 
 def number_of_kinds(gains: FloatArray) -> int:

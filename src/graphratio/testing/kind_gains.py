@@ -6,6 +6,8 @@ only the loss.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from graphratio._utils.jobs import each
@@ -62,7 +64,7 @@ class ChangedNodes:
 
     def groups(self, n_groups: int) -> IntArray:
         """Group of every changed node by the ratios of the model."""
-        return self._grouped(self.model._ratios_everywhere(self.points), n_groups)
+        return self._grouped(self.model._ratios_everywhere(self.points), [n_groups])[0]
 
     def gains_by_number(self) -> FloatArray:
         """Gains with 1, 2, ... groups, shape (n_numbers, n_changed)."""
@@ -106,7 +108,7 @@ class ChangedNodes:
 
     def _ratios_after(self, fitted: Refit, rows: IntArray) -> FloatArray:
         everywhere = fitted.everywhere(self.points)
-        groups = np.array([self._grouped(everywhere, k + 1) for k in range(self.most)])
+        groups = np.array(self._grouped(everywhere, range(1, self.most + 1)))
         # Weights of the nodes in the mean of every group, shape (n_changed, n_groups).
         means = [np.eye(self.most)[row] / np.bincount(row)[row, np.newaxis] for row in groups]
         place = np.searchsorted(self.members, self.samples.node_index[rows])
@@ -121,9 +123,9 @@ class ChangedNodes:
             ratios[-1, part] = found[each, at]
         return ratios
 
-    def _grouped(self, everywhere: FloatArray, n_groups: int) -> IntArray:
+    def _grouped(self, everywhere: FloatArray, numbers: Sequence[int]) -> list[IntArray]:
         ratios = self._bounded(everywhere[:, self.members]).T
-        return grouped(ratios / np.sqrt(len(self.points)), n_groups, self.seed)
+        return grouped(ratios / np.sqrt(len(self.points)), numbers, self.seed)
 
     def _bounded(self, ratios: FloatArray) -> FloatArray:
         """Ratios between 0 and 1 / alpha."""

@@ -129,6 +129,7 @@ def kinds_of_change(
     return kinds_from(read, copy.fit(read, graph), test, random_state=rng, progress=progress)
 
 
+@across_jobs
 def kinds_from(
     samples: Any,
     model: NodeRatioEstimator,

@@ -150,6 +150,24 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> RatioS
     return RatioSettings(kernel, candidates, n_folds, sigma, DictionaryRecipe.of(estimator))
 
 
+def pooled_features(
+    samples: NodeSamples,
+    rows: IntArray | slice,
+    kernel: Kernel,
+    dictionary: FloatArray,
+    bandwidth: float,
+    dtype: type[np.floating] = np.float64,
+) -> tuple[NystromMap, FloatArray]:
+    """Features of both samples of all nodes in the order of `rows`, reduced to what matters.
+
+    Returns the map and the features, shape (n_observations, m).
+    """
+    node = samples.node_index[rows]
+    weights = 1.0 / (samples.n_nodes * np.bincount(node, minlength=1)[node])
+    features = NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
+    return features.principal(samples.values[rows], weights, POOLED_FLOOR, dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class PooledFeatures:
     """Features of one bandwidth, and the moments that no permutation changes.
@@ -168,10 +186,7 @@ class PooledFeatures:
         """Evaluate the features, reduced to the directions that matter."""
         sizes = pooled.sizes
         scale = 1.0 / np.maximum(sizes, 1)
-        features = NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
-        _, psi = features.principal(
-            pooled.samples.values, scale[pooled.samples.node_index] / len(sizes), POOLED_FLOOR
-        )
+        _, psi = pooled_features(pooled.samples, slice(None), kernel, dictionary, bandwidth)
         sums = MomentSums.of(psi, np.column_stack([sizes, np.zeros_like(sizes)]))
         second = sums.second[:, 0] * scale[:, np.newaxis, np.newaxis]
         mean = sums.first[:, 0] * scale[:, np.newaxis]

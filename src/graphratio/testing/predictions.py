@@ -22,14 +22,16 @@ C           conductance from a node to the data of the others, diagonal in the f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
+from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
@@ -39,7 +41,7 @@ from graphratio.selection.patches import choose_patches
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.path import solve_path
 from graphratio.testing.permutations import PermutationPlan
-from graphratio.testing.pooled import PooledFeatures, RatioSettings
+from graphratio.testing.pooled import PooledFeatures, RatioSettings, pooled_features
 from graphratio.testing.statistics import Columns
 
 N_GROUPS = 5
@@ -110,6 +112,18 @@ def group_parts(groups: IntArray, nodes: IntArray) -> list[IntArray]:
     return [part for members in own for part in np.array_split(members, min(count, members.size))]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _SharedFeatures(Split):
+    """A split of some rows, whose `features` were computed with those of all rows."""
+
+    features: Mapping[float, tuple[NystromMap, FloatArray]]
+    rows: BoolArray
+
+    def _features(self, bandwidth: float) -> tuple[NystromMap, FloatArray]:
+        features, psi = self.features[float(bandwidth)]
+        return features, psi[self.rows]
+
+
 def selected_penalties(
     samples: NodeSamples,
     graph: Graph,
@@ -118,7 +132,10 @@ def selected_penalties(
     dictionary: FloatArray,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
-    """Bandwidth, graph penalty and ridge of every group."""
+    """Bandwidth, graph penalty and ridge of every group.
+
+    All groups share the features, which know the observations of a group but not their labels.
+    """
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
@@ -130,15 +147,24 @@ def selected_penalties(
     # The share of the target in the pooled sample of every node.
     alpha = samples.n_target / np.maximum(samples.n_reference + samples.n_target, 1)
     coupling, dtype = Coupling(graph), precision_for([graph])
+    # Sorted by value, so that rounding does not depend on the labels either.
+    order = np.lexsort((*samples.values.T, samples.node_index))
+    features = {}
+    for bandwidth in map(float, settings.candidates.bandwidth):
+        mapped, psi = pooled_features(samples, order, settings.kernel, dictionary, bandwidth, dtype)
+        features[bandwidth] = mapped, psi[np.argsort(order)]
     chosen = []
     for group in range(n_groups):
-        left = samples.subset(observations=groups[samples.node_index] != group)
+        rows = groups[samples.node_index] != group
+        left = samples.subset(observations=rows)
         if not left.complete.any():
             # No other group has a node with both samples.
             chosen.append(settings.middle)
             continue
         division = divide(left, settings.n_folds, rng)
-        split = Split(
+        split = _SharedFeatures(
+            features=features,
+            rows=rows,
             samples=left,
             folds=division.folds,
             n_folds=division.n_folds,

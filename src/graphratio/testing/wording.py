@@ -50,12 +50,9 @@ def _subject(result: TwoSampleResult) -> str:
 def _shortage(result: TwoSampleResult) -> str:
     """What the data have, what they need, and how much more that is."""
     found, blocks = result.answers, result.blocks
-    have = found.available
-    pieces = "independent blocks" if blocks.exist else "observations"
-    most = f"{have} {pieces if have != 1 else pieces.removesuffix('s')}"
     return (
-        f"each sample of a node has about {most}, and this level and correction need "
-        f"{found.needed}. You need about {blocks.amount(found.missing)} more in each sample"
+        f"each sample of a node has {blocks.about(found.available)}, and this level and correction "
+        f"need {found.needed}. You need about {blocks.amount(found.missing)} more in each sample"
     )
 
 

@@ -17,7 +17,7 @@ from graphratio.data.graph import Graph
 
 @dataclass(frozen=True)
 class ConvergenceBound:
-    """Right-hand sides of the convergence theorem and the pieces they are made of.
+    """Right-hand sides of the convergence theorem, and their parts.
 
     Attributes
     ----------
@@ -87,11 +87,11 @@ def convergence_bound(
     bound : float
         Estimates range in [-bound, bound].
     graph_factor : float
-        Of the graph, see the function `graph_factor`.
+        Result of the function `graph_factor` for the graph.
     alpha : float in (0, 1)
         The plain ratio, alpha = 0, is unbounded and not covered.
     constant : float, default 2
-        Free constant C of the theorem, greater than 1; smaller is sharper here.
+        Free constant C of the theorem, greater than 1; smaller is sharper.
     delta : float, default 0.05
         The bound holds with probability at least 1 - delta.
 

@@ -76,7 +76,7 @@ class Level:
 class Hierarchy:
     """All levels from fine to coarse; `laplacian` and `mass`, (n_last, n_last), are of the last.
 
-    It may have no nodes, since nodes without edges stay on the levels before.
+    The last level may have no nodes, since nodes without edges stay on the levels before it.
     """
 
     levels: list[Level]
