@@ -215,7 +215,7 @@ def test_frames_keep_their_times_and_library():
     assert table.columns.tolist()[:4] == ["event", "time", "node", "onset"]
     assert table["node"].tolist() == list(event.onsets)
     assert repr(found).endswith(found.headline())
-    with pytest.raises(InputError, match="the panel had times"):
+    with pytest.raises(InputError, match="no time, but the panel had times"):
         found.update(panel[0])
     with pytest.raises(InputError, match="is not after the last one"):
         found.update(panel[0], time=days[3])
@@ -313,8 +313,8 @@ def test_a_node_that_never_moves_is_no_trouble():
     [
         ({"window": 3}, "window=3"),
         ({"window": (40, 20)}, "longest scale below the shortest"),
-        ({"season": "daily"}, 'season="daily" is no rhythm'),
-        ({"season": 2.5}, "season=2.5 is no rhythm"),
+        ({"season": "daily"}, 'season="daily" is not a period'),
+        ({"season": 2.5}, "season=2.5 is not a period"),
         ({"season": 300}, "season=300"),
         ({"trend": "linear"}, "trend='linear'"),
         ({"memory": 10}, "memory=10"),

@@ -1,4 +1,4 @@
-"""Rhythms, trends and gaps: what is recognised, said and taken out."""
+"""Rhythms, trends and gaps: what is recognised, said and removed."""
 
 import datetime as dt
 
@@ -35,7 +35,7 @@ def test_a_rhythm_is_recognised_said_and_taken_out():
     panel[300:, 4:] += 1.5
     found = detector().fit(panel, GRAPH)
     assert found.periods_ == (24,)
-    assert "A rhythm of 24 steps was taken out." in found.headline()
+    assert "A rhythm of 24 steps was removed." in found.headline()
     assert found.adjusted_.std() < 0.7 * found.panel_.std()
     assert len(found.events_) == 1
     assert abs(found.events_[0].step - 300) <= 2
@@ -47,7 +47,7 @@ def test_a_rhythm_is_recognised_said_and_taken_out():
 def test_a_rhythm_that_stays_is_warned_about():
     found = detector(season=None).fit(daily(), GRAPH)
     assert found.periods_ == (24,)
-    assert "Warning: a rhythm of 24 steps was found and not taken out." in found.headline()
+    assert "Warning: a rhythm of 24 steps was found and not removed." in found.headline()
 
 
 def test_a_day_is_known_from_the_times():
@@ -83,11 +83,11 @@ def test_a_slow_trend_is_no_change():
     panel[:, 2] += np.linspace(0, 4, len(panel))
     found = detector().fit(panel, GRAPH)
     assert found.trend_nodes_ == (2,)
-    assert "A slow trend at 1 of 8 nodes was taken out." in found.headline()
+    assert "A slow trend at 1 of 8 nodes was removed." in found.headline()
     assert found.events_ == []
     stays = detector(trend=None).fit(panel, GRAPH)
     assert stays.events_ != []
-    assert "Warning: a slow trend at 1 of 8 nodes was not taken out." in stays.headline()
+    assert "Warning: a slow trend at 1 of 8 nodes was not removed." in stays.headline()
 
 
 def test_a_step_is_no_trend():

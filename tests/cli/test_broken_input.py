@@ -104,7 +104,7 @@ EDGES = {
     "empty": ("", ["is empty"]),
     "one column": ("a\nn\ns\n", ["single column 'a'", "two columns"]),
     "semicolons": ("a;b\nn;s\n", ["single column", "--delimiter"]),
-    "unknown labels": ("a,b\nx,y\n", ["2 of 2 nodes", "'n', 's'", "has 'x', 'y'", "alike"]),
+    "unknown labels": ("a,b\nx,y\n", ["2 of 2 nodes", "'n', 's'", "has 'x', 'y'", "same way"]),
     "other spelling": ("a,b\nN,s\n", ["1 of 2 nodes", "table has 'n', the edges file 'N'"]),
     "label not in the graph": ("a,b\ns,w\n", ["1 of 2 nodes", "'n'", "--allow-isolated"]),
     "no end": ("a,b\nn,s\nn,\n", ["without one of their ends", "rows 2 below"]),
@@ -257,7 +257,7 @@ def test_lists_in_parquet(run, tmp_path):
     assert_helpful(result, ["'station' has lists", "text or numbers"])
     columns = ["--node", "x", *COLUMNS[2:], "--features", "station"]
     result = run("fit", tmp_path / "data.parquet", *columns, "--no-graph")
-    assert_helpful(result, ["'station' has 2 values other than numbers", "other features"])
+    assert_helpful(result, ["'station' has 2 values other than numbers", "other --features"])
 
 
 def test_the_index_of_a_frame_is_a_column_of_its_file(run, table, tmp_path):

@@ -82,7 +82,7 @@ def test_nodes_without_rows_are_left_out(series, write, changes):
     result, _ = changes(write(few), "--edges", edges, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["n_nodes"] == 7
-    assert "1 node of the edges file have no rows in the table and are left out" in result.stderr
+    assert "left out 1 node of the edges file without rows in the table: 's3'" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nodes_without_rows_are_left_out(series, write, changes):
         (lambda t: t.drop(index=30), ["--no-graph"], "node 's6' has no value at time"),
         (lambda t: pd.concat([t, t.head(1)]), ["--no-graph"], "'s0' has 2 rows at time"),
         (lambda t: t[t["day"] < "2020-01-10"], ["--no-graph"], "9 times, fewer than the 20"),
-        (lambda t: t, ["--no-graph", "--features", "day"], "name a column twice"),
+        (lambda t: t, ["--no-graph", "--features", "day"], "name the column 'day' twice"),
         (lambda t: t, ["--no-graph", "--time", "date"], "no column 'date'"),
         (lambda t: t.assign(day="soon"), ["--no-graph"], "not dates: 'soon'"),
         (lambda t: t.replace({"day": {"2020-01-02": ""}}), ["--no-graph"], "empty in 8 of 1280"),

@@ -127,8 +127,16 @@ class TestFit:
         model = gr.load(folder / "model.graphratio")
         assert model.loss == loss
         name = {"kl": "KL", "jensen-shannon": "Jensen-Shannon"}[loss]
-        assert f"({name} divergence, 0 means no change)" in plain(result.stdout)
+        assert f"(estimated {name} divergence, 0 or less shows no change)" in plain(result.stdout)
         assert set(nodes_of(folder).nlargest(3, "divergence")["node"]) == {"s5", "s6", "s7"}
+
+    def test_negative_divergences_are_explained(self, data, fit, run):
+        options = ("--features", "no2", "--no-graph", "--estimator", "kliep")
+        result, folder = fit(data, *options)
+        assert (nodes_of(folder)["divergence"] < 0).any()
+        told = "(estimated KL divergence, 0 or less shows no change)"
+        assert told in plain(result.stdout)
+        assert told in plain(run("info", folder / "model.graphratio").stdout)
 
     def test_a_loss_of_other_estimators_is_refused(self, data, fit):
         options = ("--no-graph", "--estimator", "rulsif", "--loss", "kl")
@@ -288,8 +296,8 @@ class TestGraphs:
         arguments = ["fit", data, *COLUMNS, *FEATURES, "--edges", edges, "--output", folder]
         result = run(*arguments, "--coordinates", "lat,lon")
         assert result.exit_code == 0, result.stderr
-        assert "1 node of the edges file have no rows in the table" in result.stderr
-        assert "2 nodes of the edges file are connected to no node" in result.stderr
+        assert "1 node of the edges file had no rows in the table" in result.stderr
+        assert "left out 2 nodes of the edges file without a path" in result.stderr
         assert "no map: 1 node" in result.stderr
         nodes = nodes_of(folder)
         assert nodes["node"].tolist()[-1] == "x"

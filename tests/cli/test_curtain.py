@@ -1,4 +1,4 @@
-"""What held-back observations say about a fit to a few of them."""
+"""What hidden observations say about a fit to a few."""
 
 from types import SimpleNamespace
 
@@ -61,8 +61,8 @@ def test_section_lines_and_json_agree(opened, high, held, clear):
     text = " ".join(curtain.sentences(section))
     content = curtain.as_json()
     # Both what the few say and what the hidden ones say.
-    assert f"the 8 readings themselves say {worth.span}" in text
-    assert f"The hidden readings say {content['worth']:.1f}, {held} that interval." in text
+    assert f"the 8 readings themselves give {worth.span}" in text
+    assert f"The hidden readings give {content['worth']:.1f}, {held} that interval." in text
     assert ("not enough to be sure" in text) is not clear
     gains = [f"{content['held_out_divergence'][way]:.2f}" for way in ("with_graph", "alone")]
     assert list(section.table[1][2:]) == gains

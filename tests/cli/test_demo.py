@@ -100,6 +100,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
         "report.html", "nodes.csv", "model.graphratio",
     }  # fmt: skip
     text = result.stdout
+    assert "Selected by cross-validation: bandwidth " in text
     assert str(folder / "report.html") in text
     assert "AUS Austin" in text
     assert all(airport in text for airport in ("BQN", "SJU", "STT"))
@@ -113,12 +114,12 @@ def test_demo_says_where_and_what_to_look_at(demo):
     found = re.findall(r'<section id="([a-z]+)-section"', page)
     assert found == ["what", "where", "own", "how", "sure", "table", "graph", "fit"]
     curtain = page.split('id="own-section"')[1].split("</section>")[0]
-    said = re.search(r"themselves say (.*?), that is, .*The\s+hidden flights say ([\d.]+), (\w+)",
+    said = re.search(r"themselves give (.*?), that is, .*The\s+hidden flights give ([\d.]+), (\w+)",
                      curtain, re.S)  # fmt: skip
     low = float(re.search(r"(?:at least |\()([\d.]+)", said[1])[1])
     assert said[3] == "inside"
     assert float(said[2]) >= low - 0.05
-    assert "Judged wrongly alone, and rightly with the graph: " in curtain
+    assert "Wrong alone, but right with the graph: " in curtain
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):

@@ -90,3 +90,12 @@ def test_what_is_refused(network, run, tmp_path, asked, message):
     assert result.exit_code != 0
     assert message in " ".join(result.output.replace("│", " ").split())
     assert not (tmp_path / "out").exists()
+
+
+def test_too_few_observations_for_the_folds(network, run, tmp_path):
+    data, roads, _ = network
+    few = ["--max-observations", 4, "--output", tmp_path / "out"]
+    result = run("graphs", *data, "--edges", roads, *few)
+    assert result.exit_code == 1
+    hint = "hint: Collect more observations per node, or pass n_folds=4 in Python"
+    assert hint in result.stderr

@@ -79,7 +79,8 @@ class TestWide:
         ("options", "words"),
         [
             (["--coordinates", "n,s"], ["--coordinates", "--edges"]),
-            (["--no-graph", "--features", "n"], ["--features n", "no column has"]),
+            (["--no-graph", "--features", "n"], ["--features is 'n'", "no column has"]),
+            (["--no-graph", "--features", "a,b"], ["'a, b', which is several names"]),
             (["--no-graph", "--categorical", "n"], ["--categorical", "--node"]),
         ],
     )

@@ -32,7 +32,9 @@ def test_finds_the_changed_stations(data, edges, test_command):
     assert regions["node"].tolist() == ["s5", "s6", "s7"]
     assert (regions["changed_at_least"] == 3).all()
     assert "3 of 8 nodes changed" in result.stdout
-    assert "Assumed: " in result.stdout
+    assert "These p-values assume: " in result.stdout
+    assert "Significant nodes" in result.stdout
+    assert "Regions of connected significant nodes" in result.stdout
 
 
 def test_json_and_the_same_seed(data, edges, test_command):
@@ -61,6 +63,13 @@ def test_global_null_with_time_stamps(table, write, edges, run, tmp_path):
     assert outputs[0]["global_p_value"] <= 0.05
     assert outputs[1]["global_p_value"] <= 0.05
     assert "nodes may depend on each other" in outputs[0]["assumptions"][0]
+
+
+def test_the_global_null_calls_no_node_significant(data, edges, test_command):
+    result, _ = test_command(data, "--edges", edges, "--null", "global")
+    assert "Nodes that stand out" in result.stdout
+    assert "ignificant" not in result.stdout
+    assert "truly changed" not in result.stdout
 
 
 def test_stamps_of_dropped_rows_are_dropped(table, write, edges, run, tmp_path):
@@ -161,7 +170,7 @@ def test_what_deserves_a_look_is_told(table, write, edges, run, tmp_path):
     assert "the value 0 makes up" in told
     assert "--missing drop" in told
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "What deserves a look in the data" in page
+    assert "Possible problems in the data" in page
     assert "lies far outside the rest" in page
 
 

@@ -72,7 +72,7 @@ def test_one_rule_for_best_effect_verdict_and_worth(seen, unseen, best, effect):
     assert np.isfinite(table.loc["a", ["worth", "worth_low", "worth_high"]]).all() == stated
     assert nodes["worth"].notna().all() == stated
     assert ("made no clear difference" in found.verdict) == (effect == "unclear")
-    assert ("left out better than none" in found.verdict) == (effect != "helped" and unseen < 0)
+    assert ("better than no graph does" in found.verdict) == (effect != "helped" and unseen < 0)
     assert ("so no graph is named the best" in found.verdict) == (seen * unseen < 0)
 
 

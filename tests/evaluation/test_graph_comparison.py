@@ -396,8 +396,8 @@ def test_nodes_that_move_together_do_not_predict_each_other(common):
     samples = gr.NodeSamples.from_arrays(list(x[:, :40]), list(x[:, 40:]))
     found = gr.compare_graphs(samples, graph, worth=False, random_state=0)
     assert (found.correlation is not None) == (common > 0)
-    assert ("Nodes move together" in found.verdict) == (common > 0)
-    # Neighbours give away the fluctuations of a node that is left out.
+    assert ("Nodes are correlated" in found.verdict) == (common > 0)
+    # Neighbours give away the fluctuations of a held-out node.
     assert (found.unseen == {}) == (found.agreement == {}) == (common > 0)
     assert found.best is None
     if common:

@@ -28,7 +28,7 @@ def answers(samples):
     return {
         "how large the divergences are": gr.divergence_bounds(samples, RING, MODEL, **options),
         "whether a graph helps": gr.compare_graphs(samples, RING, MODEL, **options),
-        "how far the ratio is uncertain": gr.expected_ratio_interval(
+        "how uncertain the ratio is": gr.expected_ratio_interval(
             samples, RING, MODEL, x=[0.0, 1.0], node=2, **options
         ),
     }

@@ -75,4 +75,4 @@ def test_dates_have_room():
 
 def test_nothing_found():
     calm = fitted(np.random.default_rng(1).normal(size=(120, 3)))
-    assert calm.plot()[2].get_title(loc="left") == "No change"
+    assert calm.plot()[2].get_title(loc="left") == "No change found"

@@ -404,7 +404,7 @@ class TestProfiles:
             (list(rng.normal(size=(5, 20))), list(rng.normal(size=(5, 20)))), random_state=0
         )
         (where,) = found.plot()
-        assert legend_of(where) == ["unchanged (5)"]
+        assert legend_of(where) == ["no change found (5)"]
 
     def test_graph_that_was_not_learned_is_said_to_be_as_given(self, model):
         assert (

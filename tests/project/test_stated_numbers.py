@@ -77,14 +77,14 @@ DETECTOR, TRANSFER, TEST = gr.GraphChangePointDetector, gr.NodewiseTransfer, gr.
 STATED = [
     # Tests
     (TEST, "a Gaussian kernel of # times the median", pooled.BANDWIDTH_SHARE),
-    (TEST, r"# N / level with .* at most #, otherwise # or # / level", 10,
-     multiplicity.MOST_BY_DEFAULT, multiplicity._FEWEST_BY_DEFAULT, 10),
+    (TEST, r"# N / level, at most #; otherwise # / level; always at least #", 10,
+     multiplicity.MOST_BY_DEFAULT, 10, multiplicity._FEWEST_BY_DEFAULT),
     (TEST, "between neighbouring nodes exceeds #", node_correlation.CORRELATION_BOUND),
     (TEST, "# statistics are computed", len(statistics.NAMES)),
     (TEST, "between # and # % of the level",
      100 * statistics.LEAST_TRUST, 100 * statistics.MOST_TRUST),
-    (TEST, 'Of it "predicted" gets # and "coupled" #; of the rest "energy" gets #, "shape" # and '
-     '"spread" #', *statistics.NEIGHBOUR_SHARES[:2], *statistics.OWN_SHARES[2:]),
+    (TEST, 'Of this share "predicted" gets # and "coupled" #; of the rest "energy" gets #, '
+     '"shape" # and "spread" #', *statistics.NEIGHBOUR_SHARES[:2], *statistics.OWN_SHARES[2:]),
     (TEST, "Nodes are checked after #, #", node_null.FIRST_LOOK,
      10 * (node_null.FIRST_LOOK + 1) - 1),
     (TEST, "By default there are at most # permutations", multiplicity.MOST_BY_DEFAULT),
@@ -105,7 +105,7 @@ STATED = [
     ("docs/coming-from.md", "kernel distance as one of # statistics", len(statistics.NAMES)),
     # Change-points
     (DETECTOR, "the ridge # % of the variance", 100 * panel_features.RIDGE_SHARE),
-    (DETECTOR, "Default: # steps to the whole panel", intervals.SHORTEST_INTERVAL / 2),
+    (DETECTOR, "Default: from # steps to the whole panel", intervals.SHORTEST_INTERVAL / 2),
     (DETECTOR, "the last one is refined for # steps", online.SETTLING),
     (DETECTOR.update, "# updates without change raise", online.HORIZON),
     (DETECTOR.update, "refines them until # steps after", online.SETTLING),
@@ -126,8 +126,8 @@ STATED = [
     (gr.changepoints.ChangeEvent, "with # % confidence",
      100 * (1 - np.exp(-dating.interval_drop(0.0) / 2)) ** 2),
     # Weights and transfer
-    (TRANSFER, "for all nodes: #, since .* one of # and # if", *weight_powers.CANDIDATES),
-    (TRANSFER, "by # standard errors over nodes, in", weight_powers.CLEAR),
+    (TRANSFER, "for all nodes: #, since .* or # or # if", *weight_powers.CANDIDATES),
+    (TRANSFER, "by # standard errors over nodes", weight_powers.CLEAR),
     (TRANSFER, "lower than without weights by # a standard error; .* by more than # standard",
      safeguards.CLEARLY_LOWER, safeguards.TOLERATED),
     ("docs/transfer.md", "lower with weights by # a standard error", safeguards.CLEARLY_LOWER),

@@ -65,7 +65,7 @@ def test_a_node_without_charts_has_its_numbers(
         assert (visit.page.locator("#no-charts").count() == 1) != charted
         facts = visit.page.locator("#panel dd").all_text_contents()
         assert facts[0] == f"{model.divergence_[node]:.3f}"
-    text = "No charts: this page has those of the 4 most changed nodes."
+    text = "No charts: this page has charts of the 4 most changed nodes only."
     assert visit.page.text_content("#no-charts") == text
     visit.page.screenshot(path=ARTEFACTS / "no-charts.png")
     assert visit.complaints == []

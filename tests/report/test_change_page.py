@@ -54,6 +54,7 @@ def test_page_says_what_was_found(
     assert str(event.time.date()) in page
     assert "On 30 May 2020 pm25 rose at 8 of 16 nodes, among them " in page
     assert "mean of pm25 " in page
+    assert "at single nodes, in neighbourhoods of the graph and over all nodes." in page
     assert HOSTILE not in page
     assert BREAKOUT not in page
 
@@ -64,7 +65,10 @@ def test_quiet_panel_and_long_panel(tmp_path: Path) -> None:
     path = write_changes(tmp_path / "calm.html", calm)
     page = path.read_text(encoding="utf-8")
     assert "No change found" in page
-    assert "No node changed." in page
+    assert "No change was found at any node." in page
+    # There are no edges, and so no neighbourhoods.
+    assert "at every scale, at single nodes and over all nodes." in page
+    assert "neighbourhoods" not in page
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_the_feature_that_changed_most_is_named():
 def test_nothing_changed():
     subject = subject_of([0.0, 0.0, 0.0])
     assert said(subject) == "No clear change was found at any of 3 stations."
-    beyond = "No change beyond chance was found at any of 3 stations."
+    beyond = "No significant change was found at any of 3 stations."
     assert said(subject, judged_by(subject)) == beyond
 
 
@@ -147,12 +147,12 @@ def test_a_test_of_all_nodes_together_only_explores():
     options = {"null": "global", "n_permutations": 199, "random_state": 0}
     test = gr.two_sample_test(subject.samples, subject.model.graph_, **options)
     text = said(subject, test)
-    assert text.startswith("Something changed, beyond chance. It looks as if x0 rose at ")
+    assert text.startswith("Something changed significantly. It looks as if x0 rose at ")
     assert verdicts_of(subject, test).tiles(test)[0]["label"] == "stand out"
     quiet = subject_of([0.0] * 4)
     test = gr.two_sample_test(quiet.samples, quiet.model.graph_, **options)
     assert test.global_p_value > 0.05
-    assert said(quiet, test) == "No change beyond chance was found at any of 4 stations."
+    assert said(quiet, test) == "No significant change was found at any of 4 stations."
 
 
 def test_colours_have_a_direction_with_one_feature_only():
@@ -169,7 +169,7 @@ def test_colours_have_a_direction_with_one_feature_only():
     ("options", "message"),
     [
         ({"noun": "station"}, "noun must be two words"),
-        ({"units": {"speed": "mph"}}, "there is no feature 'speed'"),
+        ({"units": {"speed": "mph"}}, "a unit was given for 'speed'"),
     ],
 )
 def test_words_that_cannot_be(options, message, tmp_path):

@@ -43,7 +43,7 @@ def test_kinds_in_words_and_numbers(fitted: Any) -> None:
     assert "at a false discovery rate of 5%" in kinds["meaning"]
     assert [line["name"] for line in kinds["kinds"]] == ["kind 1", "kind 2"]
     assert "15 nodes: station" in kinds["kinds"][0]["text"]
-    assert kinds["unchanged"] == "30 of 60 nodes show no change beyond chance."
+    assert kinds["not_found"] == "No change was found at 30 of 60 nodes."
     shown = np.array(kinds["data"]["kind"])
     assert ((shown > 0) == found.test.rejected).all()
     for line, k in zip(kinds["kinds"], (1, 2), strict=True):
@@ -137,7 +137,7 @@ def test_no_kinds_and_nodes_without_a_sample(tmp_path: Path, changed: bool) -> N
     assert [line["name"] for line in kinds["kinds"]] == ["changed"] * changed
     assert kinds["data"]["labels"] == ["changed"] * changed + ["not tested"]
     assert kinds["data"]["curves"] == []
-    said = "Only one node changed, so there are" if changed else "No node changed by more than"
+    said = "Only one node changed, so there are" if changed else "No node changed significantly"
     assert kinds["found"].startswith(said)
     assert write_report(tmp_path / "report.html", model, samples, kinds=found).exists()
 

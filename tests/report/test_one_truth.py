@@ -84,12 +84,12 @@ def test_all_parts_repeat_one_verdict(parts: dict[str, Any], page: Path) -> None
     assert said["cannot say"] == str(counts[0]) == "1"
     # The headline counts the same nodes, and those judged at all.
     assert f"rose at {counts[2]} of {counts[2] + counts[1]} judged wells" in text
-    # Kinds: exactly the changed nodes have one, and "unchanged" are those without a finding.
-    labels = ["unchanged", *data["kinds"]["labels"]]
+    # Kinds: exactly the changed nodes have one; the table and the page use the same words.
+    labels = ["no change found", *data["kinds"]["labels"]]
     kind = np.array([labels[k] for k in data["kinds"]["kind"]])
-    assert (np.isin(kind, ["unchanged", "not tested", "cannot say"]) == (state != 2)).all()
-    assert ((kind == "unchanged") == (state == 1)).all()
-    assert f"{counts[1]} of 20 wells show no change beyond chance." in text
+    assert (np.isin(kind, ["no change found", "not tested", "cannot say"]) == (state != 2)).all()
+    assert ((kind == "no change found") == (state == 1)).all()
+    assert f"No change was found at {counts[1]} of 20 wells." in text
     # p-values agree with the verdicts.
     adjusted = np.array(data["verdicts"]["adjusted"], dtype=float)
     assert ((adjusted <= test.level) == (state == 2)).all()

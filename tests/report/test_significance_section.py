@@ -76,7 +76,7 @@ def test_no_test_no_section(tested: Any, tmp_path: Path) -> None:
     assert data_of(path)["verdicts"]["by"] == "size"
     page = path.read_text(encoding="utf-8")
     assert "These p-values assume" not in page
-    assert "It is an estimate and not a test" in page
+    assert "This is an estimate, not a test" in page
 
 
 def test_another_network_is_refused(tested: Any, tmp_path: Path) -> None:
@@ -93,7 +93,9 @@ def test_global_null_is_called_exploratory(tested: Any, tmp_path: Path) -> None:
     )
     path = write_report(tmp_path / "global.html", model, samples, test=test)
     page = path.read_text(encoding="utf-8")
-    assert "Something changed in this network, beyond chance." in page
+    assert "Something in this network changed significantly." in page
+    # Nodes have no verdict of their own, and so no shift that would have been found.
+    assert "would have been found" not in page
     assert "for exploration only" in page
     assert data_of(path)["verdicts"]["by"] == "exploration"
 
@@ -114,8 +116,8 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     assert test.adjusted_p_value[node] == test.adjusted_p_value.min()
     assert first.locator("td").nth(1).text_content() == "changed"
     first.click()
-    assert "more than chance explains" in page.text_content("#panel-body")
-    assert "Rings: changed by more than chance." in page.text_content("#map-caption")
+    assert "Changed significantly: about the effect of" in page.text_content("#panel-body")
+    assert "Rings: changed significantly." in page.text_content("#map-caption")
     assert complaints == []
     context.close()
 
@@ -128,11 +130,12 @@ def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() 
     )
     meaning = describe_test(test, test.nodes, [str(node) for node in test.nodes])["meaning"]
     assert test.global_p_value == pytest.approx(12 / 400)
-    assert "is at most 0.03, the smallest that so many exchanges can show for 12 nodes." in meaning
+    smallest = "is at most 0.03, the smallest that this many permutations allow for 12 nodes."
+    assert smallest in meaning
     quiet = gr.two_sample_test(
         (list(rng.normal(size=(12, 40))), list(target - 3.0)), n_permutations=399, random_state=0
     )
-    assert "is at most" not in describe_test(quiet, quiet.nodes, ["v"] * 12)["meaning"]
+    assert "permutations allow" not in describe_test(quiet, quiet.nodes, ["v"] * 12)["meaning"]
 
 
 def test_sentences_call_nodes_what_the_page_calls_them(tested: Any) -> None:

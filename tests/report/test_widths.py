@@ -127,6 +127,30 @@ def test_the_legend_of_kinds_is_inside_the_map(
         assert drawn["y"] <= box["y"]
 
 
+@pytest.mark.parametrize(("width", "fits"), [(1100, True), (390, False)])
+def test_the_table_of_two_features_fits_or_scrolls_in_its_box(
+    visiting: Callable[..., Visit], tmp_path: Path, width: int, fits: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    reference, target = rng.normal(size=(2, 12, 30, 2))
+    target[:6] += 2.5
+    graph = gr.Graph.from_coordinates(rng.uniform(0, 1000, (12, 2)), k=3)
+    samples = gr.NodeSamples.from_arrays(
+        list(reference), list(target), feature_names=["ground_speed", "distance"]
+    )
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1, prior_ratio=1)
+    model.fit(samples, graph)
+    test = gr.two_sample_test(samples, graph, random_state=0)
+    report = write_report(
+        tmp_path / "report.html", model, samples, test=test, units={"ground_speed": "mph"},
+        reference_name="winter", target_name="summer",
+    )  # fmt: skip
+    page = visiting(report, width, 800, "light").page
+    beyond = "document.querySelector('{0}').scrollWidth - document.querySelector('{0}').clientWidth"
+    assert (page.evaluate(beyond.format("#table-scroll")) == 0) is fits
+    assert page.evaluate(beyond.format("html")) == 0
+
+
 @pytest.mark.parametrize("name", ["test", "graphs"])
 @pytest.mark.parametrize("screen", [SCREENS[1], SCREENS[2]])
 def test_other_pages_work_at_every_width(

@@ -36,13 +36,13 @@ def test_nodes_that_changed_alike_are_of_one_kind(found):
     assert set(found.kinds[20:]) == {"kind 1"}
     assert found.kinds[14] == "other"
     assert found.members("other") == (14,)
-    assert found.counts == {"kind 1": 10, "kind 2": 8, "other": 1, "unchanged": 11}
+    assert found.counts == {"kind 1": 10, "kind 2": 8, "other": 1, "no change found": 11}
 
 
 def test_changed_means_rejected_by_the_test(found, network):
     test = gr.two_sample_test(*network, correction="fdr", random_state=0)
     np.testing.assert_array_equal(found.test.p_value, test.p_value)
-    np.testing.assert_array_equal(found.kinds == "unchanged", ~test.rejected)
+    np.testing.assert_array_equal(found.kinds == "no change found", ~test.rejected)
 
 
 def test_a_kind_is_its_mean_ratio(found):
@@ -104,10 +104,10 @@ def test_nothing_is_fitted_if_nothing_changed():
     rng = np.random.default_rng(0)
     data = tuple(list(side) for side in rng.normal(size=(2, 6, 20)))
     found = gr.kinds_of_change(data, path(6), random_state=0)
-    assert set(found.kinds) == {"unchanged"}
+    assert set(found.kinds) == {"no change found"}
     assert (found.model, found.n_kinds) == (None, 0)
-    assert "0 kinds of change at 6 nodes (unchanged: 6)" in repr(found)
-    with pytest.raises(InputError, match="no node changed"):
+    assert "0 kinds of change at 6 nodes (no change found: 6)" in repr(found)
+    with pytest.raises(InputError, match="no change was found"):
         found.ratio([0.0])
 
 
@@ -128,7 +128,7 @@ def test_one_changed_node_is_no_kind():
     reference, target = rng.normal(size=(2, 8, 40))
     target[3] += 3.0
     found = gr.kinds_of_change((list(reference), list(target)), path(8), random_state=0)
-    assert found.counts == {"changed": 1, "unchanged": 7}
+    assert found.counts == {"changed": 1, "no change found": 7}
     assert found.notes[0] == "only one node changed, so there are no kinds"
 
 
@@ -167,7 +167,7 @@ def test_a_quiet_network_has_no_kinds_but_by_chance():
         rng = np.random.default_rng(7000 + seed)
         data = tuple(list(side) for side in rng.normal(size=(2, 10, 20)))
         found = gr.kinds_of_change(data, path(10), n_permutations=399, random_state=seed)
-        alarms += set(found.kinds) != {"unchanged"}
+        alarms += set(found.kinds) != {"no change found"}
     assert alarms <= stats.binom.ppf(0.999, 60, 0.05)
 
 

@@ -247,6 +247,11 @@ def test_plot(result):
     assert changed.get_linewidths()[0] > 2 * kept.get_linewidths()[0]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["no change found", "changed, at level 0.05"]
+    # The global null does not say of a node that it changed.
+    ax = dataclasses.replace(result, null="global").plot()
+    assert ax.get_title(loc="left") == "3 of 10 nodes stand out (exploratory)"
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["does not stand out", "stands out (exploratory), at level 0.05"]
     matplotlib.pyplot.close("all")
 
 
@@ -309,8 +314,8 @@ def test_correlated_nodes_are_allowed_for(graph):
         assert found.cross_fitted
         assert found.joint
         what = "positions in the samples" if time is None else "times"
-        assert any(f"learned at other {what}" in note for note in found.notes)
-        assert any("positions were taken for times" in note for note in found.notes) == (not time)
+        assert any(f"learned and tested at different {what}" in note for note in found.notes)
+        assert any("positions were used as times" in note for note in found.notes) == (not time)
         assert any("nodes may depend on each other" in text for text in found.assumptions)
         assert "predicted" in found.p_values
     apart = gr.two_sample_test(samples, gr.Graph.empty(10), n_permutations=399, random_state=0)

@@ -197,5 +197,5 @@ class TestObservationsNeeded:
             observations_needed(**({"shift": 0.5} | options))
 
     def test_features_come_from_the_samples(self):
-        with pytest.raises(InputError, match="n_features is that of the samples"):
+        with pytest.raises(InputError, match="n_features=2 and samples are both given"):
             observations_needed(0.5, drawn(20), n_features=2)

@@ -1,12 +1,12 @@
-"""Which steps of a panel must stay together: the dependence, apart from changes.
+"""How many steps of a panel must stay together: the dependence, apart from changes.
 
 A change looks like dependence: observations before it are alike, and so are those after it. So the
 panel is cut where it differs most, and the dependence is measured again within the pieces. Cuts
-take away true dependence too, so they count only if they shorten the blocks to a quarter, and few
-nodes, which show less of what is left, allow fewer: three, or one in 100 steps. Calm and restless
-times of few nodes are hard to tell from changes of the spread. Where squares depend on each other
-and values do not, there is at most one cut, and only if a third of the panel is one block without
-it.
+remove true dependence too, so they count only if they shorten the blocks to a quarter. Few nodes
+show less of the remaining dependence, so they allow fewer cuts: three, or one in 100 steps. Calm
+and restless times of few nodes are hard to tell from changes of the spread. Where squares depend on
+each other and values do not, many nodes allow three cuts. Few nodes then allow one cut, and only if
+a third of the panel is one block without it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from graphratio.changepoints.intervals import MARGIN
 from graphratio.data.dependence import LOST, Dependence, measure
 from graphratio.data.series import Series
 
-# Fewest blocks of a panel that can answer. With eight blocks a change in the middle is the largest
-# of 35 equally likely ways to divide them; with seven no p-value falls below 5 %.
+# Fewest blocks that a search needs. With eight blocks a change in the middle is the largest of 35
+# equally likely ways to divide them; with seven no p-value falls below 5 %.
 FEWEST_TIME_BLOCKS = 8
 
-# Most cuts, and of few nodes one in so many steps; restless nodes allow this many.
+# Most cuts; few nodes allow one in _STEPS_PER_CUT steps, restless nodes _RESTLESS_CUTS.
 _MOST_CUTS = 8
 _STEPS_PER_CUT = 100
 _RESTLESS_CUTS = 3
 
-# The share of the length of blocks that may be left for cuts to count.
+# Cuts count only if they shorten the blocks to this share.
 _CLEARLY_SHORTER = 0.25
 
 # Below this autocorrelation time, in steps, values hardly depend on each other.
@@ -42,10 +42,11 @@ _FEW_NODES = 8
 # Fewest steps per block of few nodes that are restless, or whose spread changed.
 _RESTLESS_BLOCK = 30
 
-# Chance to see dependence that is not there: it costs power, overlooked dependence false alarms.
+# Probability of seeing dependence that is not there. It costs power; overlooked dependence costs
+# false alarms.
 CAUTION = 0.3
 
-# Nodes whose dependence is measured, at most.
+# The dependence is measured at no more nodes than these.
 _MOST_NODES = 150
 
 
@@ -118,7 +119,8 @@ def long_run_ratio(
 ) -> FloatArray:
     """Long-run variance over variance of centred values, from sums over blocks.
 
-    One with fewer than `fewest` whole blocks. Shape of `variance`, that of `rest` without times.
+    1 if there are fewer than `fewest` whole blocks. Has the shape of `variance`, which is that of
+    `rest` without times.
     """
     n_blocks = len(rest) // max(block, 1)
     if block <= 1 or n_blocks < fewest:

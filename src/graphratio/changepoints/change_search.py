@@ -25,7 +25,7 @@ from graphratio.changepoints.intervals import MARGIN, Splits
 from graphratio.changepoints.scan import StretchScan
 from graphratio.changepoints.stretch import Lens, Stretch
 
-# Looks at the surrogates so far: a round ends early when the panel is this ordinary.
+# After these numbers of surrogates a round ends early if the p-value is above _ORDINARY.
 _LOOKS = (19, 39)
 _ORDINARY = 0.3
 
@@ -190,7 +190,7 @@ class Search:
         step, score = stretch.best_split(evidence, len(self.values))
         near = stretch
         if first and score <= evidence.threshold:
-            # A short change and back again: the whole panel hides what its interval shows.
+            # A short change and back again shows in its interval, not in the whole panel.
             step, score, inside = stretch.best_interval(evidence, len(self.values))
             near = self.stretch(*inside)
         return Change(

@@ -22,7 +22,7 @@ _MONTHS = (
     "October", "November", "December",
 )  # fmt: skip
 
-# Nodes that are named as the first ones, and most nodes that are all named.
+# How many nodes are named as the first ones, and up to how many nodes all are named.
 _FIRST, _ALL = 2, 3
 
 
@@ -45,7 +45,7 @@ def _nothing(detector: GraphChangePointDetector) -> str:
         return (
             f"The panel is too short to tell: observations depend on each other over "
             f"{detector.block_} steps, and {detector.n_times_} steps are not enough. About "
-            f"{detector.n_times_needed_} would be."
+            f"{detector.n_times_needed_} steps are needed."
         )
     return f"No change found (p = {detector.p_value_:.2g})."
 
@@ -56,17 +56,17 @@ def _warnings(detector: GraphChangePointDetector) -> list[str]:
     was = "were" if len(rhythms) > 1 else "was"
     named = " and ".join(rhythms)
     if rhythms and not detector.adjustment_.profiles:
-        said.append(f"Warning: {named} {was} found and not taken out.")
+        said.append(f"Warning: {named} {was} found and not removed.")
     elif rhythms:
-        said.append(f"{named[:1].upper()}{named[1:]} {was} taken out.")
+        said.append(f"{named[:1].upper()}{named[1:]} {was} removed.")
     trends = len(detector.trend_nodes_)
     if trends:
-        taken = bool(detector.adjustment_.slope.any())
+        removed = bool(detector.adjustment_.slope.any())
         where = f"at {trends} of {len(detector.nodes_)} nodes"
         said.append(
-            f"A slow trend {where} was taken out."
-            if taken
-            else f"Warning: a slow trend {where} was not taken out."
+            f"A slow trend {where} was removed."
+            if removed
+            else f"Warning: a slow trend {where} was not removed."
         )
     return said
 

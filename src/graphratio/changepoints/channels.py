@@ -24,7 +24,7 @@ import numpy as np
 from graphratio._utils.typing import FloatArray
 from graphratio.changepoints.smoother import GraphSmoother
 
-# Fewest nodes for which the common part is taken off.
+# The common part is removed from this many nodes on.
 FEWEST_FOR_COMMON = 4
 
 

@@ -23,7 +23,7 @@ _DECILE = -math.log(-math.log(0.9))
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The scale of scores and what surrogates reach on it.
+    """The scale of scores, and the scores of the surrogates.
 
     `location`, `scale` and `log_shares` have one entry per statistic; `largest` are the sorted
     largest scores of the surrogates, and a score above `threshold` raises an alarm.
@@ -64,5 +64,5 @@ class Evidence:
         return float((1 + above) / (1 + self.largest.size))
 
     def relative(self, scores: FloatArray | float) -> FloatArray:
-        """Scores in units of the threshold; 0 for everything that speaks against a change."""
+        """Scores in units of the threshold; 0 for negative scores."""
         return np.maximum(np.asarray(scores) / max(self.threshold, 1e-3), 0.0)

@@ -87,9 +87,9 @@ def interval_drop(jump: float) -> float:
 
 
 def _largest_drop(chance: float) -> float:
-    """By how much twice the log-likelihood of the best date exceeds that of the true one.
+    """Quantile of twice the log-likelihood of the best date minus that of the true one.
 
-    By more with this chance, in continuous time: (1 - exp(-x / 2))^2 = 1 - chance.
+    The difference exceeds it with this chance; in continuous time (1 - exp(-x / 2))^2 = 1 - chance.
     """
     return float(-2 * np.log(1 - np.sqrt(1 - chance)))
 
@@ -138,8 +138,8 @@ def node_onsets(
 ) -> IntArray:
     """When each of the nodes changed, by its own features and not far from the date.
 
-    It is the date of the event, unless the features of the node say clearly that it is another:
-    of simultaneous nodes one or more seem to differ with a chance of 5 %.
+    It is the date of the event, unless the features of the node clearly show another one. If all
+    nodes changed at once, the probability that any seems to differ is 5 %.
     """
     x = stretch.columns(0)[:, :, nodes]
     change = step - stretch.begin
@@ -164,7 +164,7 @@ def _difference(x: FloatArray, change: int, used: FloatArray) -> FloatArray:
 
 
 def _inflation(y: FloatArray, change: int, block: int) -> FloatArray:
-    """Long-run variance over variance, from sums over blocks of what a change leaves, (n_series,).
+    """Long-run variance over variance, from block sums of the residuals of a change, (n_series,).
 
     One number for a single series of shape (n_times,).
     """

@@ -47,27 +47,28 @@ class GraphChangePointDetector(DetectorViews):
     Parameters
     ----------
     window : int or (int, int or None), optional
-        Longest number of steps that is compared on either side of a change, or the shortest and
-        the longest, as in (20, 100), or (20, None) without a longest. Default: 10 steps to the
+        Most steps to compare on either side of a change, or a pair of the fewest and the most
+        steps, such as (20, 100), or (20, None) for no upper limit. Default: from 10 steps to the
         whole panel.
     estimator : estimator, optional
         Any estimator of the library gives kernel, dictionary and bandwidth; RULSIF, ULSIF and
         KLIEP only kernel and bandwidth. Those that are None come from the panel, whatever the order
         of time: the bandwidth is the median distance, and the ridge 5 % of the variance of the
         features. A dictionary "coherence" becomes "uniform", since the panel is one sample. A graph
-        penalty of 0, or an estimator that does not couple nodes, switches neighbourhoods off;
-        another one sets their size.
+        penalty of 0, or an estimator that does not couple nodes, switches neighbourhoods off; any
+        other penalty sets their size.
     level : float in (0, 1), default 0.05
         Probability of any false alarm on a panel of the same length; also the expected share of
         unchanged nodes among the nodes of an event.
     season : "auto", int or None, default "auto"
-        "auto" recognises up to two rhythms and takes them out at every node. An int is the period
+        "auto" recognises up to two rhythms and removes them at every node. An int is the period
         in steps. With None rhythms stay, and the headline warns about them.
     trend : "auto" or None, default "auto"
-        "auto" takes straight trends out at nodes that have one.
+        "auto" removes straight trends at nodes that have one.
     memory : int, default 500
         Past steps that `update` compares with.
     n_surrogates : int, default 99
+        Number of surrogate panels.
     block : int, optional
         Steps per block of the surrogates. Default: from the measured dependence, without changes.
     standardize : bool, default True
@@ -180,7 +181,7 @@ class GraphChangePointDetector(DetectorViews):
             Measured columns of a long frame, or variables of a data set; default all other numeric
             ones. A wide frame and an array take none.
         missing : {"error", "drop"}
-            "drop" goes on without missing observations, at their nodes and times only, and warns.
+            "drop" leaves out missing observations, at their nodes and times only, and warns.
         """
         shortest, longest = checked_scales(self)
         rng = as_generator(self.random_state)
@@ -294,7 +295,7 @@ class GraphChangePointDetector(DetectorViews):
 
     @property
     def adjusted_(self) -> FloatArray:
-        """`panel_` without the rhythms and trends that were taken out."""
+        """`panel_` without the rhythms and trends that were removed."""
         return self._watch.values
 
     @property
@@ -310,7 +311,7 @@ class GraphChangePointDetector(DetectorViews):
 
     @property
     def n_times_needed_(self) -> int:
-        """Fewest times that could tell something, given the dependence that was measured."""
+        """Fewest times that a search needs, given the measured dependence."""
         return FEWEST_TIME_BLOCKS * self.block_
 
     def save(self, path: str | Path) -> None:

@@ -37,7 +37,7 @@ def checked_scales(detector: GraphChangePointDetector) -> tuple[int, int | None]
     season = detector.season
     if not (season is None or isinstance(season, int | np.integer) or season == "auto"):
         raise InputError(
-            (Argument("season", season), " is no rhythm"),
+            (Argument("season", season), " is not a period"),
             "Pass 'auto', the period as a whole number of steps, or None",
         )
     if detector.trend is not None:

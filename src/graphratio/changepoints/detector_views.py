@@ -1,4 +1,4 @@
-"""What a fitted detector can tell: sentences, tables, samples, ratios, figures."""
+"""Views of a fitted detector: sentences, tables, samples, ratios, figures."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class DetectorViews(BaseEstimator):
         if event not in self.events_:
             raise InputError(
                 f"{type(event).__name__} is not an event of this detector",
-                "Pass one of events_ as it is now",
+                "Pass an event from events_; an update can change the last one",
             )
         return before_and_after(self.panel_, self.predict(), event.step, self.nodes_)
 

@@ -25,7 +25,7 @@ class FeatureChange:
     mean_before, mean_after, spread_before, spread_after : float
         Means and standard deviations.
     mean_changed, spread_changed : bool
-        Whether the difference is larger than chance explains, at the detector's `level`.
+        Whether the difference is significant at the detector's `level`.
 
     Examples
     --------
@@ -104,9 +104,9 @@ class NodeChange:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Changes that chance does not explain, in words, and their sizes on one scale.
+        """Significant changes in words, and their sizes on one scale.
 
-        A size is about the shift of the mean, in standard deviations, that is as easily seen.
+        A size is about the shift of the mean, in standard deviations, that is equally easy to see.
         """
         found = {}
         for one in self.features:
@@ -157,7 +157,7 @@ class ChangeEvent:
         First time of the new state: a step counted from 0, or a value of the time column.
     interval : (label, label)
         First and last time at which the change may have begun, with 95 % confidence if it is
-        abrupt (likelihood-ratio interval), not covering nodes that changed at other times.
+        abrupt (likelihood-ratio interval). It does not cover nodes that changed at other times.
     nodes : tuple of labels
         The nodes that changed, in the order of the graph. The expected share of unchanged
         nodes among them is at most the detector's `level`.
@@ -170,7 +170,7 @@ class ChangeEvent:
     step : int
         Position of `time` in the panel.
     statistic, p_value : float
-        Evidence in units of the threshold, and the chance that a panel of the same length
+        Evidence in units of the threshold, and the probability that a panel of the same length
         without change has as much anywhere.
     alarm : label
         The last time that had been seen when the change was found.
@@ -221,7 +221,7 @@ def _sense(moved: float) -> str:
 
 
 def _plain(before: float, after: float) -> str:
-    """Two means with as many digits as tell them apart.
+    """Two means with enough digits to tell them apart.
 
     Examples
     --------

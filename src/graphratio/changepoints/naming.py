@@ -1,12 +1,12 @@
 """Which nodes changed at a date, each by its own observations.
 
-Neighbours help to find a change, but not to name a node: an unchanged node beside changed ones
-would be taken along. A node has one p-value per group of features. The group that shows most nodes
+Neighbours help to find a change, but not to name a node: an unchanged node next to changed ones
+would be named too. A node has one p-value per group of features. The group that shows most nodes
 gets most of the level, since it is the likeliest one, and the others share the rest.
 
-Benjamini and Hochberg bound the share of unchanged nodes among those named. Where the changed nodes
-are clear they spend this share on nodes that are far from being as clear. So a node must also be
-likelier to have changed than not, given the strengths of all nodes of the event (local false
+Benjamini and Hochberg bound the share of unchanged nodes among those named. If the changed nodes
+are clear, their procedure spends this share on nodes that are much less clear. So a node must also
+be likelier to have changed than not, given the strengths of all nodes of the event (local false
 discovery rate below one half).
 
 Symbols
@@ -94,7 +94,7 @@ def node_p_values(stretch: Stretch, first: int, last: int, block: int, level: fl
     inflation, unsure = _inflations(centred, variance, block)
     usual = variance > 1e-9
     e = np.where(usual, moved / np.where(usual, variance * inflation, 1.0), 0.0)
-    # Dependence leaves fewer independent observations, and blocks only so many variances.
+    # Dependence leaves fewer independent observations, and few blocks an uncertain variance.
     freedom = np.maximum(1 / (inflation.mean(axis=0) / total + unsure) - 2, 2)
     by_group = np.ones((len(stretch.layout.groups), x.shape[2]))
     for row, weights in zip(by_group, stretch.layout.weights, strict=True):

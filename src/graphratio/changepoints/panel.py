@@ -41,7 +41,7 @@ _NEARLY_ALL = 0.9
 class Panel:
     """Observations (n_times, n_nodes, n_features), NaN where a node lacks a value.
 
-    No `times` if steps are counted.
+    `times` is None if steps are counted.
     """
 
     values: FloatArray
@@ -285,11 +285,12 @@ def check_later(time: Any, times: Sequence[Label] | None) -> Label | None:
     if times is None:
         if time is not None:
             raise InputError(
-                "the panel had no times, so steps are counted", "Call update without time"
+                f"time={time!r} is given, but the panel had no times: steps are counted",
+                "Call update without time",
             )
         return None
     if time is None:
-        raise InputError("the panel had times", "Pass the time of the update too")
+        raise InputError("the update has no time, but the panel had times", "Pass time too")
     label = plain_label(time, "time")
     if not label > times[-1]:  # type: ignore[operator]
         raise InputError(

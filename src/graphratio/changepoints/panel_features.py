@@ -1,4 +1,4 @@
-"""What is compared before and after: functions of the observations of a node, in groups.
+"""The features that are compared before and after: functions of a node's observations, in groups.
 
 Symbols
 -------
@@ -39,7 +39,7 @@ PANEL_ATOMS = 60
 # Squares and products count up to this much: beyond, single observations would decide.
 _LARGEST_SQUARE = 5.0
 
-# Observations that fix the kernel, at most, and pairs of measured features.
+# At most this many observations fix the kernel; at most this many pairs of features are compared.
 _LOOK_ROWS = 2_000
 _MOST_PAIRS = 15
 
@@ -192,7 +192,7 @@ def look(
 def given_smoothing(
     estimator: NodeRatioEstimator | None, features: PanelFeatures
 ) -> tuple[float, ...] | None:
-    """Strengths of smoothing that an estimator fixes; none if it does not couple, None if open.
+    """Strengths of smoothing that an estimator fixes: () without coupling, None if left open.
 
     In the mean field a graph penalty acts relative to the variance of the features, unless it
     measures differences over the data.

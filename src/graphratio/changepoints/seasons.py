@@ -1,4 +1,4 @@
-"""Rhythms and slow trends: recognise them, and take them out node by node.
+"""Rhythms and slow trends: recognise them, and remove them node by node.
 
 A rhythm is a line in the spectrum: at its frequency, or a multiple of it, the mean power over nodes
 is far above that at the frequencies beside it. Noise with a long memory has much power at low
@@ -38,10 +38,10 @@ _PIECES = 8
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """What was recognised, and what is taken out.
+    """Recognised rhythms and trends, and those that are removed.
 
-    `periods` are recognised ones, in steps. `profiles` are taken out: one array per period, shape
-    (period, n_nodes, n_measured). `slope`, per step, is zero where there is no trend; `middle` is
+    `periods` are recognised ones, in steps. `profiles` are removed: one array per period, shape
+    (period, n_nodes, n_measured). `slope`, per step, is zero where no trend is removed; `middle` is
     the step at which a trend is zero.
     """
 
@@ -62,7 +62,7 @@ class Adjustment:
         return np.asarray(result)
 
     def given(self, values: FloatArray, changes: Sequence[int]) -> Adjustment:
-        """Slopes again, with a level of its own between changes, which would tilt one line."""
+        """Estimate slopes again, with a separate level between changes, which would tilt them."""
         rest = replace(self, slope=np.zeros_like(self.slope))(values)
         top, bottom = np.zeros_like(self.slope), np.zeros_like(self.slope)
         for piece in np.split(np.arange(len(values)), list(changes)):

@@ -19,32 +19,32 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; without its extra installed, say how to get it."""
+    """Run the command line, or say how to install its extra."""
     sys.unraisablehook = _not_lost
     try:
         _run()
     except KeyboardInterrupt:
-        # The command itself ends this way too; here packages were still being imported.
+        # Ctrl-C came during the imports; a running command ends in the same way.
         sys.stderr.write("Aborted!\n")
         raise SystemExit(INTERRUPTED) from None
 
 
 def _not_lost(unraisable: UnraisableHookArgs) -> None:
-    """Interrupt again where Python would print and forget an interrupt.
+    """Repeat an interrupt that Python would print and forget.
 
-    It does so in callbacks of its own, for instance while it imports a module. Repeated at once,
-    the interrupt would end in the same callback.
+    Python forgets interrupts in callbacks of its own, for instance during an import. The repeat
+    waits a moment, or it would end in the same callback.
     """
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
         return
-    # No thread starts while Python shuts down, and nothing is left to be interrupted then.
+    # Python starts no thread while it shuts down, and then nothing is left to interrupt.
     with suppress(RuntimeError):
         Timer(REPEATED_AFTER, _interrupt).start()
 
 
 def _interrupt() -> None:
-    """Interrupt the main thread from another one, also where it waits."""
+    """Interrupt the main thread from another one, even while it waits."""
     if hasattr(signal, "pthread_kill") and (waiting := main_thread().ident) is not None:
         signal.pthread_kill(waiting, signal.SIGINT)
     else:

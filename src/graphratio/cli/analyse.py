@@ -39,7 +39,7 @@ def report(
         bool,
         typer.Option(
             "--test",
-            help="Also test which nodes changed by more than chance, as `graphratio test` does.",
+            help="Also test which nodes changed significantly, as `graphratio test` does.",
             rich_help_panel="The test",
         ),
     ] = False,
@@ -57,13 +57,13 @@ def report(
           --features pm25,no2 --coordinates lat,lon \
           --output air-report
 
-    The same, divided by a date, with roads between the stations:
+    The same, split at a date, with roads as edges:
 
         graphratio report air.csv --node station \
           --time date --split 2020-03-01 \
           --features pm25,no2 --edges roads.csv
 
-    With --test it says which of the changes are more than chance.
+    With --test the report also says which changes are significant.
     """
     with working(fit.jobs):
         _analyse("report", data, samples, graph, fit, output, tests if test else None, page.words())
@@ -76,7 +76,7 @@ def fit(
     fit: FitOptions,
     output: OutputOptions,
 ) -> None:
-    r"""Do what `report` does, without the report.
+    r"""Fit like `report`, but write no report.
 
     Writes nodes.csv (one row per node) and model.graphratio (for `graphratio predict`). Takes
     the same options:
@@ -114,7 +114,7 @@ def _analyse(
             problem.samples.n_nodes,
             "Use `graphratio fit`, which takes the same options and writes the table of all nodes",
         )
-    # Before the fit, so that they can be read while it runs.
+    # Show the notes before the fit, so that they can be read while it runs.
     checks = checked(problem)
     screen.notes([*problem.notes, *checks])
     model, fit_notes = fit_problem(problem, fit, screen)

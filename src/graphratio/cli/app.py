@@ -26,7 +26,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A label outside the encoding of the terminal must not lose the result.
+            # A label that the terminal cannot encode must not lose the result.
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)

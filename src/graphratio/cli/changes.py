@@ -31,11 +31,11 @@ _SHOWN_EVENTS = 20
 def changes(
     data: TableOptions, time: TimeOptions, graph: GraphOptions, output: OutputOptions
 ) -> None:
-    r"""Find out since when, where and in which order something changed.
+    r"""Find out when and where something changed, and in which order.
 
     Reads a table with one row per node and time, compares before and after at all scales, and
     writes changes.html (open it in a browser), events.csv (one row per event, node and feature)
-    and detector.graphratio (to go on with in Python).
+    and detector.graphratio (the fitted detector, for Python).
 
         graphratio changes air.csv --node station --time day \
           --features pm25,no2 --coordinates lat,lon \
@@ -76,7 +76,7 @@ def changes(
         files = {"detector": rough / "detector.graphratio", "events": rough / "events.csv"}
         detector.save(files["detector"])
         write_table(detector.to_frame(), files["events"])
-        title = f"{data.stem}: since when"
+        title = f"{data.stem}: when it changed"
         files["page"] = write_changes(rough / "changes.html", detector, title=title, notes=notes)
     files = moved(files, output.output)
     _show(screen, detector)
@@ -110,9 +110,11 @@ def _read(
     for name, role in roles:
         file.check(name, role)
     special = [data.where, time.time, *places]
-    if data.where == time.time or {data.where, time.time} & set(features):
+    named = [data.where, time.time, *features]
+    if twice := [name for name in dict.fromkeys(named) if named.count(name) > 1]:
         raise InputError(
-            "--node, --time and --features name a column twice", "Name different columns"
+            f"--node, --time and --features name the column {twice[0]!r} twice",
+            "Name different columns",
         )
     raw, labels, features = read_rows(file, data, special, features, notes)
     axis = TimeAxis(raw[time.time], time.time, time.date_format)

@@ -1,4 +1,4 @@
-"""What held-back observations say about estimates from a few of them: the end of the demo."""
+"""The end of the demo: compare estimates from a few observations with the hidden ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from graphratio.evaluation.smooth_changes import mean_changes
 from graphratio.evaluation.verdict import UNNAMED
 from graphratio.report.page_file import PageSection
 
-# Sizes of subsets by which held-back observations measure the worth of the graph.
+# Subset sizes, and draws of each, that measure the worth of the graph on hidden observations.
 _SIZES = 8
 _DRAWS = 3
 
-# Misjudged nodes that are named.
+# At most this many misjudged nodes are named.
 _NAMED = 5
 
 # A change is misjudged if it is off by more than this share of the spread between nodes.
@@ -33,12 +33,13 @@ _FAR_OFF = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Curtain:
-    """How close estimates from few observations come to all of them, with the graph and alone.
+    """Estimates from few observations, with the graph and alone, compared with all observations.
 
-    `gain`, `rank` and `error` have two values, with the graph and alone: mean divergence on
-    held-back observations, rank correlation and mean absolute error of the changes of the mean.
-    `worth` is how many observations alone one with the graph replaces, by held-back observations.
-    `misjudged` has (node, all observations, with the graph, alone) where only the graph is right.
+    `gain`, `rank` and `error` have two values, with the graph and alone: the mean divergence on
+    hidden observations, and the rank correlation and mean absolute error of the changes of the
+    mean. One observation with the graph is worth `worth` observations alone, measured on hidden
+    ones. `misjudged` has (node, all observations, with the graph, alone) for each node where only
+    the estimate with the graph is right.
     """
 
     gain: tuple[float, float]
@@ -74,7 +75,7 @@ class Curtain:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The values as an object for JSON."""
         both = ("with_graph", "alone")
         return {
             "held_out_divergence": dict(zip(both, self.gain, strict=True)),
@@ -87,13 +88,17 @@ class Curtain:
     def section(
         self, names: Mapping[Label, str], unit: str, what: str, said: GraphComparison
     ) -> PageSection:
-        """What the held-back observations say, beside what the few say of the graph."""
+        """Compare both fits on the hidden observations; `said` is the comparison from the few."""
         own = said.worth[UNNAMED]
         held, many = own.low <= self.worth <= own.high, f"{own.n:.0f} {what}"
         table = [
             ("", "all " + what, "with the graph", "each alone"),
-            (f"divergence on hidden {what} (higher: better)", "", *(f"{g:.2f}" for g in self.gain)),
-            ("change of the mean, off by", f"0 {unit}", *(f"{e:.0f} {unit}" for e in self.error)),
+            (
+                f"divergence on hidden {what} (higher is better)",
+                "",
+                *(f"{g:.2f}" for g in self.gain),
+            ),
+            ("change of the mean, error", f"0 {unit}", *(f"{e:.0f} {unit}" for e in self.error)),
             ("change of the mean, rank correlation", "1.00", *(f"{r:.2f}" for r in self.rank)),
         ]
         table += [
@@ -103,16 +108,16 @@ class Curtain:
         wrong = enumeration([str(names.get(node, node)) for node, *_ in self.misjudged], _NAMED)
         few = f"{own.fewer:.0f} {what} with the graph say as much as {many} of each node alone"
         if UNNAMED not in said.stated_worth:
-            few = "not enough to be sure that it helps"
+            few = "not enough to be sure that the graph helps"
         after = [
-            f"What the graph was worth: the {many} themselves say {own.span}, that is, {few}. The "
-            f"hidden {what} say {self.worth:.1f}, {'inside' if held else 'outside'} that interval."
+            f"Worth of the graph: the {many} themselves give {own.span}, that is, {few}. The "
+            f"hidden {what} give {self.worth:.1f}, {'inside' if held else 'outside'} that interval."
         ]
         if wrong:
-            after.append(f"Judged wrongly alone, and rightly with the graph: {wrong}.")
+            after.append(f"Wrong alone, but right with the graph: {wrong}.")
         asked = (
-            f"The few {what} of this report were drawn from many more. How close do they come to "
-            f"what all {what} say?"
+            f"This report is based on a few {what} out of many. How close does it come to the "
+            f"results from all {what}?"
         )
         return PageSection("Behind the curtain: was the graph worth it?", [asked], table, after)
 
@@ -135,7 +140,7 @@ def _rank_correlation(values: FloatArray, truth: FloatArray) -> float:
 
 
 def _worth(few: NodeSamples, hidden: NodeSamples, graph: Graph) -> float:
-    """N / m: with m observations the graph reaches what n reach alone on held-back ones."""
+    """N / m, where m observations with the graph do as well as n alone on hidden ones."""
     n = int(np.median(few.sizes))
     options: dict[str, Any] = {"prior_ratio": 1.0, "random_state": 0}
     alone = GRULSIF(graph_penalty=0.0, **options).fit(few, graph).divergence(hidden).mean()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("graphratio-demo")
 
-# So few flights per airport and season are shown at first.
+# Flights per airport and season that are analysed; the others stay hidden until the end.
 FEW_FLIGHTS = 10
 
 
@@ -46,8 +46,8 @@ def demo(
 ) -> None:
     """Show graphratio at work: flights from New York in 2013, winter against summer.
 
-    Draws 10 flights per airport and season, says what they show with the help of neighbouring
-    airports, and then compares that with all flights. Writes a report to open in a browser.
+    Draws 10 flights per airport and season, estimates the changes with the help of neighbouring
+    airports, and then compares them with all flights. Writes a report to open in a browser.
     Takes less than a minute. Example:
 
         graphratio demo --output my-demo
@@ -64,11 +64,11 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
 
     check_folder(output, overwrite=True)
     with screen.working("Reading the flights"):
-        # All flights of a day share its weather; ten random ones of a season do not.
+        # All flights of a day share its weather, so they need times; ten random ones do not.
         data = load_flights(time=every)
     screen.say(data.description)
     if data.left_out:
-        screen.say(f"Left out, without coordinates: {', '.join(map(str, data.left_out))}.")
+        screen.say(f"Left out (no coordinates): {', '.join(map(str, data.left_out))}.")
     chosen = at_random(data.samples, FEW_FLIGHTS, seed)
     shown = data.samples if every else data.samples.subset(observations=chosen)
     said = [data.description]
@@ -134,7 +134,8 @@ def _show(
     kinds: KindsOfChange | None,
 ) -> None:
     ranked = model.ranking_.tolist()
-    settings = settings_of(model).items()
+    # Alpha is given; only the others were selected.
+    settings = [pair for pair in settings_of(model).items() if pair[0] != "alpha"]
     own, joined = (
         np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change{which}"], dtype=float)
         for which in ("", "_with_neighbors")

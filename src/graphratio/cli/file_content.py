@@ -1,6 +1,6 @@
-"""The bytes of an input: read once, from a file, a pipe or standard input, and unpacked.
+"""Read the bytes of an input once, from a file, a pipe or standard input, and unpack them.
 
-What a file is shows in its first bytes, not in its name: text called .zip is text, and gzip called
+The first bytes of a file decide its type, not its name: text called .zip is text, and gzip called
 .csv is unpacked.
 """
 
@@ -30,7 +30,7 @@ LARGEST_UNPACKED = 4 * 2**30
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Export the table as CSV"),
     b"%PDF": ("a PDF document", "Export the table as CSV"),
-    b"SQLite format 3": ("an SQLite data base", "Export the table as CSV"),
+    b"SQLite format 3": ("an SQLite database", "Export the table as CSV"),
     b"\xff\xfe": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
     b"\xfe\xff": ("text in UTF-16, not in UTF-8", "Save it as CSV in UTF-8"),
 }
@@ -40,7 +40,7 @@ _TAR_MARK = slice(257, 262)
 
 
 def name_of(path: Path) -> str:
-    """What messages call an input."""
+    """Name of an input in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
@@ -62,7 +62,7 @@ def content_of(path: Path) -> bytes:
 def _raw(path: Path) -> bytes:
     """All bytes of an input; the error for a missing file suggests the nearest name."""
     if path == STANDARD_INPUT:
-        # There is none in a process that was started with its standard input closed.
+        # A process that was started with its standard input closed has none.
         return b"" if sys.stdin is None else sys.stdin.buffer.read()
     if path.is_dir():
         raise InputError(f"{path} is a folder", "Name a CSV or Parquet file in it")
@@ -107,7 +107,7 @@ def _unpacked(path: Path, content: bytes, unpack: Callable[[BinaryIO], Any]) -> 
 
 
 def _only_member(stream: BinaryIO) -> Any:
-    """The one file in a zip archive; a workbook is an archive of several. Errors lack its name."""
+    """The only file in a zip archive; the caller adds the name of the archive to errors."""
     archive = zipfile.ZipFile(stream)
     names = [member.filename for member in archive.infolist() if not member.is_dir()]
     # macOS packs a second file with attributes for every file.

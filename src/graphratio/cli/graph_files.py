@@ -231,13 +231,17 @@ def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: T
     lacking = [label for label in labels if label not in known]
     if not lacking or (options.allow_isolated and len(lacking) < len(labels)):
         return
-    remedy = "Add edges for them, or pass --allow-isolated to estimate them by themselves"
+    remedy = "Add edges for them, or pass --allow-isolated to estimate them separately"
     if len(lacking) == len(labels):
-        remedy = f"The edges file has {listing(in_file, limit=3)}: write labels alike in both files"
+        has = f"The edges file has {listing(in_file, limit=3)}"
+        remedy = f"{has}: write the labels in the same way in both files"
     elif set(map(_loosely, lacking)) & set(map(_loosely, in_file)):
         alike = {_loosely(label): label for label in in_file}
         pair = next((a, alike[_loosely(a)]) for a in lacking if _loosely(a) in alike)
-        remedy = f"Write labels alike: the table has {pair[0]!r}, the edges file {pair[1]!r}"
+        remedy = (
+            "Write the labels in the same way in both files: the table has "
+            f"{pair[0]!r}, the edges file {pair[1]!r}"
+        )
     elif near := _near_pair(lacking, [label for label in in_file if label not in set(labels)]):
         remedy += f". A misspelling? The table has {near[0]!r}, the edges file {near[1]!r}"
     raise InputError(
@@ -247,9 +251,9 @@ def _match(labels: list[str], in_file: list[str], options: GraphOptions, file: T
 
 
 def _near_pair(lacking: list[str], strangers: list[str]) -> tuple[str, str] | None:
-    """The first of these nodes, of a few, that resembles a label only the edges file has.
+    """A node, among the first few, that resembles a label which only the edges file has.
 
-    Labels with other digits are other nodes, such as "sensor 30" and "sensor 31".
+    Labels with different digits are different nodes, such as "sensor 30" and "sensor 31".
     """
     for label in lacking[:_COMPARED]:
         alike = [other for other in strangers if _digits(other) == _digits(label)]
@@ -263,7 +267,7 @@ def _digits(label: str) -> str:
 
 
 def _loosely(label: str) -> str:
-    """A label without case and zeros around a number, which often differ between files."""
+    """A label without case, or a number without padding zeros: both often differ between files."""
     try:
         return f"{float(label):g}"
     except ValueError:
@@ -279,11 +283,11 @@ def _within_reach(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
     if without:
         shown = listing([graph.nodes[i] for i in kept[n_observed:]], limit=3)
         notes.append(
-            f"{without} nodes of the edges file have no rows in the table and borrow from their "
+            f"{without} nodes of the edges file had no rows in the table and borrowed from their "
             f"neighbours: {shown}"
         )
     if far:
-        notes.append(f"{far} nodes of the edges file are connected to no node of the table: unused")
+        notes.append(f"left out {far} nodes of the edges file without a path to the table")
         nodes = [graph.nodes[i] for i in kept]
         return Graph.from_adjacency(graph.adjacency[kept][:, kept], nodes)
     return graph
@@ -295,8 +299,8 @@ def _observed(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
         return graph
     shown = listing(graph.nodes[n_observed:], limit=3)
     notes.append(
-        f"{graph.n_nodes - n_observed} nodes of the edges file have no rows in the table and are "
-        f"left out: {shown}"
+        f"left out {graph.n_nodes - n_observed} nodes of the edges file without rows in the "
+        f"table: {shown}"
     )
     inside = graph.adjacency[:n_observed][:, :n_observed]
     return Graph.from_adjacency(inside, graph.nodes[:n_observed])

@@ -27,7 +27,7 @@ from graphratio.cli.options import (
     SampleOptions,
 )
 from graphratio.cli.output import check_folder, moved, write_table
-from graphratio.cli.output_options import Json, Overwrite, Quiet
+from graphratio.cli.output_options import FOLDER_HELP, Json, Overwrite, Quiet
 from graphratio.data.graph import Graph
 from graphratio.evaluation import GraphComparison, compare_graphs
 from graphratio.evaluation.verdict import in_words
@@ -40,10 +40,10 @@ class CandidateOptions:
     """The graphs to compare."""
 
     edges: list[Path] | None = option(
-        _GRAPHS, f"{EDGES_HELP} Repeat it for every graph; the file names the graph."
+        _GRAPHS, f"{EDGES_HELP} Repeat --edges for every graph; each is named after its file."
     )
     coordinates: str | None = option(
-        _GRAPHS, f"{COORDINATES_HELP}one more graph joins nodes to their nearest ones."
+        _GRAPHS, f"{COORDINATES_HELP}adds a graph that connects nodes to their nearest ones."
     )
     neighbors: int = option(_GRAPHS, NEIGHBORS_HELP, default=5, min=1)
     metric: Metric | None = option(_GRAPHS, METRIC_HELP)
@@ -88,19 +88,17 @@ def graphs(
     candidates: CandidateOptions,
     prepare: PrepareOptions,
     level: Annotated[
-        float, typer.Option(help="Chance of error of the verdict, between 0 and 1.")
+        float, typer.Option(help="Error probability of the verdict, between 0 and 1.")
     ] = 0.05,
-    output: Annotated[
-        Path, typer.Option(help="Folder for the results; it must not exist yet.")
-    ] = Path("graphratio-graphs"),
+    output: Annotated[Path, typer.Option(help=FOLDER_HELP)] = Path("graphratio-graphs"),
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     r"""Find out which graph fits the data, whether it helps, and what it is worth.
 
-    Compares fits with each graph and without one on held-out data. Writes graphs.html (a page to
-    open), fits.csv (one row per fit) and nodes.csv (one row per node).
+    Compares fits with each graph and without one on held-out data. Writes graphs.html (open it in
+    a browser), fits.csv (one row per fit) and nodes.csv (one row per node).
 
         graphratio graphs air.csv --node station \
           --sample period --reference before --target after \
@@ -209,7 +207,7 @@ def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str])
             }
             for name in found.fits
         ],
-        # Only of graphs that are clearly better than none.
+        # Only for graphs that are clearly better than none.
         "worth": {
             name: {
                 "estimate": plain(own.estimate),

@@ -38,6 +38,8 @@ from graphratio.data.validation import nearest_name
 # Column of the table that holds the times; no file has a column with this name.
 _TIME = "time\0"
 
+_NOT_NUMBERS = "Correct or remove these values, choose other --features, or pass --categorical"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -81,7 +83,8 @@ def read_problem(
     kept = in_reference | in_target
     kept &= with_labels(labels, kept, data, notes)
     chosen = raw[kept]
-    columns = {name: as_numbers(chosen[name], name) for name in features if name not in categorical}
+    numbers = [name for name in features if name not in categorical]
+    columns = {name: as_numbers(chosen[name], name, _NOT_NUMBERS) for name in numbers}
     for name in categorical:
         words = as_text(chosen[name])
         columns[name] = words.where(words != "", None)
@@ -117,7 +120,7 @@ def read_problem(
 
 
 def checked(problem: Problem) -> list[str]:
-    """Sentences about what deserves a look in the data; a fit warns of uneven scales itself."""
+    """Sentences about oddities in the data; a fit itself warns of uneven scales."""
     return problem.samples.check().sentences(as_option, without=("scales",))
 
 
@@ -194,7 +197,7 @@ def read_rows(
     found = [name for name in others if raw[name].groupby(labels).nunique().max() > 1]
     if not found and not optional:
         raise InputError(
-            f"{data.data} has no column of numbers that vary, besides {listing(special)}",
+            f"{file.name} has no column of numbers that vary, besides {listing(special)}",
             "Name the measured columns with --features",
         )
     if found:
@@ -218,7 +221,8 @@ def roles_of(
     features = split_names(data.features or VALUE, [])
     if len(features) > 1 or features[0] in (data.where, *file.columns):
         raise InputError(
-            f"--features {data.features} does not name the one thing that a wide table holds",
+            f"a wide table holds one feature; --features is {', '.join(features)!r}, which is "
+            f"{'several names' if len(features) > 1 else 'the name of a column'}",
             "Pass one name that no column has, such as --features speed",
         )
     return [], features
@@ -236,7 +240,7 @@ def _stacked(
     other = [name for name in nodes if not is_mostly_numeric(raw[name])]
     nodes = [name for name in nodes if name not in other]
     for name in nodes:
-        # One wrong entry must not cost a node.
+        # One wrong entry is an error: it must not silently drop the node.
         as_numbers(raw[name], name, "Correct them, or name them with --na-values")
     if not nodes:
         raise InputError(
@@ -287,7 +291,7 @@ def _divide(
                 raise InputError(
                     f"no row has a time {name}; column {samples.time!r} runs from "
                     f"{known.min()} to {known.max()}",
-                    "Choose times inside",
+                    "Choose times in this range",
                 )
     others = ~(reference | target)
     if others.any():

@@ -24,7 +24,7 @@ _ESTIMATORS: dict[str, type[NodeRatioEstimator]] = {
 def fit_problem(
     problem: Problem, options: FitOptions, screen: Screen
 ) -> tuple[NodeRatioEstimator, list[str]]:
-    """Fit the chosen estimator, which predicts in original units; notes on it and its warnings."""
+    """Fit the chosen estimator; return it (it predicts in original units) and notes on the fit."""
     # Nodes with one sample only need neighbours to borrow from.
     incomplete = np.flatnonzero(~problem.samples.complete)
     borrows = options.estimator in (Estimator.graphratio, Estimator.grulsif)
@@ -68,14 +68,14 @@ def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples
     if options.no_standardize:
         return scaled, log or "features were left on their own scales (--no-standardize)"
     scale = (
-        "features were standardised: mean 0 and spread 1 over both samples of all nodes "
-        "(--no-standardize leaves them)"
+        "features were standardised: mean 0 and standard deviation 1 over both samples of all "
+        "nodes (--no-standardize turns this off)"
     )
     return scaled, f"{log}; {scale}" if log else scale
 
 
 def new_estimator(name: Estimator, **wanted: Any) -> NodeRatioEstimator:
-    """An estimator by its name on the command line, with those of the parameters that it has."""
+    """Make an estimator by its name on the command line, with the wanted parameters it has."""
     model = _ESTIMATORS[name]()
     known = model.get_params()
     model.set_params(**{key: value for key, value in wanted.items() if key in known})

@@ -26,11 +26,11 @@ _GRAPH = "The graph (one of --edges, --coordinates, --no-graph)"
 _FIT = "The fit"
 _TIME = "Time"
 
-# What a wide table leaves open: the name of the column of nodes, and of what was measured.
+# Names for a wide table: the column of its nodes, and its feature unless --features names it.
 NODE, VALUE = "node", "value"
 
 _SEED = "Seed for everything random; the same seed gives the same result."
-JOBS = "Threads: 1, 2, ..., or -1 for all cores. The results are the same."
+JOBS = "Number of threads, or -1 for all cores. It does not change the results."
 
 
 def some_jobs(value: int) -> int:
@@ -40,13 +40,13 @@ def some_jobs(value: int) -> int:
     return value
 
 
-# Options of graphs, which several commands have.
+# Help of the graph options, which several commands share.
 EDGES_HELP = (
     "CSV or Parquet file whose first two columns are the ends of the edges, and the third, if "
     "there is one, the weight; or a square matrix of weights with the labels in its header."
 )
-COORDINATES_HELP = "Two columns with the place of the node, e.g. lat,lon: "
-NEIGHBORS_HELP = "With --coordinates: number of nearest nodes."
+COORDINATES_HELP = "Two columns with the place of each node, e.g. lat,lon: "
+NEIGHBORS_HELP = "With --coordinates: how many nearest nodes each node is joined to."
 METRIC_HELP = (
     "Distance: haversine on the globe (latitude,longitude in degrees), euclidean in the plane. "
     "Default: haversine if the columns are called lat or latitude and lon, lng, long or longitude."
@@ -78,7 +78,7 @@ class TableOptions:
             show_default=False,
         ),
     ]
-    node: str | None = option(_DATA, "Column that says where: the label of the node.")
+    node: str | None = option(_DATA, "Column with the label of the node of each row.")
     wide: bool = option(
         _DATA,
         "Instead of --node: one column per node, named after it, and one row per time. "
@@ -88,16 +88,18 @@ class TableOptions:
     )
     features: str | None = option(
         _DATA,
-        "Columns that were measured, separated by commas. Default: all other columns that hold "
-        "numbers.",
+        "Columns that were measured, separated by commas. Default: all other columns of numbers "
+        "that vary within nodes.",
     )
     na_values: str | None = option(
         _DATA,
-        "Entries that stand for a missing value, separated by commas, e.g. -999,none. They count "
-        "in every column but that of the node. Empty cells, NA, NaN and the like always do.",
+        "Entries that stand for a missing value, separated by commas, e.g. -999,none, in every "
+        "column except --node. Empty cells, NA, NaN and the like are always missing.",
     )
     missing: Missing = option(
-        _DATA, "Rows with missing values: stop, or leave them out.", default=Missing.error
+        _DATA,
+        "Rows with missing values: error stops, drop leaves them out.",
+        default=Missing.error,
     )
     delimiter: Delimiter = None
 
@@ -111,18 +113,18 @@ class TableOptions:
 
     @property
     def stem(self) -> str:
-        """What titles call the table."""
+        """Name of the table in titles."""
         return "table" if str(self.data) == "-" else self.data.name.partition(".")[0]
 
     @property
     def where(self) -> str:
-        """Column of the node, which a wide table does not have."""
+        """Column of the node; a wide table gets one with this name."""
         return NODE if self.node is None else self.node
 
 
 @dataclass(frozen=True)
 class DataOptions(TableOptions):
-    """The same where the rows of a node are a sample."""
+    """`TableOptions` of commands that compare two samples."""
 
     categorical: str | None = option(
         _DATA,
@@ -142,7 +144,7 @@ class SampleOptions:
     """How the rows divide into the reference and the target sample."""
 
     sample: str | None = option(
-        _SAMPLES, "Column that says to which sample a row belongs, with --reference and --target."
+        _SAMPLES, "Column with the sample of each row; --reference and --target name its values."
     )
     reference: str | None = option(
         _SAMPLES, "Value of that column for the reference (the state before)."
@@ -150,15 +152,15 @@ class SampleOptions:
     target: str | None = option(_SAMPLES, "Value of that column for the target (the state after).")
     time: str | None = option(
         _SAMPLES,
-        "Column with dates (2020-03-01), times (2020-03-01T14:30) or numbers that says when a row "
-        "was observed. Instead of --sample it also divides the rows, with --split or ranges.",
+        "Column with the time of each row: dates (2020-03-01), times (2020-03-01T14:30) or "
+        "numbers. Without --sample it also divides the rows, with --split or the two ranges.",
     )
     date_format: str | None = option(
         _SAMPLES,
         "How dates are written in that column, e.g. %d.%m.%Y or '%m/%d/%y %H:%M'. Default: ISO.",
     )
     split: str | None = option(
-        _SAMPLES, "With --time: earlier rows are the reference, rows from here on the target."
+        _SAMPLES, "With --time: rows before this time are the reference, the others the target."
     )
     reference_range: str | None = option(
         _SAMPLES,
@@ -170,9 +172,10 @@ class SampleOptions:
     )
     block: str = option(
         _SAMPLES,
-        "Observations that depend on each other and stay together in folds and permutations: "
-        "auto (with --time: as far as they are found to depend on earlier ones), none, a number "
-        "of successive rows of a node, or a duration such as 1D, 6h or 30min.",
+        "Observations of a block depend on each other and stay together in folds and "
+        "permutations. auto: with --time, blocks as long as the dependence found in the data; "
+        "none: no blocks; or a number of successive rows of a node, or a duration such as 1D, 6h "
+        "or 30min.",
         default="auto",
     )
 
@@ -231,16 +234,16 @@ class GraphOptions:
     edges: Path | None = option(_GRAPH, EDGES_HELP)
     coordinates: str | None = option(
         _GRAPH,
-        f"{COORDINATES_HELP}nodes are joined to their nearest ones. Together with --edges or "
-        "--no-graph, for the map only.",
+        f"{COORDINATES_HELP}joins every node to its nearest ones. With --edges or --no-graph they "
+        "only draw the map.",
     )
     neighbors: int = option(_GRAPH, NEIGHBORS_HELP, default=5, min=1)
     metric: Metric | None = option(_GRAPH, METRIC_HELP)
-    no_graph: bool = option(_GRAPH, "Every node by itself.", "--no-graph", default=False)
+    no_graph: bool = option(_GRAPH, "Analyse every node separately.", "--no-graph", default=False)
     allow_isolated: bool = option(
         _GRAPH,
-        "Accept nodes of the table that the edges file does not name; they are estimated by "
-        "themselves.",
+        "Accept nodes of the table that the edges file does not name; they are estimated "
+        "separately.",
         "--allow-isolated",
         default=False,
     )
@@ -257,11 +260,12 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class MapOptions(GraphOptions):
-    """The same where results can go on a map."""
+    """`GraphOptions` of commands whose results can go on a map."""
 
     geojson: bool = option(
         OUTPUT,
-        "Also write the table of nodes as GeoJSON, one point per node; with --coordinates lat,lon.",
+        "Also write the table of nodes as GeoJSON, one point per node; needs --coordinates "
+        "lat,lon.",
         "--geojson",
         default=False,
     )
@@ -274,7 +278,7 @@ class MapOptions(GraphOptions):
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """How to transform the features first."""
+    """How to transform the features, and seed and threads."""
 
     seed: int = option(_FIT, _SEED, default=0, min=0)
     jobs: int = option(_FIT, JOBS, default=-1, callback=some_jobs)
@@ -282,7 +286,7 @@ class PrepareOptions:
     no_standardize: bool = option(
         _FIT,
         "Leave the features on their own scales. By default each is shifted to mean 0 and scaled "
-        "to spread 1, over both samples of all nodes.",
+        "to standard deviation 1, over both samples of all nodes.",
         "--no-standardize",
         default=False,
     )
@@ -296,7 +300,7 @@ class FitOptions(PrepareOptions):
         _FIT,
         "graphratio shares profiles of change and learns which edges to trust; grulsif is the "
         "paper's joint estimate of all nodes; pool shares only the settings; rulsif, ulsif and "
-        "kliep take every node by itself.",
+        "kliep fit every node separately.",
         default=Estimator.graphratio,
     )
     alpha: float = option(
@@ -307,14 +311,13 @@ class FitOptions(PrepareOptions):
     )
     loss: LossName = option(
         _FIT,
-        "What the fit minimises, and so the divergence that it reports: pearson, kl "
-        "(Kullback-Leibler) or jensen-shannon. Other than pearson for graphratio, grulsif and pool "
-        "only; no shared profiles then.",
+        "Loss of the fit, and so its divergence: pearson, kl (Kullback-Leibler) or jensen-shannon. "
+        "Only graphratio, grulsif and pool take kl and jensen-shannon, without shared profiles.",
         default=LossName.pearson,
     )
     no_kinds: bool = option(
         _FIT,
-        "Do not look for kinds of change, which saves a test of every node.",
+        "Skip the search for kinds of change, and the test of every node that it needs.",
         "--no-kinds",
         default=False,
     )
@@ -345,24 +348,27 @@ class TimeOptions:
     )
     window: int | None = option(
         _TIME,
-        "Longest number of time points before and after that are compared. Default: all.",
+        "Compare at most this many time points before and after. Default: all.",
         min=5,
     )
     season: str = option(
         _TIME,
-        "'auto' recognises a daily, weekly or other rhythm and takes it out; a number of time "
-        "points is the period; 'none' leaves rhythms in.",
+        "auto recognises a daily, weekly or other rhythm and removes it; a number of time points "
+        "gives the period; none leaves rhythms in.",
         default="auto",
     )
     level: float = option(
-        _TIME, "Chance of any false alarm if nothing changes; between 0 and 1.", default=0.05
+        _TIME, "Probability of any false alarm if nothing changes, between 0 and 1.", default=0.05
     )
     estimator: Estimator | None = option(
         _TIME,
         "Take kernel, dictionary and penalties from an estimator. Default: the detector's own.",
     )
     surrogates: int = option(
-        _TIME, "Shuffled copies of the table that estimate this chance.", default=99, min=1
+        _TIME,
+        "Number of shuffled copies of the table that estimate the probability of false alarms.",
+        default=99,
+        min=1,
     )
     seed: int = option(_TIME, _SEED, default=0, min=0)
     jobs: int = option(_TIME, JOBS, default=-1, callback=some_jobs)

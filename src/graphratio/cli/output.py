@@ -35,7 +35,7 @@ _REPLACED = ("report.html", "nodes.geojson")
 
 
 def check_folder(folder: Path, *reads: Path | None, overwrite: bool) -> None:
-    """Refuse an output folder that exists, or that would replace what is read, before any work."""
+    """Refuse, before any work, an output folder that exists or holds an input to be replaced."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"the output {folder} is a file", "Name a folder with --output")
     if folder.exists() and not overwrite:
@@ -47,7 +47,7 @@ def check_folder(folder: Path, *reads: Path | None, overwrite: bool) -> None:
         inside = path is not None and path.resolve().parent == folder.resolve()
         if path is not None and inside and path.name in RESULTS:
             raise InputError(
-                f"the results in {folder} would replace {path}, which is read",
+                f"the results in {folder} would replace the input {path}",
                 "Choose another --output",
             )
 
@@ -62,7 +62,7 @@ def write_results(
     *,
     geojson: bool = False,
 ) -> dict[str, Path]:
-    """Write the model, the table of nodes and, given its options, the page; files by content."""
+    """Write the model, the table of nodes and, if given, the page; return paths by content."""
     from graphratio.report import write_report
 
     sides = {"reference_name": problem.reference_name, "target_name": problem.target_name}
@@ -79,9 +79,10 @@ def write_results(
 
 
 def write_table(frame: Any, path: Path | None) -> str | None:
-    """Write a frame as CSV, or return it as text; no spreadsheet takes a cell for a formula.
+    """Write a frame as CSV, or return it as text.
 
-    Text that begins with =, +, - or @ and is no number gets an apostrophe in front.
+    Text that begins with =, +, - or @ and is no number gets an apostrophe in front, so that a
+    spreadsheet does not run it as a formula.
     """
     shown = frame.rename(columns=_harmless)
     for name in shown.columns[[str(kind) in ("object", "str") for kind in shown.dtypes]]:
@@ -104,7 +105,7 @@ def write_geojson(columns: Mapping[str, Any], graph: Graph, path: Path) -> Path:
     """Write one point per node, with the columns of a table as its properties."""
     if graph.coordinates is None or graph.metric != "haversine":
         raise InputError(
-            "GeoJSON has latitudes and longitudes, and the places of these nodes are not",
+            "GeoJSON needs latitudes and longitudes, and the coordinates of these nodes are others",
             "Name columns of degrees: --coordinates lat,lon, with --metric haversine",
         )
     features = [
@@ -146,9 +147,14 @@ def show_summary(
         helped = f"{name}_mean_change_with_neighbors"
         shown.append(helped if helped in summary else f"{name}_mean_change")
     columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
-    kind = model.divergence_name_
-    screen.table(f"Most changed nodes ({kind} divergence, 0 means no change)", columns)
+    screen.table(ranking_title(model), columns)
     show_kinds(screen, model, kinds)
+
+
+def ranking_title(model: NodeRatioEstimator) -> str:
+    """Title of a table of the most changed nodes; estimated divergences can be negative."""
+    name = model.divergence_name_
+    return f"Most changed nodes (estimated {name} divergence, 0 or less shows no change)"
 
 
 def show_kinds(screen: Screen, model: NodeRatioEstimator, kinds: KindsOfChange | None) -> None:

@@ -12,6 +12,7 @@ from graphratio.cli.expand import option
 
 # The panel of the help that lists them.
 OUTPUT = "Output"
+FOLDER_HELP = "Folder for the results; it must not exist yet, unless --overwrite is given."
 
 Json = Annotated[
     bool,
@@ -27,15 +28,13 @@ Overwrite = Annotated[
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What things are called on the page."""
+    """Title and words of the page."""
 
     title: str | None = option(OUTPUT, "Title of the page. Default: the name of the table.")
     unit: str | None = option(
         OUTPUT, "Units of features, separated by commas, e.g. speed=mph,delay=min."
     )
-    noun: str | None = option(
-        OUTPUT, "What one node and several are called, e.g. airport,airports."
-    )
+    noun: str | None = option(OUTPUT, "Words for one node and for several, e.g. airport,airports.")
 
     def words(self) -> dict[str, Any]:
         """Options of the page."""
@@ -61,9 +60,7 @@ class PageOptions:
 class OutputOptions:
     """Where results go."""
 
-    output: Path = option(
-        OUTPUT, "Folder for the results; it must not exist yet.", default=Path("graphratio-report")
-    )
+    output: Path = option(OUTPUT, FOLDER_HELP, default=Path("graphratio-report"))
     overwrite: Overwrite = False
     json: Json = False
     quiet: Quiet = False

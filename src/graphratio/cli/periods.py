@@ -77,11 +77,13 @@ class TimeAxis:
             first, last = (end.to_datetime64() for end in (period.start_time, period.end_time))
             return first.astype("datetime64[us]"), last.astype("datetime64[us]")
         except ValueError as error:
-            kind = "a number, as the values of" if self.numeric else "a date, as the values of"
-            raise InputError(f"{text!r} is not {kind} column {self.name!r}", _HOW) from error
+            kind = "a number" if self.numeric else "a date"
+            raise InputError(
+                f"{text!r} is not {kind} like the values of column {self.name!r}", _HOW
+            ) from error
 
     def interval(self, text: str) -> tuple[Any, Any]:
-        """Ends of a range "first:last"; times contain colons too, so all of them are tried."""
+        """Ends of a range "first:last"; times contain colons too, so every colon is tried."""
         found = []
         for position in (i for i, character in enumerate(text) if character == ":"):
             try:

@@ -17,7 +17,7 @@ from graphratio.cli.console import Screen, as_option
 from graphratio.cli.expand import option
 from graphratio.cli.models import settings_of
 from graphratio.cli.options import Delimiter
-from graphratio.cli.output import SHOWN_NODES, write_table
+from graphratio.cli.output import SHOWN_NODES, ranking_title, write_table
 from graphratio.cli.output_options import Json, Overwrite, Quiet
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
 from graphratio.data.validation import nearest_name
@@ -65,8 +65,8 @@ def predict(
 ) -> None:
     r"""Evaluate the ratio = target / reference of a saved model at given points.
 
-    A ratio above 1 says that such an observation became more frequent, below 1 less. Prints CSV:
-    the features, the node and the ratio.
+    A ratio above 1 means that such observations became more frequent, a ratio below 1 less
+    frequent. Prints CSV: the features, the node and the ratio.
 
     At every node, or at one:
 
@@ -87,7 +87,7 @@ def predict(
     for path in (model, points):
         if options.output is not None and options.output.resolve() == path.resolve():
             raise InputError(
-                f"--output {options.output} would replace {path}, which is read",
+                f"--output {options.output} would replace the input {path}",
                 "Choose another --output",
             )
     fitted = load(model)
@@ -163,7 +163,7 @@ def _ratios(model: NodeRatioEstimator, points: Path, options: PointOptions) -> A
     if not np.isfinite(ratios).all():
         raise InputError(
             f"the model gives {int((~np.isfinite(ratios)).sum())} ratios that are not numbers",
-            "It is damaged, or these points are far from everything it has seen: check both",
+            "The model is damaged, or these points are far from all of its data: check both",
         )
     found = pandas.DataFrame({"node": nodes, "ratio": ratios})
     return pandas.concat([table, found], axis="columns")
@@ -209,10 +209,8 @@ def info(model: Model, json: Json = False) -> None:
         "n_target": fitted.sizes_[top, 1].tolist(),
         "divergence": fitted.divergence_[top].tolist(),
     }
-    screen.table(
-        f"Most changed nodes ({fitted.divergence_name_} divergence, 0 means no change)",
-        {name.replace("_", " "): column for name, column in columns.items()},
-    )
+    shown = {name.replace("_", " "): column for name, column in columns.items()}
+    screen.table(ranking_title(fitted), shown)
     rows = zip(*columns.values(), strict=True)
     ranked = [dict(zip(columns, row, strict=True)) for row in rows]
     screen.result({**content, "most_changed": ranked})

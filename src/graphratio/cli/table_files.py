@@ -161,7 +161,7 @@ class TableFile:
 
 
 def as_text(column: Any) -> Any:
-    """Values of a column as one would type them: whole numbers, dates; missing ones are empty."""
+    """Values of a column as a person would type them; missing ones are empty."""
     try:
         words = {value: written(value) for value in column.dropna().unique()}
     except TypeError as error:
@@ -178,7 +178,7 @@ _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none", "-", "?", ".", "missing"}
 def as_numbers(
     column: Any,
     name: str,
-    remedy: str = "Remove these values, choose other features, or name it as --categorical",
+    remedy: str = "Correct or remove these values",
 ) -> Any:
     """Values of a pandas column as floats; other values are an error with this remedy."""
     numbers = _parsed(column)

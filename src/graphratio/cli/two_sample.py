@@ -1,4 +1,4 @@
-"""`graphratio test`: which nodes changed by more than chance."""
+"""`graphratio test`: which nodes changed significantly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphratio.cli.inputs import Problem, checked, read_problem, warnings_as
 from graphratio.cli.models import new_estimator, prepared
 from graphratio.cli.options import DataOptions, Estimator, MapOptions, PrepareOptions, SampleOptions
 from graphratio.cli.output import check_folder, moved, write_geojson, write_table
-from graphratio.cli.output_options import Json, Overwrite, Quiet
+from graphratio.cli.output_options import FOLDER_HELP, Json, Overwrite, Quiet
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _TEST = "The test"
 _SHOWN = 15
 
-# Without --test, kinds of change are not looked for in larger graphs: the test takes minutes.
+# Larger graphs get kinds of change only with --test, because the test takes minutes.
 MOST_NODES = 10_000
 
-# Permutations behind kinds of change: up to so many nodes twice as many as the smallest p-value
-# needs, and beyond them what the test chooses.
+# Permutations of the test behind kinds of change: up to this many nodes, twice as many as the
+# smallest p-value needs; for more nodes, the default of the test.
 _FEW_NODES = 2000
 _TIMES_NEEDED = 2
 
@@ -57,7 +57,7 @@ class TestOptions:
         "the level (Benjamini-Hochberg; fdr-by: under any dependence); none: no correction.",
         default=Correction.fwer,
     )
-    level: float = option(_TEST, "Between 0 and 1.", default=0.05)
+    level: float = option(_TEST, "Level of the test, between 0 and 1.", default=0.05)
     permutations: int | None = option(
         _TEST, "Number of permutations. Default: enough for the correction.", min=1
     )
@@ -106,7 +106,7 @@ def find_kinds(
     seed: int,
     screen: Screen,
 ) -> tuple[KindsOfChange | None, list[str]]:
-    """Kinds of change from a fitted model, and notes on them; a test is run if there is none."""
+    """Kinds of change from a fitted model, and notes on them; tests first if `tested` is None."""
     from graphratio.testing.kinds import kinds_from
 
     notes: list[str] = []
@@ -140,8 +140,8 @@ def node_tests(
     null: Annotated[
         Null,
         typer.Option(
-            help="node: this node did not change, whatever the others did. global: nothing "
-            "changed anywhere, one p-value for all.",
+            help="Null hypothesis. node: this node did not change, whatever the others did; "
+            "global: no node changed, with one p-value for all.",
             rich_help_panel=_TEST,
         ),
     ] = Null.node,
@@ -149,24 +149,23 @@ def node_tests(
         Estimator | None,
         typer.Option(
             help="Take kernel and penalties from grulsif or pool, or learn the ratio of another "
-            "estimator on one half of the data and test it on the other. Default: the test's own.",
+            "estimator on one half of the data and test it on the other. Default: the kernel and "
+            "penalties of the test itself.",
             show_default=False,
             rich_help_panel=_TEST,
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option(help="Folder for the results; it must not exist yet.")
-    ] = Path("graphratio-test"),
+    output: Annotated[Path, typer.Option(help=FOLDER_HELP)] = Path("graphratio-test"),
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    r"""Find out which nodes changed by more than chance.
+    r"""Find out which nodes changed significantly.
 
-    A permutation test at every node, corrected for the number of nodes. Neighbours in the graph
-    tell it what kind of change to look for, and cannot make an unchanged node significant.
-    Writes tests.html (a page to open), tests.csv (one row per node) and regions.csv (connected
-    significant nodes).
+    Runs a permutation test at every node, corrected for the number of nodes. Neighbours in the
+    graph show the test what kind of change to look for; they cannot make an unchanged node
+    significant. Writes tests.html (open it in a browser), tests.csv (one row per node) and
+    regions.csv (connected significant nodes).
 
         graphratio test air.csv --node station \
           --sample period --reference before --target after \
@@ -218,7 +217,8 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
     if result.n_rejected:
         shown = [v for v in order if result.rejected[v]][:_SHOWN]
         more = result.n_rejected - len(shown)
-        title = "Significant nodes" + (f" (first {len(shown)}, {more} more)" if more else "")
+        title = "Significant nodes" if result.null == "node" else "Nodes that stand out"
+        title += f" (first {len(shown)}, {more} more)" if more else ""
     else:
         shown = order[:5]
         none = "No node is significant; the smallest p-values"
@@ -236,11 +236,12 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
         ends = {f"{find(result.detectable_shift[unseen]):#.2g}" for find in (np.min, np.max)}
         size = " to ".join(sorted(ends, key=float))
         screen.say(
-            f"At nodes without a finding a shift of {size} standard deviations would have been "
-            "found with a probability of 80 %."
+            f"At nodes that are not significant, the test would have found a shift of {size} "
+            "standard deviations with probability 80 %."
         )
     regions = [region for region in result.regions() if region.size > 1]
-    if regions:
+    # The global null says nothing about the nodes of a region.
+    if regions and result.null == "node":
         screen.table(
             "Regions of connected significant nodes",
             {
@@ -249,7 +250,7 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
                 "truly changed, at least": [region.changed_at_least for region in regions],
             },
         )
-    screen.say("Assumed: " + "; ".join(result.assumptions) + ".")
+    screen.say("These p-values assume: " + "; ".join(result.assumptions) + ".")
 
 
 def outcome_object(result: TwoSampleResult) -> dict[str, Any]:

@@ -218,10 +218,10 @@ def divergence_bounds(
         Default: the graph of a fitted estimator, or no edges.
     estimator : estimator, optional
         Any estimator of the library, fitted or not; default `GraphRatio()`. Its parameters are
-        used, and of a fitted one the scaling; its `loss`, if it has one, names the divergence. "kl"
-        needs alpha > 0, since otherwise no mean of held-out ratios is reliable. Of a fitted
-        `GRULSIF` (not adaptive) or `Pool` with loss="pearson" also the dictionary. With an engine
-        the fits run on it, and `samples` are None if it has a loader.
+        used. A fitted one also gives the scaling, and a `GRULSIF` (not adaptive) or `Pool` with
+        loss="pearson" the dictionary. Its `loss`, if it has one, decides which divergence is
+        bounded; "kl" needs alpha > 0, because otherwise no mean of held-out ratios is reliable.
+        With an engine the fits run on it, and `samples` is None if the engine has a loader.
     level : float in (0, 1), default 0.1
         Chance that a bound fails; the confidence is 1 - level.
     simultaneous : bool, default False

@@ -57,12 +57,12 @@ class GraphComparison(Answered, Mappable):
     ----------
     nodes : tuple of labels
     losses : dict of name to Losses
-        Of every fit, on held-out observations; the other fits are named "without a graph" and
+        Loss of every fit on held-out observations. The fits are the graphs, "without a graph" and
         "all nodes as one".
     unseen : dict of name to Losses
-        Of graphs and of "without a graph", on held-out nodes, which are predicted from others.
+        Loss of the graphs and of "without a graph" on held-out nodes, predicted from others.
     level : float
-        Chance of error of the verdict, and of the intervals of nodes.
+        Error probability of the verdict, and of the intervals of nodes.
     graphs : tuple of str
         Names of the candidates that have edges.
     learned_graph : Graph or None
@@ -81,8 +81,8 @@ class GraphComparison(Answered, Mappable):
     agreement : dict of name to Agreement
         Where neighbours in each graph change alike, by region and node.
     correlation : Correlation or None
-        Of nodes whose observations move together, if it is high. Then nodes left out as a whole
-        are not used, since their neighbours show the same fluctuations.
+        Correlation between nodes, if it is high. Whole nodes are then not held out, because their
+        neighbours show the same fluctuations.
     answerable, answerable_nodes, n_pieces, blocks
         As in `DivergenceBounds`. Only answerable nodes are judged; without any there is no verdict.
 
@@ -135,8 +135,8 @@ class GraphComparison(Answered, Mappable):
         `level` is divided by the number of graphs, any of which could be better than none by
         chance. So the chance that `best`, or a worth, is stated for a graph that is not better
         than none is at most `level`: there are two ways to be better, and each counts one of the
-        two sides of its test. Everything that is said, and every interval of a difference
-        between fits, uses this level.
+        two sides of its test. Every verdict, and every interval of a difference between fits,
+        uses this level.
         """
         return self.level / max(len(self.ranking), 1)
 
@@ -162,7 +162,7 @@ class GraphComparison(Answered, Mappable):
     def stated_worth(self) -> dict[str, Worth]:
         """The worth of the graphs that are clearly better than none.
 
-        That of the others may come from what all nodes have in common, which any graph has.
+        The worth of the others may only come from what all nodes have in common.
         """
         return {
             name: own for name, own in self.worth.items() if self.against_none(name) == "better"
@@ -221,7 +221,8 @@ class GraphComparison(Answered, Mappable):
     def gains(self) -> tuple[FloatArray, FloatArray]:
         """Gains of the best-ranked graph over no graph, and half widths of intervals.
 
-        The gain of a node is how much lower its loss is; both of shape (n_nodes,).
+        The gain of a node is its loss without a graph minus its loss with the graph; both of shape
+        (n_nodes,).
         """
         gain, half = self._interval(self._gain_means)
         known = self.answerable_nodes & self.joined.get(self.ranking[0], True)
@@ -243,8 +244,8 @@ class GraphComparison(Answered, Mappable):
     def neighbors(self) -> list[Effect]:
         """Effect of the neighbours at every node.
 
-        Among the nodes that are named, a share of at most `level` is expected to be named by
-        chance (Benjamini-Hochberg).
+        Among the nodes called helped or hurt, the expected share of false alarms is at most
+        `level` (Benjamini-Hochberg).
         """
         if not self.ranking:
             return ["not assessed"] * len(self.nodes)
@@ -262,11 +263,11 @@ class GraphComparison(Answered, Mappable):
         return cast(list[Effect], words.tolist())
 
     def helped(self) -> list[Label]:
-        """Nodes whose loss is lower with the graph, by more than chance."""
+        """Nodes whose loss is significantly lower with the graph."""
         return self._where("helped")
 
     def hurt(self) -> list[Label]:
-        """Nodes whose loss is higher with the graph, by more than chance."""
+        """Nodes whose loss is significantly higher with the graph."""
         return self._where("hurt")
 
     def _where(self, effect: Effect) -> list[Label]:

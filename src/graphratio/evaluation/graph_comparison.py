@@ -79,9 +79,9 @@ def compare_graphs(
     estimator : estimator that couples nodes, optional
         `GraphRatio` or `GRULSIF`, fitted or not; default `GraphRatio()`. It is fitted with every
         graph, and without one. Hyperparameters that are not fixed are chosen inside the training
-        folds. All nodes as one is a quadratic fit with the same features.
+        folds. The fit "all nodes as one" is quadratic, with the same features.
     level : float in (0, 1), default 0.05
-        Chance of error of the verdict, and of an interval.
+        Error probability of the verdict, and of an interval.
     n_folds : int, default 5
         Number of folds, at least 3.
     n_repeats : int, optional
@@ -90,10 +90,10 @@ def compare_graphs(
         Also learn a graph from the data, inside the training folds. Default: only if there is
         no graph to compare.
     units : {"auto", "given", "own"}
-        "own" shifts and scales every node to mean 0 and spread 1 over both its samples: nodes of
-        very different location or scale then show what their changes have in common. "auto" does
-        so if nodes differ much, unless it clearly raises the held-out loss without a graph, and
-        only for `GraphRatio` with its own choice of bandwidth and dictionary.
+        "own" shifts and scales every node to mean 0 and standard deviation 1 over both its samples:
+        nodes of very different location or scale then show what their changes have in common.
+        "auto" does so if nodes differ much, unless it clearly raises the held-out loss without a
+        graph, and only for `GraphRatio` with its own choice of bandwidth and dictionary.
     worth : bool or int, default True
         Also measure how many observations each graph replaces. A number limits the observations
         that are used for it: connected patches then stand for the whole network.

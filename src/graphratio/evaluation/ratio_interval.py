@@ -131,7 +131,7 @@ class ExpectedRatioInterval(Answered):
     def outcome(self) -> str:
         """How wide the intervals are, or why the data cannot say it."""
         if not self.answerable:
-            return self.pieces.cannot_say("how far the ratio is uncertain")
+            return self.pieces.cannot_say("how uncertain the ratio is")
         wide = float(np.median(self.expected_ratio_high - self.expected_ratio_low)) / 2
         span = f"ratios {self.ratio.min():.3g} to {self.ratio.max():.3g}"
         return f"{len(self.points)} points, {span}, typically ± {wide:.2g}"
@@ -187,7 +187,7 @@ def expected_ratio_interval(
     graph : Graph, optional
         A fitted estimator has its own; another one is refused.
     estimator : estimator, optional
-        Any estimator of the library; fitted first if it is not; default `GraphRatio()`. GRULSIF
+        Any estimator of the library; it is fitted first if needed; default `GraphRatio()`. GRULSIF
         (not adaptive) and Pool have exact standard errors. All others are fitted again without
         each of ten groups of observations (jackknife); RULSIF, ULSIF and KLIEP then choose their
         hyperparameters again, which widens the intervals. Samples should have at least about 20
@@ -282,7 +282,7 @@ class Jackknife:
         return np.asarray(np.sqrt((count - 1) / count) * (fits - fits.mean(axis=0)))
 
     def freedom(self, terms: FloatArray) -> FloatArray:
-        """One less than there are groups, at every point."""
+        """The number of groups minus one, at every point."""
         return np.full(terms.shape[1], self.n_groups - 1.0)
 
 
@@ -336,7 +336,7 @@ class Sandwich:
     def freedom(self, terms: FloatArray) -> FloatArray:
         """Degrees of freedom of the variance at every point, after Satterthwaite.
 
-        Each sample has one less than it has observations, and at least one.
+        Each sample has its number of observations minus one, and at least one.
         """
         parts = segment_indicator(self.sizes, terms.dtype) @ terms**2
         left = np.maximum(self.sizes - 1, 1)[:, np.newaxis]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError
+from graphratio._utils.errors import Argument, InputError
 from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples, warn_of_scales
@@ -68,8 +68,7 @@ class Recipe:
         """The same for a verdict about the graph: candidates reach down to no coupling.
 
         The smallest penalty of the paper may be too strong, and then the grid would be judged, not
-        the graph. So at every ridge there are weaker penalties, and 0. A penalty that is given
-        stays.
+        the graph. So at every ridge there are weaker penalties, and 0. A given penalty is kept.
         """
         lam, rho = self.template._pairs_for(graph)
         if self.template.graph_penalty is None and graph.n_edges:
@@ -152,9 +151,9 @@ def check_split(sizes: IntArray, n_folds: int) -> None:
     """Refuse samples (n_nodes, 2) of which no node has an observation for every fold."""
     most = int(sizes.min(axis=1).max())
     if most < n_folds:
-        fewer = f", or pass n_folds={most}" if most >= SMALLEST_SPLIT else ""
+        fewer = (", or pass ", Argument("n_folds", most)) if most >= SMALLEST_SPLIT else ()
         raise InputError(
-            f"no node has {n_folds} observations in both samples, so that they cannot be split "
-            f"into {n_folds} folds",
-            f"Collect more observations per node{fewer}",
+            f"no node has {n_folds} observations in both samples, so they cannot be split into "
+            f"{n_folds} folds",
+            ("Collect more observations per node", *fewer),
         )

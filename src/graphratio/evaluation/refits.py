@@ -23,7 +23,7 @@ from graphratio.evaluation.refit_noise import RefitNoise
 from graphratio.moments.losses import PEARSON, Loss
 from graphratio.moments.node_moments import segment_indicator
 
-# Noise that is spread over so many directions is normal.
+# Noise that is spread over this many directions is normal.
 MANY_DIRECTIONS = 1e6
 
 
@@ -31,8 +31,8 @@ MANY_DIRECTIONS = 1e6
 class Refit:
     """A copy of an estimator fitted on a part of the data.
 
-    `known`, shape (n_nodes,), marks the nodes of which the data say something; the model has only
-    these, and the ratio of the others is 1. Ratios are unclipped.
+    `known`, shape (n_nodes,), marks the nodes about which the data say something; the model has
+    only these, and the ratio of the others is 1. Ratios are unclipped.
     """
 
     model: NodeRatioEstimator

@@ -12,7 +12,7 @@ import numpy as np
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 
-# Nodes of a region that is shown, at least, and the number of these regions, at most.
+# Fewest nodes of a region that is shown, and most regions that are shown.
 SMALLEST_REGION = 10
 MOST_REGIONS = 20
 

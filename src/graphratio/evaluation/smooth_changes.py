@@ -1,8 +1,8 @@
 """Changes of means at every node, drawn towards those of neighbours as far as the data suggest.
 
 With few observations the change of a node's own means is mostly noise. The changes of all nodes
-are taken for a smooth field on the graph, observed with noise of known size. How smooth it is and
-how much it varies follow from the likelihood of the observed changes, so that a graph which does
+are modelled as a smooth field on the graph, observed with noise of known size. How smooth it is and
+how much it varies follow from the likelihood of the observed changes, so that a graph that does
 not help is not used.
 
 Symbols
@@ -33,14 +33,16 @@ from graphratio.selection.patches import choose_patches
 # Rows of the table for notebooks.
 _SHOWN = 8
 
-# Smoothness is estimated on patches of as many nodes where there are more.
+# With more nodes than this, smoothness is estimated on patches of this many.
 LARGEST_EIGENBASIS = 1000
+# Systems of more nodes are solved without factors.
 MOST_FACTORED = 5000
 
 # Nodes have scales of their own from this ratio between large and small standard deviations.
 DIFFERENT = 3.0
-# An estimate is at most so many standard errors away from the node's own change.
+# An estimate is at most this many standard errors away from the node's own change.
 FURTHEST = 3.0
+# Nodes with a larger variance, relative to the median, are not used to estimate smoothness.
 NOISY = 10.0
 
 # Where the search for (log tau, log mu) begins, in units of the observed variance and mean degree.
@@ -54,7 +56,7 @@ class MeanChanges:
     Attributes
     ----------
     own : ndarray of shape (n_nodes, n_features)
-        Of the node's own samples; NaN where one is missing.
+        Changes of the node's own samples; NaN where one is missing.
     estimate : ndarray of shape (n_nodes, n_features)
         Drawn towards the changes of neighbours, also where a sample is missing.
     nodes : tuple of labels
@@ -73,7 +75,7 @@ class MeanChanges:
 
     @property
     def _largest(self) -> IntArray:
-        """Positions of nodes, from the largest change of any feature, in its own units, on."""
+        """Positions of nodes, the largest change first, with every feature on its own scale."""
         scale = np.nanstd(self.estimate, axis=0)
         size = np.abs(self.estimate / np.where(scale > 0, scale, 1.0)).max(axis=1)
         return np.asarray(np.argsort(-np.nan_to_num(size), kind="stable"))
@@ -158,9 +160,9 @@ def _observed(data: NodeSamples) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _variances(within: FloatArray, freedom: FloatArray) -> FloatArray:
     """Variances of nodes from sums of squares, drawn together as far as chance explains them.
 
-    Logarithms of variances with d degrees of freedom vary by trigamma(d / 2) through chance. What
-    they vary beyond that says how far they are drawn towards the typical one. Scales of nodes can
-    differ by powers of ten, so it is the logarithms that are drawn together.
+    Logarithms of variances with d degrees of freedom vary by trigamma(d / 2) through chance. Their
+    variance beyond that decides how far they are drawn towards the typical one. Scales of nodes can
+    differ by powers of ten, so the logarithms are drawn together.
     """
     spread = np.zeros_like(within)
     for j in range(within.shape[1]):

@@ -85,7 +85,7 @@ def _whether(found: GraphComparison) -> str:
     on_nodes = found.predicts(name)
     if on_nodes == ("worse" if found.effect == "helped" else "better"):
         return (
-            f"{text} But it predicts nodes that are left out {on_nodes} than none does "
+            f"{text} But it predicts held-out nodes {on_nodes} than no graph does "
             f"({_p_value(found.on_held_out_nodes(name))}), so no graph is named the best."
         )
     if found.effect == "hurt" and found.without_graph is not None:
@@ -94,12 +94,12 @@ def _whether(found: GraphComparison) -> str:
 
 
 def _unclear(found: GraphComparison, name: str, what: str) -> str:
-    """Say whether neighbours predict a node that is left out, where the fit does without them."""
+    """Say whether neighbours predict a held-out node, if they made no clear difference."""
     if found.predicts(name) == "better":
         return (
-            f"{what} predicts the change of a node that is left out better than none does "
-            f"({_p_value(found.on_held_out_nodes(name))}), but next to the nodes' own observations "
-            "it made no clear difference."
+            f"{what} predicts the change of a held-out node better than no graph does "
+            f"({_p_value(found.on_held_out_nodes(name))}), but made no clear difference next to "
+            "the nodes' own observations."
         )
     text = f"{what} made no clear difference."
     if name in found.unseen:
@@ -151,8 +151,8 @@ def _correlated(found: GraphComparison) -> str:
         return ""
     rows = "times" if own.by_stamp else "positions in the samples"
     text = (
-        f"Nodes move together ({own.value:.2f} at the same {rows}), so observations were held out "
-        "at all nodes at once, and nodes left out as a whole were not used."
+        f"Nodes are correlated ({own.value:.2f} at the same {rows}), so observations were held out "
+        "at all nodes at once, and no whole nodes were held out."
     )
     if not own.by_stamp:
         text += " If the order of the rows has no meaning, shuffle the rows of each sample."

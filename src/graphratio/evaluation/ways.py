@@ -33,7 +33,7 @@ from graphratio.selection.nested import Contender, HeldOut
 # Neighbours of a node in a learned graph.
 LEARNED_NEIGHBORS = 10
 
-# Choosing one of these leaves the fits of `profile_fit`, which choose by themselves.
+# If one of these is given, the estimator itself is fitted: the fits of `profile_fit` choose them.
 _GIVEN = ("n_profiles", "graph_penalty", "ridge", "n_rounds", "engine")
 
 
@@ -46,7 +46,7 @@ def compares_profiles(template: NystromEstimator) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The contenders of a comparison; `unseen` ones predict nodes that are left out as a whole."""
+    """The contenders of a comparison: with a graph, without one, and with a learned one."""
 
     recipe: Recipe
 
@@ -62,7 +62,7 @@ class Ways:
 
     @property
     def bandwidths(self) -> FloatArray:
-        """Candidates."""
+        """Candidates for the bandwidth."""
         usual = self.recipe.bandwidths
         if self.by_profiles and self.recipe.template.bandwidth is None:
             return wide_bandwidths(usual)
@@ -81,7 +81,7 @@ class Ways:
         return Contender(ProfileFit(self._no_graph), self._candidates(0.0))
 
     def average(self) -> Contender[Fit]:
-        """What the other nodes say about a node that is left out, without a graph."""
+        """The prediction for a held-out node from all other nodes, without a graph."""
         return self.alone(()) if self.by_profiles else self.recipe.shared()
 
     def learned(self) -> Contender[Fit]:
@@ -114,7 +114,7 @@ class Ways:
 
     @property
     def _middle(self) -> FloatArray:
-        """The graph that is learned hardly depends on the bandwidth: use one in the middle."""
+        """The learned graph hardly depends on the bandwidth: use one in the middle."""
         return self.recipe.bandwidths[len(self.recipe.bandwidths) // 2 :][:1]
 
     @property

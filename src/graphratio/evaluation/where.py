@@ -23,7 +23,7 @@ from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.regions import shown_regions
 
-# Neighbours of a region have less in common than this share of their changes if it is not alike.
+# In a region that is "not alike", neighbours have less than this share of their changes in common.
 LITTLE_IN_COMMON = 0.25
 # Permutations of the nodes.
 SHUFFLES = 999
@@ -44,8 +44,8 @@ class Agreement:
     region : ndarray of int, shape (n_nodes,)
         Region of every node.
     mean, p_value : ndarray of shape (n_regions,)
-        Mean of each region, and its p-value: how often as much agreement arises if nodes trade
-        places. NaN and 1 in regions without known nodes.
+        Mean of each region, and its p-value: how often as much agreement arises if the nodes are
+        permuted. NaN and 1 in regions without known nodes.
     effect : list of str, one per region
         "alike", "not alike" (neighbours are clearly further apart than in the other regions),
         "unclear" or "not assessed". Benjamini-Hochberg corrects for the number of regions.

@@ -49,7 +49,7 @@ from graphratio.selection.patches import choose_patches
 
 # The smallest subset, which can be split once.
 SMALLEST_SUBSET = 2
-# Fewer observations in a sample are few: then folds leave out single ones, at most so many.
+# Smaller samples get more folds: one per observation, within FEWEST_FOLDS and MOST_FOLDS.
 SMALL_SAMPLE = 20
 MOST_FOLDS, FEWEST_FOLDS = 8, 5
 # Numbers of sizes, and of folds by which the penalties of a subset are chosen, of few observations
@@ -60,7 +60,7 @@ INNER_FOLDS = (4, 3)
 CHOICE_TOLERANCE = 1e-2
 # Directions with a smaller share of the second moment are dropped: they do not change the worth.
 WORTH_FLOOR = 1e-5
-# Nodes at either end whose differences count as the next ones.
+# The differences of this many nodes at either end are replaced by the next ones.
 WINSORISED = 5
 # Subsets of different folds overlap, so that their mean varies more than if they were independent.
 OVERLAP = 1.5
@@ -69,7 +69,7 @@ BOOTSTRAP_DRAWS = 2000
 REGION_NODES = 5
 # Fewer measured nodes of a region say nothing about it.
 FEWEST_OF_REGION = 4
-# Larger networks are represented by patches of as many nodes; patches have at least so many.
+# Larger networks are represented by patches of WORTH_NODES nodes, and at least FEWEST_NODES.
 WORTH_NODES = 400
 FEWEST_NODES = 60
 

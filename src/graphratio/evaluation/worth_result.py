@@ -1,4 +1,4 @@
-"""What a graph is worth: the result, and how it is said."""
+"""The worth of a graph: the result, and its wording."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.plotting import style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
 
-# Standard deviations at which the colours of the panel end, at most and at least.
+# The colours of the panel end between these numbers of standard deviations.
 _REACH = (0.5, 3.0)
 
 # Columns of the panel: means over several steps show a change that single steps hide.
@@ -29,13 +29,14 @@ def plot_changes(detector: Any, axes: Any = None) -> Any:
 
     The panel shows the feature that changed most often; every node is standardised by itself, nodes
     that changed are above the others. The map shows the onset of the first change of every node.
-    Unchanged nodes are hollow. Without a graph it shows the most changed node before and after.
+    Nodes where no change was found are hollow. Without a graph it shows the most changed node
+    before and after.
 
     Parameters
     ----------
     detector : fitted GraphChangePointDetector
     axes : sequence of three matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
@@ -184,7 +185,7 @@ def _draw_onsets(ax: Any, detector: Any) -> None:
     if detector.graph_.coordinates is None:
         # Places that only show edges may fill the axes.
         ax.set_aspect("auto")
-    style.set_heading(ax, "First onset" if changed.any() else "No change")
+    style.set_heading(ax, "First onset" if changed.any() else "No change found")
 
 
 def _draw_before_and_after(ax: Any, detector: Any) -> None:

@@ -16,7 +16,7 @@ from graphratio.plotting.labels import label_nodes
 from graphratio.plotting.layout import Layout, node_layout
 from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
-# The colour scale ends here or above, so that noise in an unchanged network stays pale.
+# The colour scale ends here or above, so that noise stays pale if nothing changed.
 _SMALLEST_TOP = 0.1
 
 # The same for effect sizes, in standard deviations.
@@ -39,14 +39,15 @@ def plot_graph(
 ) -> Any:
     """Draw the graph, every node coloured by its divergence.
 
-    The colour scale runs from 0, no change, to 0.1 or above. Nodes are drawn at their coordinates
-    or, without them, according to the edges; those with an undefined divergence are hollow.
+    The colour scale runs from 0 to 0.1 or above; estimates below 0 get the colour of 0. Nodes are
+    drawn at their coordinates or, without them, according to the edges; those with an undefined
+    divergence are hollow.
 
     Parameters
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     edges : bool, default True
@@ -83,7 +84,8 @@ def plot_graph(
     if not known.all():
         _draw_hollow(ax, positions[~known], size, "a sample is missing")
         ax.legend(**style.OUTSIDE)
-    style.colour_bar(points, ax, f"{model.divergence_name_} divergence\n(0 = no change)", 0.025)
+    meaning = f"{model.divergence_name_} divergence\n(0 or less shows no change)"
+    style.colour_bar(points, ax, meaning, 0.025)
     finish_map(ax, layout)
     style.set_heading(ax, f"Change at {graph.n_nodes} nodes, from reference to target")
     # Only nodes that changed at all: a name draws the eye.
@@ -115,10 +117,11 @@ def plot_significance(
     top = max(float(np.nanmax(effect, initial=0.0)), _SMALLEST_EFFECT)
     colours = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": top}
     kept = judged & ~rejected
-    thin = {"s": size, "edgecolors": style.FAINT, "label": "no change found"}
+    explores = result.null == "global"
+    not_found = "does not stand out" if explores else "no change found"
+    thin = {"s": size, "edgecolors": style.FAINT, "label": not_found}
     points = draw_points(ax, positions[kept], c=effect[kept], **thin, **colours)
-    stands_out = "stands out (exploratory)" if result.null == "global" else "changed"
-    found = f"{stands_out}, at level {result.level:g}"
+    found = f"{'stands out (exploratory)' if explores else 'changed'}, at level {result.level:g}"
     bold = {"s": 1.6 * size, "linewidths": 1.8, "zorder": 4, **colours}
     if rejected.any():
         draw_points(ax, positions[rejected], c=effect[rejected], label=found, **bold)
@@ -127,9 +130,8 @@ def plot_significance(
     ax.legend(**style.OUTSIDE)
     finish_map(ax, layout)
     style.colour_bar(points, ax, "effect size in standard deviations", 0.025)
-    exploratory = " (exploratory)" if result.null == "global" else ""
-    changed = f"{result.n_rejected} of {int(result.tested.sum())} nodes changed{exploratory}"
-    style.set_heading(ax, changed)
+    what = "stand out (exploratory)" if explores else "changed"
+    style.set_heading(ax, f"{result.n_rejected} of {int(result.tested.sum())} nodes {what}")
     chosen = [int(v) for v in result.order if rejected[v]][:n_labels]
     label_nodes(ax, positions, chosen, result.nodes, names)
     return ax

@@ -18,7 +18,7 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
     gain, half_width : ndarray of shape (n_nodes,)
         Nodes with NaN are left out.
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def plot_gains(gain: FloatArray, half_width: FloatArray, ax: Any = None) -> Any:
             name = f"{label} ({int(chosen.sum())})"
             ax.errorbar(place[chosen], gain[chosen], half_width[chosen], label=name, **how)
     _finish_ranked(ax, "gain", gain - half_width, gain + half_width)
-    ax.set_ylabel("lower held-out loss than alone")
+    ax.set_ylabel("held-out loss: alone minus graph")
     # Values rise from left to right, so that this corner is empty.
     ax.legend(frameon=False, loc="lower right")
     return ax
@@ -62,7 +62,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         Nodes with NaN are left out.
     interval : ndarray of shape (n_nodes, 2)
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def plot_bounds(lower: FloatArray, fitted: FloatArray, interval: FloatArray, ax:
         (~above, style.REFERENCE_COLOUR, "not above 0"),
         (above, style.TARGET_COLOUR, "above 0"),
     ]:
-        label = f"lower bound of the true one, {what} ({int(chosen.sum())})"
+        label = f"lower bound of the true divergence, {what} ({int(chosen.sum())})"
         ax.plot(place[chosen], lower[order][chosen], ".", markersize=4, color=colour, label=label)
     _finish_ranked(ax, "bound", *interval[order].T)
     ax.set_ylabel("divergence")
@@ -135,7 +135,7 @@ def plot_band(
     names : tuple of str
     ratio, low, high : ndarray of shape (n_points,)
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------

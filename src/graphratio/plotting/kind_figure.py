@@ -19,7 +19,7 @@ from graphratio.plotting.labels import label_nodes
 _WIDTH = 0.7
 
 # Colours of labels that are not the name of a kind.
-_PALE = {"unchanged": "#d5dde3", "not tested": "white"}
+_PALE = {"no change found": "#d5dde3", "not tested": "white"}
 
 
 def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
@@ -53,7 +53,7 @@ def draw_kinds(ax: Any, positions: FloatArray, result: Any) -> None:
     """Draw nodes coloured by kind of change, with their numbers for the legend."""
     size = node_size(len(positions))
     for label, number in result.counts.items():
-        # Unchanged nodes below the others.
+        # Nodes where no change was found are below the others.
         how = {"color": _colour(result, label), "zorder": 2.5 if label in _PALE else 3}
         if label in result.names:
             how["marker"] = style.KIND_SHAPES[result.names.index(label)]
@@ -80,7 +80,7 @@ def plot_learned_graph(
     model : fitted estimator with `graph_learned_`
         `GRULSIF` or `GraphRatio`, fitted with `adaptive=True`.
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
     names : mapping of label to str, optional
         Names of nodes in the figure; default their labels.
     kinds : KindsOfChange, optional

@@ -27,7 +27,7 @@ def plot_selection(model: Any, ax: Any = None) -> Any:
     ----------
     model : fitted estimator
     ax : matplotlib Axes, optional
-        Drawn on; default those of a new figure.
+        Axes to draw on. Default: those of a new figure.
 
     Returns
     -------

@@ -25,11 +25,11 @@ MOST_COLUMNS = 800
 FEWEST_COLUMNS = 60
 SHOWN_FEATURES = 6
 
-# The colours end at this many standard deviations; one step of a byte is a fortieth of one.
+# The colours end at this many standard deviations; a byte counts in fortieths of one.
 COLOUR_REACH = 3.0
 UNIT = 40
 
-# Nodes named in the list of events.
+# The list of events names at most this many nodes of each.
 _NAMED = 6
 
 
@@ -78,8 +78,7 @@ def write_changes(
         headline=detector.headline(),
         lead=f"{count(len(detector.nodes_), 'node')}, {count(detector.n_times_, 'time')} from "
         f"{time_text(detector.label(0))} to {time_text(detector.label(detector.n_times_ - 1))}. "
-        "Before and after were compared at every scale, at single nodes, in neighbourhoods of the "
-        "graph and over all nodes.",
+        f"Before and after were compared at every scale, {_compared(detector)}.",
         found=f"{count(len(events), 'change')} found, at {count(len(where), 'node')}."
         if events
         else "Too short to tell."
@@ -105,7 +104,7 @@ def write_changes(
 
 
 def time_text(label: Label) -> str:
-    """A time for people: midnights as dates, other times without seconds that are zero.
+    """Write a time for readers: midnight as a date, other times without zero seconds.
 
     Returns
     -------
@@ -123,6 +122,13 @@ def time_text(label: Label) -> str:
     text = label.isoformat(" ").removesuffix(" 00:00:00")
     whole = label.second == 0 and label.microsecond == 0 and label.tzinfo is None
     return text.removesuffix(":00") if whole and " " in text else text
+
+
+def _compared(detector: GraphChangePointDetector) -> str:
+    if len(detector.nodes_) == 1:
+        return "at the only node"
+    near = ", in neighbourhoods of the graph" if detector.smoothing_ else ""
+    return f"at single nodes{near} and over all nodes"
 
 
 def _in_words(event: ChangeEvent, n_nodes: int) -> dict[str, str]:
@@ -145,11 +151,11 @@ def _settings(detector: GraphChangePointDetector) -> list[tuple[str, str, str]]:
             ", ".join(str(period) for period in detector.periods_) or "none",
             "rhythms that were recognised, in time points",
         ),
-        ("false alarm", number(float(detector.level)), "chance of any alarm if nothing changes"),
+        ("level", number(float(detector.level)), "probability of any alarm if nothing changes"),
         ("surrogates", str(detector.n_surrogates), shuffled),
-        ("bandwidth", number(detector.bandwidth_), "of the kernel, in spreads of a feature"),
+        ("bandwidth", number(detector.bandwidth_), "width of the kernel, in spreads of a feature"),
         ("ridge", number(detector.ridge_), "larger keeps nodes closer to no change"),
-        ("directions", str(detector.n_components_), "of the kernel space that are monitored"),
+        ("directions", str(detector.n_components_), "monitored directions of the kernel space"),
     ]
 
 
@@ -200,7 +206,7 @@ def _columns(n_times: int, n_rows: int) -> np.ndarray:
 
 
 def _packed(values: FloatArray, edges: np.ndarray) -> str:
-    """Means over columns in units of each node's spread, one signed byte each, node by node."""
+    """Means over columns in standard deviations of each node, one signed byte each, by node."""
     z = standardised(values)
     there = np.isfinite(z)
     seen = np.maximum(np.add.reduceat(there.astype(int), edges[:-1], axis=0), 1)

@@ -44,7 +44,7 @@ class DivergenceScale:
         known = divergence[~np.isnan(divergence)]
         largest = float(known.max()) if known.size else 0.0
         high = float(np.quantile(known, COLOUR_QUANTILE)) if known.size else 0.0
-        # Not below a clear change, or the noise of an unchanged network would look vivid.
+        # Not below a clear change, or noise would get strong colours if nothing changed.
         top = max(clear, high if largest > OUTLIER_RATIO * max(high, clear) else largest)
         shift = np.interp(np.maximum(divergence, 0.0), curve, _SHIFTS)
         return cls(
@@ -64,7 +64,7 @@ def _of_shifts(alpha: float, name: str) -> FloatArray:
         return np.asarray(np.expm1(_SHIFTS**2) / 2)
     x = np.linspace(-8, 16, 2401)[:, None]
     p, q = np.exp(-(x**2) / 2), np.exp(-((x - _SHIFTS) ** 2) / 2)
-    # Half of both, as Jensen and Shannon mix them, unless the divergence has its own mixture.
+    # The Jensen-Shannon divergence mixes half of both, the others mix by alpha.
     share = 0.5 if name == JENSEN_SHANNON.divergence_name else alpha
     mixture = (1 - share) * p + share * q
     step = (x[1, 0] - x[0, 0]) / np.sqrt(2 * np.pi)
@@ -72,5 +72,5 @@ def _of_shifts(alpha: float, name: str) -> FloatArray:
         curve = 0.5 * (q**2 / mixture).sum(axis=0) * step - 0.5
     else:
         curve = special.rel_entr(q, mixture).sum(axis=0) * step
-    # The reverse is the mirror image, so half of the sum of both is one of them.
+    # The reverse divergence is the mirror image, so the mean of both equals one of them.
     return np.asarray(np.maximum.accumulate(curve))

@@ -33,8 +33,8 @@ def describe_fit(
 ) -> dict[str, Any]:
     """Describe the fit; `notes` are about the preparation of the samples.
 
-    `settings` are names, values and meanings; `warnings` limit the fit itself. `ceiling` limits the
-    table, and `checks` and `few` limit how sure one can be of what the data show.
+    `settings` are names, values and meanings. `warnings` are about the fit, `ceiling` is about the
+    divergences in the table, and `checks` and `few` are about the data.
     """
     model, samples = subject.model, subject.samples
     # The page counts small samples itself, and transformed features have the same scale.
@@ -87,7 +87,7 @@ def _settings(model: Any) -> list[tuple[str, str, str]]:
             "the ratio of every node is a mixture of these",
         )
     if hasattr(model, "dictionary_"):
-        used = f"{model.n_components_:,} of their combinations are distinct enough to be used"
+        used = f"{model.n_components_:,} of their combinations are distinct enough to use"
         rows["dictionary"] = (
             count(model.n_atoms_, _ATOMS.get(str(model.dictionary), "point")),
             f"their kernels make up the ratios of all nodes; {used}",
@@ -111,7 +111,7 @@ def _estimator_in_words(model: NodeRatioEstimator) -> str:
         together = "all nodes together, looking for kinds of change that they share"
         return f"{together}; neighbours count where they change alike" if edges else together
     if model._couples and not edges:
-        return "there are no edges, so every node by itself"
+        return "every node by itself, because there are no edges"
     if model._couples:
         return "all nodes together; neighbours in the graph are assumed to change alike"
     if hasattr(model, "graph_penalty_"):
@@ -145,7 +145,7 @@ def _warnings(model: Any, spelling: Spelling) -> list[str]:
 
 
 def _few(subject: Subject) -> str:
-    """Which samples are so small that their results need care."""
+    """A sentence about nodes with few observations; empty if there are none."""
     samples = subject.samples
     smallest = np.minimum(samples.n_reference, samples.n_target)
     few = np.flatnonzero((smallest < FEW_AT_A_NODE) & samples.complete)
@@ -154,8 +154,10 @@ def _few(subject: Subject) -> str:
     few = few[np.argsort(smallest[few], kind="stable")]
     listed = enumeration([f"{subject.names[i]} ({smallest[i]})" for i in few])
     every = few.size == samples.n_nodes > 1
-    which = "All nodes have" if every else f"{count(int(few.size), 'node')} with"
+    verb = "has" if few.size == 1 else "have"
+    which = "All nodes" if every else count(int(few.size), "node")
+    whose = "results of single nodes" if every else "the results there"
     return (
-        f"{which} fewer than {FEW_AT_A_NODE} observations in one of the samples; read results of "
-        f"single nodes with care{'' if every else f': {listed}'}."
+        f"{which} {verb} fewer than {FEW_AT_A_NODE} observations in one of the samples; read "
+        f"{whose} with care{'' if every else f': {listed}'}."
     )

@@ -1,4 +1,4 @@
-"""Was the graph worth it: the section on held-out losses, and who contributed to each estimate."""
+"""Was the graph worth it: held-out losses, and which nodes contributed to each estimate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_WORK = 1.5e9
 MOST_LEARNED = 500
 # Smaller samples cannot be split into folds.
 FEWEST = 10
-# The worth of the graph is measured on about as many observations.
+# The worth of the graph is measured on about this many observations.
 WORTH_OBSERVATIONS = 24_000
 MOST_NAMED = 12
 MOST_CONTRIBUTORS = 4
@@ -34,13 +34,13 @@ MOST_CONTRIBUTORS = 4
 def graph_help(
     model: Any, names: list[str], found: GraphComparison | None, spelling: Spelling = str
 ) -> dict[str, Any] | None:
-    """What neighbours gave; None for models that do not couple nodes.
+    """Describe the contribution of neighbours; None for models that do not couple nodes.
 
     `found` compares the model's graph, by the name `UNNAMED`, with no graph. Without it the section
-    only says what the fit borrowed. `rows` are the name of every fit, its held-out loss, and the
-    difference to the fit without the graph. `helped` and `hurt` name nodes. `nodes` is for the
-    panels: losses and half widths of every fit, and the effect of neighbours. `curve` is a drawing
-    of the learning curves.
+    only says how much the fit borrowed. `rows` are the name of every fit, its held-out loss, and
+    the difference to the fit without the graph. `helped` and `hurt` name nodes. `nodes` is for the
+    panels: losses and half widths of every fit, and the effect of neighbours. `curve` draws the
+    learning curves.
     """
     edges = model.graph_.n_edges > 0
     if not model._couples or (found is None and not edges):
@@ -102,7 +102,7 @@ def graph_notes(model: Any) -> list[Words]:
 
 
 def _borrowed(model: Any, spelling: Spelling) -> str:
-    """What a fit took from neighbours, where nothing says whether that helped."""
+    """How much a fit borrowed from neighbours, if no comparison says whether that helped."""
     more = spelled(
         ("Whether that helped is not measured here: pass ", Argument("comparison"), "."), spelling
     )

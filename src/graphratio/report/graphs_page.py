@@ -37,9 +37,9 @@ def write_graphs(
         The file to write; an existing one is replaced.
     found : GraphComparison
     graphs : mapping of name to Graph
-        Those that were compared, with the nodes of the comparison in its order.
+        The compared graphs, with the nodes of the comparison in its order.
     title, reference_name, target_name : str
-        Title of the page, and what the two samples are called in it.
+        Title of the page, and names of the two samples.
     notes : iterable of str
         Sentences about the preparation of the data.
 

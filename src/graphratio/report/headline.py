@@ -16,7 +16,7 @@ from graphratio.report.page_file import short
 from graphratio.report.verdicts import CHANGED, NodeVerdicts
 from graphratio.report.words import number
 
-# How many nodes the sentence names, and from how many on it gives a range instead of all values.
+# The sentence names at most this many nodes.
 _NAMED = 3
 
 # Smaller changes of the mean or spread, in standard deviations, are not mentioned.
@@ -25,18 +25,18 @@ NOTABLE = 0.2
 
 @dataclass(frozen=True)
 class PageWords:
-    """What things are called on a page: one node and several, the samples, units of features."""
+    """Words of a page: names of the samples, of one node and of several, units of features."""
 
     sides: tuple[str, str]
     noun: tuple[str, str] = ("node", "nodes")
     units: Mapping[str, str] = field(default_factory=dict)
 
     def nodes(self, count: int) -> str:
-        """So many nodes."""
+        """A number of nodes, such as "3 airports"."""
         return f"{count:,} {self.noun[count != 1]}"
 
     def judged(self, verdicts: NodeVerdicts) -> str:
-        """The nodes that were judged, if there are several, or the one."""
+        """The judged nodes, such as "60 judged nodes" or "the only judged node"."""
         known, total = int(verdicts.judged.sum()), len(verdicts.state)
         which = "" if known == total else "judged "
         if known == 1:
@@ -56,7 +56,7 @@ def page_words(
     units: Mapping[str, str] | None,
     samples: NodeSamples,
 ) -> PageWords:
-    """Check what a caller wants things to be called."""
+    """Check the words that a caller chose for a page."""
     if not (isinstance(noun, tuple | list) and len(noun) == 2 and all(map(str, noun))):
         raise InputError(
             f"noun must be two words, for one node and for several, not {noun!r}",
@@ -66,7 +66,7 @@ def page_words(
     unknown = sorted(set(given) - set(samples.feature_names))
     if unknown:
         raise InputError(
-            f"there is no feature {listing(unknown)} to have a unit",
+            f"a unit was given for {listing(unknown)}, which is not a feature",
             f"The features are {listing(samples.feature_names)}",
         )
     return PageWords(sides, (str(noun[0]), str(noun[1])), given)
@@ -78,12 +78,12 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
     if not judged:
         return "These data cannot say whether anything changed."
     if not n_changed:
-        beyond = "No clear change" if verdicts.by == "size" else "No change beyond chance"
+        what = "clear" if verdicts.by == "size" else "significant"
         where = f"{'any of ' if judged > 1 else ''}{words.judged(verdicts)}"
-        return f"{beyond} was found at {where}."
+        return f"No {what} change was found at {where}."
     text = _direction(subject, verdicts, words)
     if verdicts.by == "exploration":
-        return f"Something changed, beyond chance. It looks as if {text}."
+        return f"Something changed significantly. It looks as if {text}."
     return f"{_capital(text)}."
 
 

@@ -28,13 +28,13 @@ from graphratio.testing.grouping import CANNOT_SAY, NOT_TESTED, UNCHANGED
 if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
 
-# Most charts of ratios, points of a curve, and names of nodes and links.
+# Limits: charts of ratios, points of a curve, named nodes, and named links.
 _CHARTS = 3
 _POINTS = 60
 _NAMED = 8
 _NAMED_LINKS = 12
 
-# Labels of nodes of which the data say nothing.
+# Labels of nodes about which the data say nothing.
 _SILENT = (NOT_TESTED, CANNOT_SAY)
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
@@ -43,10 +43,10 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 def describe_kinds(
     subject: Subject, words: PageWords, found: KindsOfChange | None = None
 ) -> dict[str, Any] | None:
-    """Describe kinds of change and the learned graph of a model; None without both.
+    """Describe kinds of change and the learned graph of a model; None if there is neither.
 
-    `found` is empty if no kinds were looked for, `cut` if the model learned no weights. `links` are
-    the weakest of the cut ones. `data` is for the scripts: kinds, curves, ends of the cut links.
+    `found` is empty without kinds, `cut` if the model learned no weights. `links` are the weakest
+    of the cut ones. `data` is for the scripts: kinds, curves, ends of the cut links.
     """
     model, names = subject.model, subject.names
     links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
@@ -58,9 +58,8 @@ def describe_kinds(
     if found is not None:
         headline = _found(found, words)
         meaning = (
-            f"Changed {words.noun[1]} are those whose own observations show it: "
-            f"{found.test.summary}. The "
-            "level does not cover the names of the kinds, which are estimates."
+            f"Own observations decide which {words.noun[1]} changed: {found.test.summary}. This "
+            "error rate does not cover the kinds, which are estimates."
         )
         # Nodes that could not be judged come last, since no line describes them.
         labels = sorted(set(found.counts) - {UNCHANGED}, key=lambda k: (k in _SILENT, k))
@@ -72,9 +71,7 @@ def describe_kinds(
     cut = f"{len(ends):,} of {count(len(links.kept), 'link')} {were} cut."
     if not ends:
         cut = f"None of {count(len(links.kept), 'link')} was cut: neighbours change alike."
-    n_unchanged = int((kind == 0).sum())
-    shows = "shows" if n_unchanged == 1 else "show"
-    unchanged = f"{n_unchanged:,} of {words.nodes(len(kind))} {shows} no change beyond chance."
+    n_silent = int((kind == 0).sum())
     return {
         "found": headline,
         "meaning": meaning,
@@ -83,7 +80,9 @@ def describe_kinds(
             for k, label in enumerate(labels, start=1)
             if label not in _SILENT
         ],
-        "unchanged": unchanged if n_unchanged else f"Every tested {words.noun[0]} changed.",
+        "not_found": f"No change was found at {n_silent:,} of {words.nodes(len(kind))}."
+        if n_silent
+        else f"Every tested {words.noun[0]} changed.",
         "cut": "" if links.as_given else cut,
         "links": [
             {"ends": (u, v), "names": (names[u], names[v]), "kept": f"{100 * kept:.2g} %"}
@@ -111,7 +110,7 @@ def _found(found: KindsOfChange, words: PageWords) -> str:
     if not found.answerable:
         return sentence(found.test.summary)
     if not found.test.n_rejected:
-        return f"No {words.noun[0]} changed by more than chance."
+        return f"No {words.noun[0]} changed significantly."
     return sentence(" ".join(found.own_notes))
 
 

@@ -170,7 +170,7 @@ class NodePanels:
         points = [self._grid_points(place) for place in range(len(self.nodes))]
         drawn = [self._strongest(node) for node in self.nodes]
         curves = [[np.empty(0)] * (1 + len(others)) for others in drawn]
-        # Of every node: at whose points its ratio is wanted, and the place of that curve.
+        # For every node: the nodes at whose points its ratio is drawn, and the place of that curve.
         wanted: dict[int, list[tuple[int, int]]] = {}
         for owner, (node, others) in enumerate(zip(self.nodes.tolist(), drawn, strict=True)):
             for place, other in enumerate([node, *others]):
@@ -202,7 +202,7 @@ class NodePanels:
             offsets = self.samples.offsets[2 * i : 2 * i + 3]
             both = []
             for begin, end in pairwise(offsets):
-                # Evenly through the sample: the same ones in every run.
+                # Spread evenly over the sample, so that every run draws the same ones.
                 count = min(int(end - begin), self.detail.points)
                 rows = begin + (np.arange(count) * (end - begin)) // max(count, 1)
                 values = self._axis(self.samples.values[rows])[:, self.features]

@@ -1,4 +1,4 @@
-"""Both pages as files: template, style, scripts, data and the chart library in one."""
+"""Pages as files: template, style, scripts, data and the chart library in one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphratio.plotting.insets import Box
 from graphratio.plotting.layout import Layout, node_layout
 from graphratio.plotting.outlines import Outlines, outlines_around, outlines_in
 
-# The data of so many nodes take about 8 MB of a page.
+# The data of this many nodes take about 8 MB of a page.
 NODES_ON_A_PAGE = 25_000
 
 
@@ -47,7 +47,7 @@ class PageSection:
 
 
 def page_packages(purpose: str) -> tuple[Any, Any]:
-    """Import plotly and jinja2; called early, so that a long fit does not end without them."""
+    """Import plotly and jinja2; called early, so that a missing one does not waste a long fit."""
     plotly = import_optional("plotly.offline", "report", purpose)
     return plotly, import_optional("jinja2", "report", purpose)
 
@@ -63,7 +63,7 @@ def check_page_size(n_nodes: int, instead: Words) -> None:
 def write_page(
     path: str | Path, template: str, scripts: Iterable[str], data: Any, **content: Any
 ) -> Path:
-    """Render a template, which shows `content`, with scripts, which read `data`, into a file."""
+    """Write a page to a file; the template shows `content`, and the scripts read `data`."""
     plotly, jinja2 = page_packages("the page")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True

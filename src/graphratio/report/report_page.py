@@ -69,28 +69,28 @@ def write_report(
     samples : NodeSamples
         The samples that the model was fitted on, in original units, with nodes in any order.
     title, reference_name, target_name : str
-        Title of the page, and what the two samples are called in it.
+        Title of the page, and names of the two samples.
     names : mapping of label to str, optional
-        Readable names of nodes; the others go by their label.
+        Readable names of nodes; nodes without one keep their label.
     notes : iterable of str
         Sentences about the preparation of the data, for the section on the fit.
     test : TwoSampleResult, optional
-        Of the same nodes: the report then says which of them changed by more than chance, in
-        which regions, and what this assumes. Default: the test of the kinds.
+        A test of the same nodes. The report then says which of them changed significantly, in
+        which regions, and what the p-values assume. Default: the test of `kinds`.
     kinds : KindsOfChange, optional
-        Of this model: the report then shows which nodes changed alike. If a test is given as well,
-        the kinds must rest on it.
+        Kinds of change of this model. The report then shows which nodes changed alike. If `test`
+        is given too, both must find the same changed nodes.
     comparison : GraphComparison, optional
-        Of `compare_graphs(samples, model.graph_, model)`: the report then says whether the graph
-        helped, where, and what it is worth. Nothing is fitted for a report.
+        Result of `compare_graphs(samples, model.graph_, model)`. The report then says whether the
+        graph helped, where, and what it is worth. The report itself fits nothing.
     section : PageSection, optional
-        A section of your own behind the first screen.
+        Your own section, placed after the map.
     noun : pair of str
-        What one node and several nodes are called, for instance ("airport", "airports").
+        Words for one node and for several, for instance ("airport", "airports").
     units : mapping of feature to str, optional
         Units of features, for instance {"speed": "mph"}.
     spelling : function of an argument, optional
-        How notes write the arguments of an interface; default as Python does.
+        Spells an argument in notes; by default as in Python.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def write_report(
         "units": [words.units.get(name, "") for name in aligned.feature_names],
         "kinds": None if alike is None else alike["data"],
     }
-    # A note that the test repeats is said once.
+    # Do not repeat a note of the test.
     said = set() if chance is None else set(chance["notes"])
     return write_page(
         path,
@@ -176,12 +176,12 @@ def write_report(
 
 
 def _left_out(n_charted: int, n_nodes: int, noun: str) -> str:
-    """What a page of many nodes does without; empty if it has everything."""
+    """A sentence about nodes without charts; empty if all nodes have them."""
     if n_charted == n_nodes:
         return ""
     return (
-        f"Charts of the {n_charted:,} most changed of {n_nodes:,} {noun} are on this page. To keep "
-        f"the file small, the other {n_nodes - n_charted:,} have their numbers without charts."
+        f"To keep the file small, this page has charts of the {n_charted:,} most changed of "
+        f"{n_nodes:,} {noun}, and only numbers of the other {n_nodes - n_charted:,}."
     )
 
 

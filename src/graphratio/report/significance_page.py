@@ -38,16 +38,15 @@ def write_significance(
         The file to write; an existing one is replaced.
     test : TwoSampleResult
     title, reference_name, target_name : str
-        Title of the page, and what the two samples are called in it.
+        Title of the page, and names of the two samples.
     notes : iterable of str
         Sentences about the preparation of the data.
     spelling : function of an argument, optional
-        How notes write the arguments of an interface; default as Python does.
+        Spells an argument in notes; by default as in Python.
 
     Returns
     -------
-    Path
-        The file.
+    path : Path
 
     Examples
     --------

@@ -12,10 +12,10 @@ from graphratio.testing import wording
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
 
-# What a node is called: one, and several.
+# Words for one node and for several.
 Noun = tuple[str, str]
 
-# Members of a region that are named.
+# At most this many members of a region are named.
 _NAMED = 6
 
 
@@ -26,10 +26,9 @@ def describe_test(
     spelling: Spelling = str,
     noun: Noun = ("node", "nodes"),
 ) -> dict[str, Any]:
-    """What the page says about a test of its nodes, which the test may have in another order.
+    """Describe a test of the nodes of a page; the test may have them in another order.
 
-    `found` is the headline, `meaning` its guarantee. `spelling` writes arguments in notes as an
-    interface does.
+    `found` is the headline, `meaning` its guarantee. `spelling` spells arguments in notes.
     """
     position = {node: i for i, node in enumerate(nodes)}
     regions = []
@@ -54,43 +53,43 @@ def _found(test: TwoSampleResult, noun: Noun) -> str:
     tested = int(test.tested.sum())
     if test.null == "global":
         if test.global_p_value > test.level:
-            return f"Taken together, the {noun[1]} show no change beyond chance."
-        return "Something changed in this network, beyond chance."
+            return f"Taken together, the {noun[1]} show no significant change."
+        return "Something in this network changed significantly."
     if not test.n_rejected:
-        return f"None of {_counted(tested, noun)} changed by more than chance explains."
+        return f"None of {_counted(tested, noun)} changed significantly."
     if test.n_rejected == tested:
         which = f"All {tested:,} {noun[1]}" if tested > 1 else f"The {noun[0]}"
     else:
         which = f"{test.n_rejected:,} of {_counted(tested, noun)}"
-    return f"{which} changed by more than chance explains."
+    return f"{which} changed significantly."
 
 
 def _meaning(test: TwoSampleResult, noun: Noun) -> str:
-    how = f"Each {noun[0]} was tested with {test.n_permutations:,} random exchanges of its labels."
+    how = f"Each {noun[0]} was tested with {test.n_permutations:,} permutations of its labels."
     if test.null == "global":
-        how = f"The labels of all {noun[1]} were exchanged at random {test.n_permutations:,} times."
+        how = f"The labels of all {noun[1]} were permuted {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
     if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
         tested = _counted(int(test.tested.sum()), noun)
-        p_value = f"at most {p_value}, the smallest that so many exchanges can show for {tested}"
+        p_value = f"at most {p_value}, the smallest that this many permutations allow for {tested}"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
             f"{how} {overall} Single {noun[1]} are marked for exploration only: unchanged "
-            "ones beside changed ones stand out as well."
+            "ones next to changed ones can stand out too."
         )
     share = (
         f"Among the significant {noun[1]} at most {test.level:.0%} are expected to be false alarms."
     )
     promise = {
-        "fwer": "Were this repeated on new data, at most "
-        f"{test.level:.0%} of the results would contain any false alarm.",
+        "fwer": f"The probability of any false alarm is at most {test.level:.0%}.",
         "fdr": share,
         "fdr-by": share,
-        None: f"Every unchanged {noun[0]} has a chance of {test.level:.0%} to be called "
-        f"significant: nothing was corrected for the number of {noun[1]}.",
+        None: f"Every unchanged {noun[0]} is called significant with probability "
+        f"{test.level:.0%}, because nothing was corrected for the number of {noun[1]}.",
     }[test.correction]
-    return f"{how} {promise} {overall} Not being significant does not prove that nothing changed."
+    rest = f"{noun[1]} that are not significant may have changed too"
+    return f"{how} {promise} {overall} {sentence(rest)}"
 
 
 def _counted(number: int, noun: Noun) -> str:
@@ -98,7 +97,7 @@ def _counted(number: int, noun: Noun) -> str:
 
 
 def _smallest_p_value(test: TwoSampleResult) -> float:
-    """The smallest p-value of the whole network, by Bonferroni, that permutations can show."""
+    """The smallest p-value of the whole network, by Bonferroni, that the permutations allow."""
     return 1.001 * int(test.tested.sum()) / (test.n_permutations + 1)
 
 

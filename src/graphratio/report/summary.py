@@ -46,13 +46,13 @@ def summarise(
     model, samples = subject.model, subject.samples
     divergence = model.divergence_
     meaning = (
-        "The divergence measures how much the two samples of a node differ; 0 means no "
-        f"difference. A shift by {CLEAR_IN_WORDS} has {number(scale.clear, 3)}."
+        "The divergence measures how much the two samples of a node differ; 0 or less shows no "
+        f"difference. A shift by {CLEAR_IN_WORDS} gives {number(scale.clear, 3)}."
     )
     if verdicts.by == "size":
         meaning += (
-            " We call a change clear from there on. It is an estimate and not a test: with few "
-            "observations a node can appear changed, or unchanged, by chance."
+            " We call a change clear from this value on. This is an estimate, not a test: with few "
+            "observations a node can seem to change, or not to change, by chance."
         )
     found = page_headline(subject, verdicts, words)
     return {

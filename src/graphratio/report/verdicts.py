@@ -15,10 +15,10 @@ from graphratio.report.page_file import short
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
 
-# States of a node; the more was found, the higher.
+# States of a node, from no answer to a change.
 CANNOT_SAY, NOT_FOUND, CHANGED = 0, 1, 2
 
-# What the states are called, by what decides.
+# Names of the states, by what decides.
 _BRIEF = {
     "test": ("cannot say", "no change found", "changed"),
     "exploration": ("cannot say", "does not stand out", "stands out"),
@@ -99,7 +99,7 @@ class NodeVerdicts:
         why = "a sample is missing, or too few independent observations"
         notes = {CHANGED: sure, NOT_FOUND: missed, CANNOT_SAY: why}
         return [
-            # What it means to be among none need not be said.
+            # A count of 0 needs no note.
             {"value": f"{n:,}", "label": _TILES[self.by][state], "note": note if n else ""}
             for state, note in notes.items()
             if (n := self.count(state)) or state != CANNOT_SAY
@@ -108,19 +108,19 @@ class NodeVerdicts:
     def _meaning(self, test: TwoSampleResult | None) -> tuple[str, str]:
         """What it means to be among the changed nodes, and not to be."""
         if test is None or self.by == "size":
-            sure = f"like a shift by {CLEAR_IN_WORDS} or more; an estimate, not a test"
+            sure = f"the effect of a shift by {CLEAR_IN_WORDS} or more; an estimate, not a test"
             return sure, "smaller than that"
         if self.by == "exploration":
-            sure = "exploratory: unchanged nodes beside changed ones stand out as well"
-            return sure, "that does not prove that they did not change"
+            sure = "exploratory: unchanged nodes next to changed ones can stand out too"
+            return sure, "they may have changed too"
         sure = {
             "fwer": f"at most {test.level:.0%} chance that any of them is a false alarm",
-            None: f"every unchanged one had a {test.level:.0%} chance to be among them",
+            None: f"each unchanged node had a {test.level:.0%} chance to be among them",
         }.get(test.correction, f"at most {test.level:.0%} of them are expected to be false alarms")
         shifts = test.detectable_shift[test.tested & ~np.isnan(test.detectable_shift)]
         shift = float(np.median(shifts)) if shifts.size else np.inf
         if np.isinf(shift):
-            return sure, "that does not prove that they did not change"
+            return sure, "they may have changed too"
         return sure, f"a shift of about {shift:#.2g} standard deviations would have been found"
 
 
@@ -138,7 +138,7 @@ def positions_in(test: TwoSampleResult, nodes: tuple[Label, ...]) -> IntArray:
 
 
 def _in_full(test: TwoSampleResult, v: int, state: int) -> str:
-    """What the test says about the node at position v, with what it could have found."""
+    """Verdict on the node at position v, with the shift that the test would have found there."""
     if test.null == "global" and state:
         return "stands out (exploratory)" if state == CHANGED else "does not stand out"
     if state == CHANGED:

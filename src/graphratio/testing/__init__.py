@@ -1,4 +1,4 @@
-"""Which nodes changed by more than chance, and which of them changed alike."""
+"""Which nodes changed significantly, and which of them changed alike."""
 
 from graphratio.testing.kinds import kinds_of_change
 from graphratio.testing.kinds_result import KindsOfChange

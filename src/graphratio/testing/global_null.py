@@ -35,7 +35,7 @@ from graphratio.testing.node_null import NodeTests
 from graphratio.testing.permutations import PermutationPlan, Units, UnitSums, chunks, random_labels
 from graphratio.testing.pooled import PooledFeatures
 
-# Relative spread of a statistic that is rounding error.
+# A smaller relative spread of a statistic is rounding error.
 _ROUNDING = 1e-7
 
 _TOLERANCE = 1e-3

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.selection.search import advantage
 
-UNCHANGED = "unchanged"
+UNCHANGED = "no change found"
 CHANGED = "changed"
 OTHER = "other"
 NOT_TESTED = "not tested"
@@ -32,7 +32,7 @@ DESCRIBED_NODES = 0.8
 DESCRIBED = 0.9
 
 # A kind does not describe a node if it reaches less than this share of what the node's own ratio
-# gains, and differs from it by so many standard errors.
+# gains, and differs from it by this many standard errors.
 DESCRIBED_AT_NODE = 0.85
 CLEARLY = 3.0
 

@@ -4,8 +4,8 @@ An estimator whose ratio is not linear in the labels cannot follow their permuta
 sample is split at random into two halves, in whole blocks if there are any. The estimator is
 fitted on the first halves of all nodes. Given those, the labels in the second half of an unchanged
 node are exchangeable, whatever the neighbours did and however the ratio was fitted. The statistic
-of a node is the mean of its fitted ratio over the target minus that over both samples: a target
-that is denser where the ratio is large.
+of a node is the mean of its fitted ratio over the target minus that over both samples. It is large
+if the target is denser where the ratio is large.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from graphratio.testing.statistics import Columns, PermutedMeans
 def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -> BoolArray:
     """True for the observations to learn from, shape (n_observations,).
 
-    Of every sample about half of its blocks, the smaller part if their number is odd; with
-    `joint` the same blocks at all nodes. A rest too short for a block is learned from.
+    Half of the blocks of every sample, rounded down; with `joint` the same blocks at all nodes.
+    A rest too short for a block is used to learn.
     """
     blocks = samples.blocks
     kept = blocks.whole
@@ -58,7 +58,7 @@ def check_second_half(samples: NodeSamples, tested: NodeSamples) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HalfTest:
-    """The second halves, ready to be permuted; `ratios` of the pooled rows, centred at nodes."""
+    """The second halves, ready to be permuted; `ratios` at the pooled rows, centred per node."""
 
     plan: PermutationPlan
     ratios: FloatArray

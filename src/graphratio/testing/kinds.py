@@ -47,9 +47,9 @@ def kinds_of_change(
     """Find the nodes that changed, and group those that changed alike.
 
     `two_sample_test` decides which nodes changed: a node without evidence of its own is
-    "unchanged", whatever its neighbours did. The estimator says in which way the others changed:
-    nodes with similar ratios are of one kind. Held-out data decide how many kinds there are, and
-    whether there are any.
+    "no change found", whatever its neighbours did. The estimator says in which way the others
+    changed: nodes with similar ratios are of one kind. Held-out data decide how many kinds there
+    are, and whether there are any.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def kinds_of_change(
         Any estimator of the library; default `GraphRatio()`. A fitted one is used as it is, with
         the samples of its fit; others are fitted if any node changed. The test does not use it.
     level : float, default 0.05
-        Of the test.
+        Level of the test.
     correction : {"fdr", "fwer", "fdr-by"} or None
-        Over nodes. With "fdr" (Benjamini-Hochberg) the expected share of unchanged nodes among
-        those called changed is at most the level; if nothing changed anywhere, so is the chance
-        that any node is called changed. This is proven for independent p-values. Those of
-        neighbours are weakly linked; simulations found the chance at or below the level. With
-        "fwer" (Holm) the chance of any unchanged node among the changed is at
-        most the level under any dependence, and fewer changed nodes are found.
+        Correction over nodes. With "fdr" (Benjamini-Hochberg) the expected share of unchanged
+        nodes among those called changed is at most the level; if nothing changed anywhere, so is
+        the probability that any node is called changed. This is proven for independent p-values.
+        P-values of neighbours are weakly dependent; in simulations the probability was at or below
+        the level. With "fwer" (Holm) the probability that any unchanged node is called changed is
+        at most the level under any dependence, and fewer changed nodes are found.
     n_permutations : int, optional
         As in `two_sample_test`.
     n_jobs : int, optional
@@ -81,8 +81,8 @@ def kinds_of_change(
 
     Notes
     -----
-    The level is that of the test. It holds for "changed" or not, and not for the names of the
-    kinds, which are estimates.
+    The level covers which nodes are called changed. It does not cover the kinds, which are
+    estimates.
 
     The changed nodes are grouped by k-means on their ratios. For the number of kinds the
     estimator is fitted again on five training folds, with the hyperparameters that it chose. One
@@ -99,7 +99,7 @@ def kinds_of_change(
     >>> scenario = gr.datasets.make_scenario("Ib", n_nodes=40, random_state=1)
     >>> found = gr.kinds_of_change(scenario.samples, scenario.graph, random_state=0)
     >>> found.n_kinds, found.counts
-    (2, {'kind 1': 10, 'kind 2': 10, 'unchanged': 20})
+    (2, {'kind 1': 10, 'kind 2': 10, 'no change found': 20})
     """
     chosen = check_estimator(estimator, default=GraphRatio)
     rng = as_generator(random_state)

@@ -30,10 +30,10 @@ class KindsOfChange(Mappable):
     ----------
     nodes : tuple of labels, length n_nodes
     kinds : ndarray of str, shape (n_nodes,)
-        "unchanged" at nodes that the test does not reject, "kind 1", "kind 2", ... by size, and
-        "other" at nodes that changed like none of the kinds. If there are no kinds, rejected
-        nodes are "changed". Nodes that lack a sample are "not tested", and nodes of which the data
-        cannot say whether they changed are "cannot say".
+        "kind 1", "kind 2", ... by size, and "other" at nodes that changed like none of the kinds.
+        If there are no kinds, rejected nodes are "changed". Nodes that the test does not reject
+        are "no change found", nodes that lack a sample "not tested", and nodes about which the
+        data cannot say whether they changed "cannot say".
     test : TwoSampleResult
         Which nodes changed, with p-values.
     model : fitted estimator or None
@@ -60,7 +60,7 @@ class KindsOfChange(Mappable):
 
     @property
     def answerable(self) -> bool:
-        """Whether the data can say of any node that it changed; see `two_sample_test`."""
+        """Whether the data can say that any node changed; see `two_sample_test`."""
         return self.test.answerable
 
     @property
@@ -97,7 +97,7 @@ class KindsOfChange(Mappable):
         ndarray of shape (n_points, n_kinds)
         """
         if self.model is None:
-            raise InputError("no node changed, so there is no ratio to show", "Look at `test`")
+            raise InputError("no change was found, so there is no ratio", "Look at `test`")
         ratios = self.model.predict(x)
         columns = [ratios[:, self.kinds == name].mean(axis=1) for name in self.names]
         return np.stack(columns, axis=1) if columns else np.empty((len(ratios), 0))

@@ -24,7 +24,7 @@ CORRECTIONS = ("fwer", "fdr", "fdr-by")
 # Default number of permutations, unless the correction needs more.
 _FEWEST_BY_DEFAULT = 999
 
-# With more nodes than these resolve, p-values beyond them come from a fitted tail.
+# At most this many by default; if p-values must be smaller, they come from a fitted tail.
 MOST_BY_DEFAULT = 199_999
 
 
@@ -117,7 +117,7 @@ def enough_permutations(
 ) -> Resolution:
     """Number of permutations, after checking that a rejection is possible.
 
-    By default there are at most 199,999, and beyond them a fitted tail.
+    By default there are at most 199,999; smaller p-values then come from a fitted tail.
     """
     n_tests = max(n_tests, 1)
     needed = fewest_permutations(n_tests, level, correction)
@@ -129,8 +129,8 @@ def enough_permutations(
     if count < needed:
         where = f"{n_tests} nodes, " if correction is not None else ""
         raise InputError(
-            f"with {count} permutations the smallest p-value is 1/{count + 1}, and nothing can be "
-            f"rejected ({where}level {level:g}, correction {correction!r})",
+            f"with {count} permutations the smallest p-value is 1/{count + 1}, too large for any "
+            f"node to be significant ({where}level {level:g}, correction {correction!r})",
             (
                 f"Use at least {needed:,} permutations, better {wanted:,}, or leave",
                 " out ",
@@ -142,7 +142,7 @@ def enough_permutations(
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Which questions about nodes the data can answer.
+    """Which nodes the data can judge, and what the others lack.
 
     Attributes
     ----------
@@ -151,9 +151,9 @@ class Answers:
     n_pieces : ndarray of shape (n_nodes, 2)
         Independent pieces of the reference and of the target of every node.
     needed : int
-        Pieces of each sample with which a node can be answered.
+        Pieces of each sample that a node needs to be judged.
     long_memory : ndarray of bool, shape (n_nodes,)
-        Nodes that depend on their past for longer than a block; they cannot be answered.
+        Nodes that depend on their past for longer than a block; they cannot be judged.
     together : int
         How many nodes must change for the changes to be found: 1, or more where a false
         discovery rate lets many small p-values support each other.

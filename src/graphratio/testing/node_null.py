@@ -1,13 +1,13 @@
 """Null hypothesis "this node did not change, whatever the others did".
 
 The labels of node v alone are permuted and everything else is held fixed, so the neighbours may
-have changed or not: they only tell the test in which direction to look (`predictions`). What the
-node shows by itself counts too (`pooled.OwnColumns`). How much either counts depends on how strong
-the prediction is, not on the labels of the node (`statistics.shares_of`).
+have changed or not: they only tell the test in which direction to look (`predictions`). The node's
+own evidence counts too (`pooled.OwnColumns`). How much each counts depends on how strong the
+prediction is, not on the labels of the node (`statistics.shares_of`).
 
 Permutations come in looks. All nodes begin with a few; nodes that are clearly not extreme are
-finished, and the others go on with ten times as many. P-values beyond their number come from a
-fitted tail (`tail_p_values`).
+finished, and the others go on with ten times as many. P-values that are too small for the number
+of permutations come from a fitted tail (`tail_p_values`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ Make = Callable[[IntArray], PermutedMeans]
 
 
 def node_evidence(plan: PermutationPlan, predictions: Predictions | None) -> Make:
-    """How the statistics of some nodes are set up; without `predictions` by own evidence only."""
+    """A function that sets up the statistics of nodes; without `predictions` own evidence only."""
     pooled = plan.pooled
     n_nodes = plan.graph.n_nodes
     strength: FloatArray = np.zeros(n_nodes)
@@ -154,7 +154,7 @@ def permute_each_node(
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What permuted data sets of some nodes are compared with; `keeps` their largest evidence."""
+    """Observed values of some nodes; `keeps` the largest evidence of permuted data sets."""
 
     means: PermutedMeans
     evidence: FloatArray
@@ -169,8 +169,8 @@ class Observed:
     def exceeding(self, case: tuple[FloatArray, slice]) -> tuple[IntArray, FloatArray]:
         """How often permuted evidence and scores reach the observed ones, and the largest evidence.
 
-        Of labels and some nodes, shape (n_statistics + 1, n_nodes) and, if it `keeps` the largest,
-        (n_nodes, at most TOP_VALUES).
+        For labels and some nodes. Shapes (n_statistics + 1, n_nodes) and, if it `keeps` the
+        largest, (n_nodes, at most TOP_VALUES).
         """
         labels, some = case
         found, single = self.means.part(some).evaluate(labels)
@@ -191,7 +191,7 @@ def tail_p_values(evidence: FloatArray, top: FloatArray, n_permutations: int) ->
     of a p-value, so its law under permutations has a tail that is close to exponential with rate
     one, or falls faster. An exponential law is fitted to the largest permuted values. Its rate is
     lowered by two standard errors, and never assumed to be above one, so that the p-value is
-    rather too large.
+    too large rather than too small.
     """
     start = top.min(axis=1)
     excess = top.mean(axis=1) - start

@@ -3,7 +3,7 @@
 A permutation test stays valid as long as what surrounds the permuted labels does not depend on
 them. Both samples of a node are therefore pooled and put into an order that does not reveal the
 labels: sorted by value, then shuffled. Bandwidths, dictionary, features and their reduction
-depend on the pooled samples alone. So do the columns of what a node shows by itself (`OwnColumns`).
+depend on the pooled samples alone. So do the columns of a node's own evidence (`OwnColumns`).
 
 Symbols
 -------
@@ -44,7 +44,7 @@ BANDWIDTH_SHARE = 0.7
 TEST_STRENGTHS = (0.1, 0.3, 1.0, 3.0)
 RIDGE_SHARES = (1e-3, 1e-2)
 
-# Components are computed from at most this many observations, and so many are kept.
+# Components are computed from at most LANDMARKS observations, and at most COMPONENTS are kept.
 LANDMARKS = 96
 COMPONENTS = 24
 
@@ -202,7 +202,7 @@ class PooledFeatures:
 
 @dataclass(frozen=True, eq=False)
 class OwnColumns:
-    """What a node shows by itself, as columns over its pooled observations.
+    """A node's own evidence, as columns over its pooled observations.
 
     Three statistics need no neighbours. The energy distance sees shifts best. The kernel distance,
     whitened so that fine structure counts as much as coarse, sees changes of shape. The ranks of

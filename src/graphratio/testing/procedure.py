@@ -54,19 +54,19 @@ def two_sample_test(
     node are permuted while everything else stays fixed, so the p-value of an unchanged node is
     valid whatever happened around it. The bandwidth, the dictionary, the penalties and the
     neighbours' prediction are learned from pooled samples without labels, or from other nodes.
-    What the node shows by itself counts as well, so that a node which changed alone is found.
+    The node's own evidence counts as well, so that a node that changed alone is found.
 
     Parameters
     ----------
     samples : NodeSamples, or a tuple (reference, target)
         Their `blocks` are permuted as a whole, for observations that depend on each other. With
-        null="global" and times, what all nodes observed at one time, or in one block of time, is
+        null="global" and times, all observations of one time, or of one block of time, are
         permuted together, so the test stays valid for correlated nodes; every time must then
         belong to one of the two samples.
-    graph : Graph
-        Aligned with the samples by label. None means no edges.
+    graph : Graph, optional
+        Aligned with the samples by label. Default: no edges.
     estimator : estimator, optional
-        Any estimator of the library; its parameters count, never what it was fitted to. GRULSIF
+        Any estimator of the library; only its parameters are used, not its fit. GRULSIF
         (not adaptive) and Pool give the kernel, bandwidth, penalties, dictionary and folds.
         Numbers are used as they are; None and sequences stand for candidates to select from.
         Their alpha and prior_ratio are not used: the test compares the target with the pooled
@@ -80,15 +80,16 @@ def two_sample_test(
         exploratory, since an unchanged node next to changed ones may stand out because of
         them. With "global" nothing is selected: the middle of each list of candidates is used.
     correction : {"fwer", "fdr", "fdr-by"} or None
-        Over nodes. "fwer": Holm, for the chance of any false rejection; where nodes are
-        correlated, a step-down comparison with the largest of all nodes. "fdr":
+        Correction over nodes. "fwer": Holm, for the probability of any false rejection; if nodes
+        are correlated, a step-down comparison with the largest of all nodes. "fdr":
         Benjamini-Hochberg, for the expected share of false rejections, "fdr-by":
         Benjamini-Yekutieli, for the same under any dependence. With null="global" "fwer"
         compares each node with the largest of all nodes in every permutation.
     level : float, default 0.05
     n_permutations : int, optional
-        Default: enough for the correction, 10 N / level with a correction and null="node" but at
-        most 199,999, otherwise 999 or 10 / level. Too few for any rejection is an error.
+        Default: enough for the correction. With a correction and null="node" this is 10 N / level,
+        at most 199,999; otherwise 10 / level; always at least 999. Too few for any rejection is an
+        error.
     n_jobs : int, optional
         Threads, as in scikit-learn: None stands for 1, -1 for all cores. The result is the same.
     random_state : int, numpy Generator, RandomState or None
@@ -115,16 +116,16 @@ def two_sample_test(
     The smallest of their p-values on that scale, each divided by its share of the level, is the
     evidence. It is ranked among the evidence of the permuted data sets.
 
-    What the neighbours know gets between 5 and 90 % of the level: more, the more the predicted
-    ratio varies over the pooled sample of the node. This does not depend on the labels of the
-    node. Of it "predicted" gets 0.7 and "coupled" 0.3; of the rest "energy" gets 0.45, "shape"
-    0.35 and "spread" 0.2.
+    The two statistics that use the neighbours get between 5 and 90 % of the level: more if the
+    predicted ratio varies more over the pooled sample of the node, whatever its labels are. Of
+    this share "predicted" gets 0.7 and "coupled" 0.3; of the rest "energy" gets 0.45, "shape" 0.35
+    and "spread" 0.2.
 
-    Where nodes are correlated at the same times, both sources are tested apart, at half the level
-    each. Own evidence is permuted for all nodes together, and compared with the largest of the
-    nodes (step-down), which is exact for the family-wise error if every node has every time. The
-    neighbours' prediction is learned at four fifths of the times and tested at the rest, five times
-    over; this is approximate.
+    Where nodes are correlated at the same times, both sources are tested separately, at half the
+    level each. Own evidence is permuted for all nodes together, and compared with the largest of
+    the nodes (step-down), which is exact for the family-wise error if every node has every time.
+    The neighbours' prediction is learned at four fifths of the times and tested at the rest, five
+    times over; this is approximate.
 
     Nodes are checked after 1,999, 19,999, ... permutations. A node is finished as soon as 100 data
     sets are as extreme as the observed one; under a false discovery rate also if the nodes that are

@@ -36,7 +36,7 @@ class Region:
     ----------
     nodes : tuple of labels
     changed_at_least : int
-        How many of them truly changed, at least, with confidence 1 - level.
+        Lower bound on how many of them truly changed, with confidence 1 - level.
     largest_effect, mean_effect : float
         Effect size of the most changed node, and on average.
     smallest_p_value : float
@@ -104,7 +104,8 @@ class TwoSampleResult(Mappable):
     n_permutations : int
         Largest number of permutations of a node; nodes that are clearly not extreme get fewer.
     extrapolated : ndarray of bool, shape (n_nodes,)
-        Nodes whose p-value is below what permutations can show, and comes from a fitted tail.
+        Nodes whose p-value is too small for the number of permutations and comes from a fitted
+        tail.
     penalties : tuple of (bandwidth, graph_penalty, ridge)
         Of every group of nodes that was tested together; one with null="global", none with
         `halves`.
@@ -115,7 +116,7 @@ class TwoSampleResult(Mappable):
     halves : bool
         Whether the ratio was fitted on one half of the observations and tested on the other.
     answers : Answers
-        Which nodes the data can say anything about: `nodes`, `n_pieces`, `needed`.
+        Which nodes the data can judge: `nodes`, `n_pieces`, `needed`.
     cross_fitted : bool
         Whether nodes are correlated at the same times, so that the neighbours' prediction was
         learned at other times than those at which it was tested.
@@ -169,7 +170,7 @@ class TwoSampleResult(Mappable):
 
     @property
     def remarks(self) -> list[SampleFinding]:
-        """What the order of rows, or the times, show about the data."""
+        """Findings about the order of the rows and about the times."""
         return [*rows(self.samples), *single_day(self.samples)]
 
     @computed_once
@@ -183,7 +184,7 @@ class TwoSampleResult(Mappable):
 
     @computed_once
     def detectable_shift(self) -> FloatArray:
-        """Smallest shift that would have been found with a probability of 80 %, (n_nodes,).
+        """Smallest shift that the test would have found with probability 80 %, (n_nodes,).
 
         Of any one feature, in standard deviations within the node, if this node had changed alone.
         Infinite at nodes that cannot be judged, NaN with null="global" and `halves`. A node that
@@ -215,16 +216,16 @@ class TwoSampleResult(Mappable):
 
     @property
     def answerable(self) -> bool:
-        """Whether the data can say of any node that it changed.
+        """Whether the data can say that any node changed.
 
-        If not, they have too few independent pieces for this level and correction, and that no
-        node was rejected means nothing. `answerable_nodes` says it of every node.
+        If not, the data have too few independent pieces for this level and correction, and it means
+        nothing that no node was rejected. See `answerable_nodes` for single nodes.
         """
         return self.answers.any
 
     @property
     def answerable_nodes(self) -> BoolArray:
-        """Nodes of which the data can say whether they changed, shape (n_nodes,)."""
+        """Nodes about which the data can say whether they changed, shape (n_nodes,)."""
         return self.answers.nodes
 
     @property

@@ -29,7 +29,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.testing.multiplicity import check_correction, strictest_threshold
 from graphratio.testing.statistics import LEAST_TRUST, PermutationLaw
 
-# The probability with which a shift shall be found.
+# Probability of finding a shift.
 POWER = 0.8
 
 # Shifts, in standard deviations, between which the power is interpolated.
@@ -38,8 +38,8 @@ _SHIFTS = np.array([0.005, 0.02, 0.07, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5])
 # Observations of the typical node.
 _TYPICAL = 128
 
-# What the energy distance has of the level at a node whose neighbours are quiet, and a little more:
-# the other statistics of the node see a shift as well.
+# Share of the level of the energy distance at a node whose neighbours predict nothing, and a little
+# more, because the other statistics of the node see a shift as well.
 OWN_SHARE = 0.6 * (1 - LEAST_TRUST)
 
 _MOST_OBSERVATIONS = 10_000_000
@@ -85,7 +85,7 @@ class ShiftLaw:
     ) -> FloatArray:
         """Smallest shift of any one feature that is found with the given power, shape (...).
 
-        In standard deviations; infinite where even the largest that is considered is not.
+        In standard deviations; infinite if even the largest shift considered is not found.
         """
         scores = np.maximum.accumulate(self.scores(sizes, threshold).min(axis=-1), axis=-1)
         wanted = float(ndtri(power))
@@ -207,18 +207,18 @@ def observations_needed(
     Parameters
     ----------
     shift : float
-        By how many of its standard deviations one feature moves.
+        Shift of one feature, in its standard deviations.
     samples : NodeSamples, or a tuple (reference, target), optional
         Data of the same kind, whose law and number of nodes are used. Default: normal features of
         the same scale.
     n_nodes : int, optional
         Number of nodes tested. Default: that of the samples, or 1.
     n_features : int, optional
-        Without `samples`; default 1.
+        Number of features, only without `samples`. Default: 1.
     level, correction
         As in `two_sample_test`. With "fdr" a single changed node is judged as with "fwer".
     power : float, default 0.8
-        The probability of finding it.
+        Probability of finding the shift.
 
     Returns
     -------
@@ -242,13 +242,16 @@ def observations_needed(
     else:
         read = as_samples(samples)
         if n_features is not None:
-            raise InputError("n_features is that of the samples", "Leave out one of them")
+            raise InputError(
+                f"n_features={n_features} and samples are both given",
+                "Leave out n_features: the samples have their own features",
+            )
         values = usual_observations(read)
         n_nodes = read.n_nodes if n_nodes is None else n_nodes
     if not values.any():
         raise InputError(
-            "no feature of the samples varies within a node, so that a shift has no unit",
-            "Pass samples with numbers that vary, or none",
+            "no feature of the samples varies within a node, so a shift has no unit",
+            "Pass samples with numbers that vary, or leave out the samples",
         )
     tests = check_integer(1 if n_nodes is None else n_nodes, "n_nodes", low=1)
     threshold = strictest_threshold(tests, level, correction)

@@ -33,7 +33,7 @@ from graphratio.testing.statistics import Columns, PermutedMeans
 
 N_TIME_FOLDS = 5
 
-# What own evidence gets of the level; the neighbours' prediction gets the rest.
+# Share of the level for own evidence; the neighbours' prediction gets the rest.
 OWN_SHARE_OF_LEVEL = 0.5
 
 # Nodes with at least this share of all times are permuted together.
@@ -119,7 +119,8 @@ def cross_fitted(
 ) -> tuple[PermutationPlan, Make]:
     """The neighbours' prediction, learned at other times than those at which it is tested.
 
-    Returns a plan that exchanges units within folds of time, and how its statistic is set up.
+    Returns a plan that exchanges units within folds of time, and a function that sets up its
+    statistic.
     """
     fold_of_code = _time_folds(plan.units, plan.rng)
     stratified = _ordered_by_fold(plan, fold_of_code)

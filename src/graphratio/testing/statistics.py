@@ -37,7 +37,7 @@ from graphratio.testing.permutations import PermutationPlan
 # help; the energy distance; the whitened kernel distance; the spread around the centre.
 NAMES = ("predicted", "coupled", "energy", "shape", "spread")
 
-# How what the neighbours know and what the node itself shows share the level among statistics.
+# How the statistics of the neighbours, and those of the node itself, divide their level.
 NEIGHBOUR_SHARES = np.array([0.7, 0.3, 0.0, 0.0, 0.0])
 OWN_SHARES = np.array([0.0, 0.0, 0.45, 0.35, 0.2])
 
@@ -297,7 +297,7 @@ class PermutedMeans:
         return combined_evidence(scores, self.log_shares), scores
 
     def _spread_of(self, labels: FloatArray) -> FloatArray:
-        """What makes means over k units as variable as those over the observed number."""
+        """Factors that make means over k units as variable as those over the observed number."""
         count, observed = labels.shape[2], self.labels.sum(axis=1)[:, np.newaxis, np.newaxis]
         k = labels.sum(axis=2, keepdims=True)
         # The variance of a mean over k of U units is proportional to (U - k) / k.

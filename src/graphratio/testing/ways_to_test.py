@@ -44,10 +44,10 @@ Penalties = list[tuple[float, float, float]]
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleQuestion:
-    """The question: aligned samples, and what is asked of them.
+    """Aligned samples, and the test to run on them.
 
-    With `shared` blocks hold what all nodes observed at the same times; with `joint` they are
-    permuted at all nodes together.
+    With `shared` a block holds the observations of all nodes at the same times; with `joint` these
+    are permuted at all nodes together.
     """
 
     samples: NodeSamples
@@ -88,7 +88,7 @@ class TwoSampleQuestion:
     def answers(
         self, plan: PermutationPlan, resolution: Resolution, level_share: float = 1.0
     ) -> Answers:
-        """Which nodes the data can say anything about."""
+        """Which nodes the data can judge."""
         n_tests = max(int(plan.pooled.complete.sum()), 1)
         strictest = level_share * replace(resolution, n_tests=n_tests).strictest
         shared = resolution.correction in ("fdr", "fdr-by")
@@ -216,7 +216,7 @@ def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
 
 
 def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
-    """Own evidence and the neighbours' prediction apart, since nodes are correlated."""
+    """Test own evidence and the neighbours' prediction separately, since nodes are correlated."""
     own_needs = test.resolution(n_permutations, test.samples, corrected=not test.joint)
     plan = test.plan(test.samples, own_needs)
     nodes = np.flatnonzero(plan.pooled.complete)
@@ -260,7 +260,7 @@ def _by_themselves(
     resolution: Resolution,
     n_permutations: int | None,
 ) -> tuple[NodeTests, FloatArray]:
-    """Own evidence, for the family-wise error permuted together where nodes share their times."""
+    """Test own evidence; for the family-wise error, permute nodes that share times together."""
     complete = plan.pooled.complete
     tests = NodeTests.blank(test.graph.n_nodes, len(OWN_NAMES))
     adjusted: FloatArray = np.ones(test.graph.n_nodes)

@@ -31,7 +31,7 @@ def headline(result: TwoSampleResult) -> str:
     if not result.answerable:
         why = _shortage(result)
         if result.answers.long_memory.any() and not (result.tested & result.answers.lacking).any():
-            why = "they depend on their past for longer than a block lasts"
+            why = "observations depend on their past for longer than a block lasts"
         return f"These data cannot say whether {_subject(result)} changed: {why}"
     overall = f"p-value of no change anywhere: {result.global_p_value:.3g}"
     if result.null == "node":
@@ -82,7 +82,7 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
     if not result.tested.all():
         found.append(
             "nodes without observations, or without a complete block, in one of the samples "
-            f"cannot be tested, their p-value is 1: {named(~result.tested)}"
+            f"cannot be tested; their p-value is 1: {named(~result.tested)}"
         )
     if result.halves:
         found.append(
@@ -108,9 +108,9 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
     ]
     if result.answers.together > 1:
         found.append(
-            "with so few independent pieces a change is found only if at least "
+            "with so few independent pieces the test finds changes only if at least "
             f"{result.answers.together} nodes changed; with {result.answers.needed} pieces in each "
-            "sample one node is enough"
+            "sample one changed node is enough"
         )
     if result.blocks.measured is not None:
         pieces = result.answers.n_pieces[result.tested].min(axis=1)
@@ -124,22 +124,18 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         how = "times" if result.correlation.by_stamp else "positions in the samples"
         found.append(
             f"nodes are correlated ({result.correlation.value:.2f} at the same {how}), and a "
-            "fluctuation which they share would look like a change that neighbours confirm. So "
+            "fluctuation that they share would look like a change that neighbours confirm. So "
             + (
-                f"what the neighbours predict was learned at other {how} than those at which it "
-                "was tested"
+                f"the neighbours' prediction was learned and tested at different {how}"
                 if "predicted" in result.p_values
                 else "neighbours were not used"
             )
-            + (
-                ", and what nodes show by themselves was permuted together"
-                if result.joint
-                else ", and what nodes show by themselves was permuted node by node"
-            )
+            + ", and the nodes' own evidence was permuted "
+            + ("for all nodes together" if result.joint else "node by node")
         )
         if not result.correlation.by_stamp:
             words = (
-                "positions were taken for times. If rows have times, pass ",
+                "positions were used as times. If rows have times, pass ",
                 Argument("time"),
                 "; if their order has no meaning, shuffle the rows of each sample",
             )
@@ -147,9 +143,9 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
     if result.extrapolated.any():
         count = int(result.extrapolated.sum())
         found.append(
-            f"p-values below what {result.n_permutations:,} permutations can show come from a "
-            f"fitted tail, at {count:,} node{'s' if count > 1 else ''}; they are rather too large "
-            "than too small"
+            f"{result.n_permutations:,} permutations are too few for the p-values of {count:,} "
+            f"node{'s' if count > 1 else ''}; these come from a fitted tail and tend to be too "
+            "large"
         )
     if result.null == "node" and several and not result.cross_fitted:
         found += correlation_note(result.correlation, spelling, timed=result.timed)

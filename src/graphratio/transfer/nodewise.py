@@ -54,20 +54,21 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
 
     1. Evidence. A node is reweighted only if held-out observations show that its target differs
        from its reference: a test per node, with the false discovery rate over nodes at `level`.
-    2. Own samples. The weights are the geometric mean of those by the joint ratio, which knows
-       better what changed, and those by a ratio of the node alone (RULSIF), which balances
+    2. Own samples. The weights are the geometric mean of two: those of the joint ratio, which is
+       closer to the true one, and those of a ratio of the node alone (RULSIF), which balance
        chance differences between the weighted and the target observations.
     3. Strength. The weights are raised to one power for all nodes: 1.25, since estimated ratios
-       are shrunk, or one of 2 and 3 if it is clearly better, by two standard errors over
-       nodes, in the cross-validated error on target observations, each of which is represented
-       by the nearest labelled reference observation.
+       are shrunk, or 2 or 3 if that lowers the cross-validated error on target observations by
+       two standard errors over nodes. The nearest labelled reference observation represents each
+       target observation.
     4. Safeguards. A node keeps equal weights without overlap: if the nearest neighbours of its
        target observations are hardly ever reference observations, or more than half of the
        target is uncovered by the ratio. Elsewhere the power is lowered until the
        importance-weighted held-out loss over nodes is lower than without weights by half a
        standard error; if no power reaches this, no node is reweighted. Then a node keeps equal
-       weights if its own held-out loss is larger by more than one standard error, and flatter
-       ones if too few observations would be effective. `evidence_` says it per node.
+       weights if its own held-out loss is larger by more than one standard error, and gets
+       flatter ones if too few observations would be effective. `evidence_` has the reasons per
+       node.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         Nodes without reference observations share one model, fitted to those of all nodes.
         Where the reference has a single class, the model is a constant.
     weights_ : ImportanceWeights
-        Those that were used; ones at nodes that were not reweighted.
+        The weights that were used; all 1 at nodes that were not reweighted.
     is_reweighted_ : ndarray of bool, shape (n_nodes,)
         Nodes with fewer than 5 reference or target observations follow the majority of their
         neighbours, by edge weight.
@@ -107,8 +108,8 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
     answerable, answerable_nodes, n_pieces, blocks
         As in `DivergenceBounds`: nodes with enough independent pieces to test for a shift.
     p_values_ : ndarray of shape (n_nodes,)
-        Of the evidence, before the correction; NaN where there were too few observations, or
-        too few blocks of observations that depend on each other.
+        P-values of the evidence, before the correction; NaN where there were too few
+        observations, or too few blocks of observations that depend on each other.
     sharpness_, estimator_, n_features_in_ :
         The power after the safeguard over all nodes, the fitted estimator, the number of
         features.
@@ -280,7 +281,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         n_folds: int,
         rng: np.random.Generator,
     ) -> None:
-        """Choose the power of every node, and set the weights and what speaks for them."""
+        """Choose the power of every node, and set the weights and their evidence."""
         block = IndependentPieces.of(samples).of_row
         division = None if block is None else divide(samples, n_folds, rng)
         own = [weights[node] for node in self.nodes_]
@@ -321,7 +322,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         constant = [v for v, m in self.models_.items() if isinstance(m, DummyClassifier)]
         if constant and is_classifier(self.predictor):
             warn_caller(
-                f"the reference has a single class, which is always predicted, at nodes "
+                "these nodes have a single class in the reference, which is always predicted: "
                 f"{listing(constant)}",
                 DataWarning,
             )

@@ -45,10 +45,10 @@ Reason = Literal[
 
 # How many nearest neighbours of a target observation are looked at.
 NEIGHBOURS = 3
-# A node has no overlap below this value; nine times as many target as reference observations
-# around a target observation give it.
+# A node with a smaller value has no overlap. At this value there are nine target observations for
+# one reference observation around a target observation.
 LEAST_OVERLAP = 0.2
-# Powers between those that are tried for all nodes and none.
+# Weaker powers to try, between the candidates and no weights.
 FLATTENED = (1.0, 0.75, 0.5, 0.25)
 
 # Standard errors by which the mean held-out loss over nodes must be lower with weights.
@@ -195,7 +195,7 @@ class NodePowers:
 
 
 def _harmed(trials: Mapping[int, WeightTrial], power: float) -> set[int]:
-    """Nodes whose held-out loss is larger with weights by more than chance."""
+    """Nodes whose held-out loss is clearly larger with weights."""
     if not power or not trials:
         return set()
     excess, error = shrunken(*_excesses(list(trials.values()), power))

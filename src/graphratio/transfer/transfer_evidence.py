@@ -34,7 +34,7 @@ class TransferEvidence(Answered):
     nodes, sizes : tuple of labels, and ndarray of shape (n_nodes, 2)
         Numbers of reference and target observations.
     p_values : ndarray of shape (n_nodes,)
-        Of no shift; NaN where not tested.
+        P-values of "no shift"; NaN where not tested.
     overlap : ndarray of shape (n_nodes,)
         About 1 if the nearest neighbours of target observations are reference observations as
         often as without a shift, 0 if they never are; no overlap below 0.2. NaN, as the fields
@@ -136,7 +136,7 @@ class TransferEvidence(Answered):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Of every node: "reweighted", "flattened" (a weaker power) or "equal weights"."""
+        """Verdict on every node: "reweighted", "flattened" (weaker power) or "equal weights"."""
         return tuple(
             "equal weights"
             if not power
@@ -236,7 +236,8 @@ class TransferEvidence(Answered):
             if self.answerable_nodes[v]:
                 return f"no evidence of a shift (p = {self.p_values[v]:.2g})"
             return (
-                "these data cannot say whether the node shifted, and no neighbours say that it did"
+                "these data cannot say whether the node shifted, and its neighbours give no "
+                "evidence of a shift"
             )
         effective = (
             f"{self.full_effective_size[v]:.1f} of {self.sizes[v, 0]} observations are effective"
@@ -265,7 +266,7 @@ class TransferEvidence(Answered):
             if np.isfinite(self.p_values[v])
             else "too few observations to test, but the neighbours shifted"
             if not self.answerable_nodes[v]
-            else "as every node",
+            else "level=1 reweights every node",
         }[reason]
         power = (
             f", so they are raised to the power {self.power[v]:g} instead of {self.full_power:g}"

@@ -65,7 +65,7 @@ const drawPanel = () => {
   const line = { color: colour("ink"), width: 1.5 };
   return Plotly.react("panel-chart", [{
     type: "heatmap", z, x: data.times.filter((_, c) => c % stride === 0), colorscale: valueScale(),
-    zmin: -reach, zmax: reach, colorbar: colourBar("spreads"),
+    zmin: -reach, zmax: reach, colorbar: colourBar("std. dev."),
     text: names.map((name) => Array(z[0].length).fill(shortText(name, 40))),
     hovertemplate: "%{text}<br>%{x}: %{z:.1f}<extra></extra>",
   }], chartLayout({
@@ -99,7 +99,7 @@ const meanBefore = (row, column) => {
   return sum / n;
 };
 
-// What is known at a step: the events each node has been through.
+// The changes of each node up to a step.
 const changedBy = (step) => {
   const since = new Map();
   data.events.forEach((event) => event.onsets.forEach(([node, onset]) => {
@@ -122,10 +122,10 @@ const drawMap = () => {
     + `${data.window} times. Ringed nodes have changed by then: ${since.size} of ${nNodes}.`;
   return Plotly.react("map", [{
     x, y, mode: "markers", hoverinfo: "text",
-    hovertext: data.nodes.map((name, i) => `${shortText(name, 60)}<br>${values[i].toFixed(1)} spreads`
+    hovertext: data.nodes.map((name, i) => `${shortText(name, 60)}<br>${values[i].toFixed(1)} standard deviations`
       + (changed[i] ? "<br>has changed" : "")),
     marker: { size: changed.map((is) => (is ? size + 3 : size)), color: values, cmin: -data.reach / 2,
-      cmax: data.reach / 2, colorscale: valueScale(), colorbar: colourBar("spreads"),
+      cmax: data.reach / 2, colorscale: valueScale(), colorbar: colourBar("std. dev."),
       line: { color: changed.map((is) => colour(is ? "ink" : "behind")),
         width: changed.map((is) => (is ? 3 : 0.8)) } },
   }], mapLayout(data.map, 92, { shapes: edgeShapes(data.map) }), { ...chartConfig, scrollZoom: false });

@@ -84,7 +84,7 @@ const mapCaption = () => {
     said.push("Estimates below 0 are coloured as 0.");
   }
   if (verdicts.state.includes(0)) said.push("Open circles: these data cannot say.");
-  if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed by more than chance"}.`);
+  if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed significantly"}.`);
   said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
   return said.join(" ");
 };

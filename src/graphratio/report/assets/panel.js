@@ -105,9 +105,9 @@ const verdict = (i) => {
     return "One of its samples is missing: the divergence cannot be estimated, and the ratio is borrowed from its neighbours.";
   }
   const like = value <= 0 ? "not above 0"
-    : `${nodes.near_ceiling.includes(i) ? "at least" : "about"} as different as two bell curves whose means are ${number(nodes.shift[i], 2)} standard deviations apart`;
+    : `${nodes.near_ceiling.includes(i) ? "at least" : "about"} the effect of a shift by ${number(nodes.shift[i], 2)} standard deviations`;
   if (!tested) return isChanged(i) ? `A clear change: ${like}.` : `No clear change: the estimate is ${like}.`;
-  if (verdicts.by === "test" && isChanged(i)) return `Changed by more than chance explains: ${like}.`;
+  if (verdicts.by === "test" && isChanged(i)) return `Changed significantly: ${like}.`;
   return `${sentenceOf(verdicts.words[i])} The estimate is ${like}${isChanged(i) ? "" : ", which chance may explain"}.`;
 };
 
@@ -144,15 +144,15 @@ const neighbourList = (i, onSelect) => {
 };
 
 const featureCaption = (i) => {
-  const said = ["Above: how the observations of each sample are distributed. Below: the estimated ratio, above 1 (dashed) where “" +
-    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer. It is dotted beside the data of this ${data.noun[0]}, and ends beyond.`];
+  const said = ["Above: the distribution of each sample. Below: the estimated ratio, above 1 (dashed) where “" +
+    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer. The curve is dotted just outside the data of this ${data.noun[0]}, and then ends.`];
   if (panels.features.length > 1) said.push(`Along each feature the others are held at the median of this node${panels.features.some((f) => f.levels.length) ? ", categories at the most frequent level" : ""}.`);
   const drawn = panels.drawn[placeOf(i)].length, near = nodes.neighbours[i].length;
   if (drawn) {
     said.push(`Thin grey lines: the ratios of ${drawn < near ? `${drawn} of its ${near} neighbours` : "its neighbours"} at the same points.`);
   } else if (near) said.push("The ratios of its neighbours are left out because the network is large.");
   if (panels.features.length < data.n_columns) {
-    said.push(`Of ${data.n_columns} features those ${panels.features.length} are drawn whose means change most over all nodes.`);
+    said.push(`Of ${data.n_columns} features, the ${panels.features.length} whose means changed most over all nodes are drawn.`);
   }
   return said.join(" ");
 };
@@ -217,7 +217,7 @@ const heldOut = (i) => {
 const fillPanel = (i, onSelect) => {
   byId("panel-heading").textContent = fullName(i);
   const without = [element("p", { class: "quiet", id: "no-charts" },
-    `No charts: this page has those of the ${number(panels.nodes?.length)} most changed ${data.noun[1]}.`)];
+    `No charts: this page has charts of the ${number(panels.nodes?.length)} most changed ${data.noun[1]} only.`)];
   const figures = !hasCharts(i) ? without : panels.features.map((feature, j) => element("figure", {},
     ...(panels.features.length > 1 ? [element("h3", {}, feature.name)] : []),
     element("div", { id: `feature-${j}`, class: "chart", role: "img",

@@ -1,5 +1,5 @@
-// The map of a test: colour is the effect size, a ring marks significant nodes, the others of which the data can say
-// nothing are open.
+// The map of a test: colour is the effect size, a ring marks significant nodes, open circles are nodes about which the
+// data say nothing.
 const isFound = data.verdicts.state.map((state) => state === 2);
 showPage(() => drawNodes(data.effect, {
   label: "effect size", words: data.verdicts.words,

@@ -1,5 +1,5 @@
 // A table that sorts by its headings and filters as one types.
-// Of the node's own observations; nodes.change has the help of neighbours, if there are any.
+// The change in the node's own observations; nodes.change is estimated with the help of neighbours, if there are any.
 const ownChange = (i, j) => {
   const [before, after] = [nodes.mean[i][0][j], nodes.mean[i][1][j]];
   return before === null || after === null ? null : after - before;
@@ -47,7 +47,7 @@ const nodeTable = (onSelect) => {
     }
     return keep.sort((a, b) => {
       const [u, v] = [value(a), value(b)];
-      // What is unknown comes last, whichever way one sorts.
+      // Unknown values come last in both directions.
       if (u === null || v === null) return (u === null) - (v === null) || a - b;
       return sign * (text ? collator.compare(u, v) : u - v) || a - b;
     });

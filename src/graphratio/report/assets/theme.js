@@ -141,7 +141,7 @@ const mapLayout = (map, right, { id = "map", top = 34, ...more }) => {
   });
 };
 
-// Unchanged recedes into the page and changed stands out, in light and in dark.
+// Low values recede into the page and high ones stand out, in light and in dark.
 const scaleOf = () => (isDark()
   ? [[0, "#2d3340"], [0.2, "#3b528b"], [0.45, "#21918c"], [0.7, "#5ec962"], [1, "#fde725"]]
   : [[0, "#f7f3d0"], [0.25, "#a8dba0"], [0.5, "#3fb0a0"], [0.75, "#2c6a95"], [1, "#33115c"]]);
