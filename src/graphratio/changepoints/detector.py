@@ -177,7 +177,8 @@ class GraphChangePointDetector(DetectorViews):
             Column of the times, or their dimension; in a wide pandas frame the index, if there is
             no such column.
         features : str or sequence of str, optional
-            Measured columns of a frame; default all other numeric ones.
+            Measured columns of a frame; default all other numeric ones. With a wide frame: what its
+            columns hold, default "value".
         missing : {"error", "drop"}
             "drop" goes on without missing observations, at their nodes and times only, and warns.
         """
