@@ -224,6 +224,18 @@ def test_every_page_with_code_is_run():
     assert not with_code - set(PAGES), "add to results_pages of docs/conf.py"
 
 
+def test_the_places_that_the_method_page_names_exist():
+    page = (DOCS / "method.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", page))
+    assert len(named) > 20
+    for name in named:
+        found, parts = gr, name.split(".")
+        for place, part in enumerate(parts):
+            if not hasattr(found, part):
+                import_module(".".join(["graphratio", *parts[: place + 1]]))
+            found = getattr(found, part)
+
+
 def test_differences_to_other_packages_are_as_stated(tmp_path):
     lines = run(DOCS / "coming-from.md", tmp_path).splitlines()
     assert lines[:2] == ["True", "True"]
