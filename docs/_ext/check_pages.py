@@ -61,6 +61,8 @@ def faulty(root):
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         page = running.new_page(viewport={"width": WIDTH, "height": 844})
+        # The theme complains if it has not stored a mode yet.
+        page.add_init_script("localStorage.setItem('mode', 'auto')")
         said = []
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
