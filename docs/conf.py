@@ -24,6 +24,7 @@ extensions = [
     "linked_names",
     "mathml",
     "results",
+    "tables",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
