@@ -1,5 +1,6 @@
 """How the documentation site is built: `make docs`."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ extensions = [
     "linked_names",
     "mathml",
     "results",
+    "tables",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
@@ -49,6 +51,16 @@ results_pages = [
     "datasets",
     "graphs",
     "coming-from",
+    "beyond-the-paper",
+    "change-points",
+    "command-line",
+    "dask",
+    "report",
+    "restricted-data",
+    "scaling",
+    "testing",
+    "transfer",
+    "uncertainty",
     "guide/*",
     "how-to/*",
 ]
@@ -92,16 +104,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = "graphratio"
 html_static_path = ["_static"]
 html_css_files = ["graphratio.css"]
+html_context = {"versions": json.loads((ROOT / "docs" / "versions.json").read_text("utf-8"))}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc", "sourcelink"],
     "footer_start": ["copyright"],
-    "footer_end": ["version-switcher"],
+    "footer_end": ["versions"],
     "header_links_before_dropdown": 7,
-    # One version so far; a release adds an entry to the file.
-    "switcher": {"json_url": "_static/switcher.json", "version_match": release},
-    "check_switcher": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

@@ -62,6 +62,6 @@ for ax, airport in zip(axes, ("SFO", "PWM"), strict=True):
 # -------------
 # Flights of one day share the weather, so single flights are not independent and a test that
 # permutes them would be too sure of itself. Days can be permuted instead, see
-# :doc:`/how-to/dependent`. Here only the order of the airports was asked for:
+# :doc:`/how-to/dependent`. Here we only ask for the order of the airports:
 table = model.to_frame().sort_values("divergence", ascending=False)
 table.assign(name=table["node"].map(data.names))[["node", "name", "divergence"]].head(8)

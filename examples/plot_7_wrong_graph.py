@@ -2,9 +2,9 @@
 A wrong graph, and what the library says about it
 =================================================
 
-A good graph lets nodes help each other, a wrong one joins those that have nothing in common. Which
-one is at hand? Sixty-four stations along a coast change in stretches. One graph joins
-neighbours along the coast; the other has the same number of edges between stations drawn by lot.
+A good graph lets nodes help each other; a wrong one joins nodes that have nothing in common. Which
+one do you have? Sixty-four stations along a coast change in stretches. One graph joins
+neighbours along the coast; the other has the same number of edges between random stations.
 """
 
 # %%
@@ -27,7 +27,7 @@ coast = [(i, j) for i in range(n_nodes) for j in range(i + 1, i + 4) if j < n_no
 order = rng.permutation(n_nodes)
 graphs = {
     "coast": gr.Graph.from_edges(coast, nodes=range(n_nodes)),
-    "by lot": gr.Graph.from_edges(
+    "random": gr.Graph.from_edges(
         [(int(order[i]), int(order[j])) for i, j in coast], nodes=range(n_nodes)
     ),
 }
@@ -53,17 +53,17 @@ found.plot()
 # ---------------------------------------
 # The ratios of the sixteen stations of one stretch, all of which changed alike. Selection keeps a
 # wrong graph from doing much harm: it takes a weak penalty, and the estimates are those of single
-# stations. Forced to follow it, they are pulled towards stations that changed the other way.
+# stations. With a strong penalty they are pulled towards stations that changed the other way.
 fits = {
     "coast": gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples, graphs["coast"]),
-    "by lot": gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples, graphs["by lot"]),
+    "random": gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples, graphs["random"]),
 }
 strong = fits["coast"].get_params() | {
     "bandwidth": fits["coast"].bandwidth_,
     "graph_penalty": fits["coast"].graph_penalty_,
     "ridge": fits["coast"].ridge_,
 }
-fits["by lot, penalty of the coast"] = gr.GRULSIF(**strong).fit(samples, graphs["by lot"])
+fits["random, penalty of the coast"] = gr.GRULSIF(**strong).fit(samples, graphs["random"])
 x = np.linspace(-2.5, 3.5, 200)
 truth = 1 / (0.9 * np.exp(-1.2 * (x - 0.6)) + 0.1)
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True, layout="constrained")

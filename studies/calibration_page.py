@@ -86,7 +86,7 @@ def page(folder: Path) -> str:
         "## False alarms",
         "",
         "Shares of data sets (or of their unchanged nodes) rejected at a nominal level, in per",
-        "cent; after ± half the width of the simultaneous 99 % band around the nominal level",
+        "cent. The number after ± is half the width of the simultaneous 99 % band around the level",
         "(Bonferroni over all rates of valid cells). 16 nodes, laws and sample sizes (10 to 35) of",
         "their own at every node, five graphs, one to five dimensions, unless a row says",
         'otherwise. "Four nodes among changed ones": all others shifted by two standard',

@@ -43,6 +43,8 @@ def broken(folder):
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_relative_to(root):  # another version of the site, beside this one
+                continue
             if not target.exists():
                 problems.append(f"{where}: no {link}")
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:

@@ -2,8 +2,8 @@
 
 python docs/_ext/check_pages.py docs/_build/html
 
-A page that scrolls sideways is named with the elements that stick out. Without Chromium or
-playwright only the search is checked.
+A page that scrolls sideways is named with the elements that stick out, and one whose scripts fail
+with what the browser says. Without Chromium or playwright only the search is checked.
 """
 
 import json
@@ -47,8 +47,8 @@ def unknown_to_the_search(root):
     return sorted(name for name in names if not {name, stem(name.lower())} & listed)
 
 
-def too_wide(root):
-    """Pages that scroll sideways, with what sticks out; None where there is no browser."""
+def faulty(root):
+    """Pages that scroll sideways or whose scripts fail; None where there is no browser."""
     found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
     browser = next(filter(None, found), None)
     try:
@@ -61,11 +61,17 @@ def too_wide(root):
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         page = running.new_page(viewport={"width": WIDTH, "height": 844})
+        # The theme complains if it has not stored a mode yet.
+        page.add_init_script("localStorage.setItem('mode', 'auto')")
+        said = []
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
         for path in sorted(root.rglob("*.html")):
             if "_static" in path.parts or "_downloads" in path.parts:
                 continue
-            page.goto(path.as_uri(), wait_until="domcontentloaded")
-            if found := page.evaluate(STICKING_OUT):
+            said.clear()
+            page.goto(path.as_uri(), wait_until="load")
+            if found := [*said, *page.evaluate(STICKING_OUT)]:
                 problems.append(f"{path.relative_to(root)}: {'; '.join(found)}")
         running.close()
     return problems
@@ -75,7 +81,7 @@ def main():
     """Report on the site in the given folder."""
     root = Path(sys.argv[1]).resolve()
     unknown = [f"the search does not know {name}" for name in unknown_to_the_search(root)]
-    wide = too_wide(root)
+    wide = faulty(root)
     if wide is None:
         print("   no Chromium: pages were not opened on a narrow screen")
     problems = unknown + (wide or [])

@@ -154,6 +154,22 @@ class TestOtherShapes:
         assert read.feature_names == ("value",)
         assert read.backend == ("polars" if kind == "polars" else "pandas")
 
+    @pytest.mark.parametrize("features", ["flow", ["flow"]])
+    def test_the_values_of_a_wide_frame_have_a_name(self, features):
+        wide, _ = self.long()
+        read, _ = read_panel(wide, None, node=None, features=features)
+        assert read.feature_names == ("flow",)
+
+    def test_the_name_of_the_values_is_one_and_no_column(self):
+        wide, _ = self.long()
+        with pytest.raises(InputError, match=r"one feature, and features=.* names 2"):
+            read_panel(wide, None, node=None, features=["flow", "level"])
+        for name in ("a", "time", "node"):
+            with pytest.raises(InputError, match=f"cannot be called '{name}'"):
+                read_panel(wide, None, node=None, features=name)
+        with pytest.raises(InputError, match="cannot be called 'value'"):
+            read_panel(wide.rename(columns={"a": "value"}), None, node=None)
+
     def test_xarray(self):
         xr = pytest.importorskip("xarray")
         wide, long = self.long()
@@ -173,10 +189,8 @@ class TestOtherShapes:
         assert graph.nodes == ("b", "a", "c")
         np.testing.assert_array_equal(read.values, expected.values)
 
-    def test_features_of_a_wide_table_or_an_array_are_refused(self):
+    def test_features_of_an_array_are_refused(self):
         wide, _ = self.long()
-        with pytest.raises(InputError, match=r"features=\['a'\] .* every column is a node.*Leave"):
-            read_panel(wide, None, node=None, time="day", features=["a"])
         with pytest.raises(InputError, match=r"features='a' .* the panel is an array"):
             read_panel(wide.to_numpy(), None, features="a")
 

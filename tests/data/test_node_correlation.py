@@ -59,3 +59,16 @@ def test_correlated_nodes_need_not_be_neighbours():
     found = gr.two_sample_test(samples, star, random_state=0)
     assert found.correlation.value > 0.5
     assert found.cross_fitted
+
+
+def test_constant_nodes_are_not_correlated():
+    """The rounding of their mean is the same at all of them."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(10, 60))
+    values[:5] = 0.1
+    samples = samples_of(values, 30)
+    assert np.ptp(samples.reference(0) - samples.reference(0).mean()) == 0
+    assert samples.reference(0).mean() != 0.1
+    found = cross_correlation(samples, PATH, rng)
+    assert not found.is_high
+    assert found.value < 0.2

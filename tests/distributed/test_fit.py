@@ -173,6 +173,25 @@ class TestLoader:
         assert_array_equal(loaded.sizes_, given.sizes_)
         assert loaded.nodes_ == given.nodes_
 
+    def test_unlabelled_samples_come_in_the_order_of_the_labels_asked_for(self):
+        """Also where these labels are the numbers from 0 on in another order."""
+        rng = np.random.default_rng(0)
+        reference, target = rng.normal(size=(2, 6, 15, 2))
+        target[:3] += 1
+        labels = [1, 0, 2, 5, 3, 4]
+        whole = gr.Graph.from_edges([(1, 0), (0, 2), (2, 5), (5, 3), (3, 4)], nodes=labels)
+        given = gr.NodeSamples.from_arrays(reference, target, nodes=range(6))
+        one = gr.GRULSIF(**FIXED, tol=1e-10).fit(given, whole)
+        asked = []
+
+        def loader(nodes):
+            asked.append(nodes)
+            return [reference[v] for v in nodes], [target[v] for v in nodes]
+
+        model = self.fit(loader, whole, tol=1e-10)
+        assert [1, 0] in asked
+        assert_allclose(model.divergence_, one.divergence_, atol=1e-7)
+
     def test_everything_else_works_as_usual(self, tmp_path):
         samples, whole = ring()
         model = self.fit(

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from sklearn.linear_model import Ridge
 
 import graphratio as gr
 
@@ -28,17 +27,22 @@ USED = (
     *("graphratio.plotting", "graphratio.report", "graphratio.theory"),
 )
 MODULES = (*USED, "graphratio.distributed")
-PAGES = [
-    *(DOCS / f"{name}.md" for name in ("get-started", "coming-from", "datasets", "graphs")),
-    *sorted(DOCS.glob("guide/*.md")),
-    *sorted(DOCS.glob("how-to/*.md")),
-]
 
-# Pages with pieces of code that take data for granted.
-FRAGMENTS = ("beyond-the-paper", "report", "scaling", "testing", "transfer")
+
+def run_by_the_site():
+    """Names of the pages whose code the site runs, from its configuration."""
+    tree = ast.parse((DOCS / "conf.py").read_text(encoding="utf-8"))
+    return next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "results_pages"
+    )
+
+
+PAGES = sorted(page for name in run_by_the_site() for page in DOCS.glob(f"{name}.md"))
 
 # What needs a cluster is run, on one machine, by the tests of the engine.
-NEEDS_A_CLUSTER = ("DaskEngine", "dask", "restricted-data")
+NEEDS_A_CLUSTER = ("DaskEngine",)
 
 
 def documented():
@@ -118,6 +122,12 @@ def blocks(page):
     ]
 
 
+def commands(page):
+    """Blocks of commands that the site runs."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def runner():
     """What the site runs its pages with."""
     place = DOCS / "_ext" / "page_runner.py"
@@ -139,7 +149,8 @@ def run(page, folder, given=None):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page) and page.name != "coming-from.md"],
+    # Two pages have tests of their own.
+    [page for page in PAGES if blocks(page) and page.stem not in ("coming-from", "tutorial")],
     ids=lambda page: page.relative_to(DOCS).as_posix(),
 )
 def test_code_on_the_page_runs(page, tmp_path):
@@ -189,60 +200,40 @@ def test_values_are_shown_as_tables_text_or_pictures(tmp_path):
     assert plt.get_fignums() == []
 
 
-@pytest.fixture(scope="module")
-def taken_for_granted():
-    """What pages speak of without making it: a table, samples, graphs, a model, labels."""
+def test_code_of_the_readme_runs(tmp_path):
+    """It takes a table of two features and a list of edges for granted."""
     rng = np.random.default_rng(0)
-    nodes = ["a", "KBOS", "north", *"defgh"]
-    station, period = np.repeat(nodes, 80), np.tile(np.repeat(["before", "after"], 40), len(nodes))
+    nodes = ["north", *"abcdefg"]
+    period = np.tile(np.repeat(["before", "after"], 40), len(nodes))
     table = pd.DataFrame(
         {
-            "station": station,
+            "station": np.repeat(nodes, 80),
             "period": period,
-            "pm25": rng.normal(12, 3, len(station)) + 4 * (period == "after"),
-            "no2": rng.normal(25, 6, len(station)),
+            "pm25": rng.normal(12, 3, len(period)) + 4 * (period == "after"),
+            "no2": rng.normal(25, 6, len(period)),
         }
     )
-    samples = gr.NodeSamples.from_frame(table, "station", "period", "before", "after")
-    ring = [(nodes[i - 1], node) for i, node in enumerate(nodes)]
-    graph = gr.Graph.from_edges(ring, nodes=nodes)
-    model = gr.GRULSIF(prior_ratio=1, random_state=0).fit(samples, graph)
-    y = {node: samples.reference(node).sum(axis=1) for node in nodes}
-    return {
-        "gr": gr,
-        "table": table,
-        "samples": samples,
-        "graph": graph,
-        "roads": graph,
-        "distance": gr.Graph.from_coordinates(rng.normal(size=(len(nodes), 2)), nodes=nodes, k=2),
-        "ring": ring,
-        "reference": samples.values.reshape(len(nodes), 2, 40, 2)[:, 0],
-        "target": samples.values.reshape(len(nodes), 2, 40, 2)[:, 1],
-        "model": model,
-        "Ridge": Ridge,
-        "y": y,
-        "all_reference": np.vstack([samples.reference(node) for node in nodes]),
-        "all_y": np.concatenate(list(y.values())),
-    }
+    roads = [(nodes[i - 1], node) for i, node in enumerate(nodes)]
+    run(ROOT / "README.md", tmp_path, {"table": table, "roads": roads})
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in FRAGMENTS)])
-def test_fragments_on_the_page_run(name, taken_for_granted, tmp_path):
-    given = taken_for_granted
-    if name == "README.md":
-        given = given | {"roads": given["ring"]}
-    run(ROOT / name, tmp_path, given)
+def test_every_page_with_code_is_run():
+    sources = [page for page in DOCS.rglob("*.md") if not {"_build", "_results"} & {*page.parts}]
+    with_code = {page for page in sources if blocks(page) or commands(page)}
+    assert len(with_code) > 30
+    assert not with_code - set(PAGES), "add to results_pages of docs/conf.py"
 
 
-def test_no_other_page_has_code():
-    """Every page with Python on it is run by one of the tests above."""
-    run_above = {
-        *PAGES,
-        DOCS / "tutorial.md",
-        *(DOCS / f"{name}.md" for name in (*FRAGMENTS, *NEEDS_A_CLUSTER)),
-    }
-    others = [page for page in DOCS.glob("**/*.md") if page not in run_above and blocks(page)]
-    assert not [page for page in others if "_build" not in page.parts]
+def test_the_places_that_the_method_page_names_exist():
+    page = (DOCS / "method.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", page))
+    assert len(named) > 20
+    for name in named:
+        found, parts = gr, name.split(".")
+        for place, part in enumerate(parts):
+            if not hasattr(found, part):
+                import_module(".".join(["graphratio", *parts[: place + 1]]))
+            found = getattr(found, part)
 
 
 def test_differences_to_other_packages_are_as_stated(tmp_path):

@@ -107,8 +107,8 @@ def test_versions_agree():
     heading = "Unreleased" if "dev" in gr.__version__ else gr.__version__
     assert f"## {heading}\n" in changelog
     assert f"version = {{{gr.__version__}}}," in (root / "docs" / "citing.md").read_text()
-    switcher = json.loads((root / "docs" / "_static" / "switcher.json").read_text())
-    assert gr.__version__ in [entry["version"] for entry in switcher]
+    versions = json.loads((root / "docs" / "versions.json").read_text())
+    assert versions[0] == {"version": gr.__version__, "url": f"../{gr.__version__}/index.html"}
 
 
 def test_the_paper_is_cited_alike_everywhere():

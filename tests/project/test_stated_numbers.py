@@ -241,6 +241,7 @@ STATED = [
     ("docs/scaling.md", "Beyond # nodes `graphratio report` looks for kinds of change only with "
      "`--test`, and beyond # nodes it does not compare",
      two_sample.MOST_NODES, graph_section.MOST_COMPARED),
+    ("docs/command-line.md", "more than # nodes without `--test`", two_sample.MOST_NODES),
     ("docs/report.md", r"at most # charts, one per feature of a node \(and at least # nodes\)",
      node_panels.CHART_BUDGET, node_panels.FEWEST_PANELS),
     # Promises

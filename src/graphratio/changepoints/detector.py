@@ -179,7 +179,7 @@ class GraphChangePointDetector(DetectorViews):
             no such column.
         features : str or sequence of str, optional
             Measured columns of a long frame, or variables of a data set; default all other numeric
-            ones. A wide frame and an array take none.
+            ones. With a wide frame: what its columns hold, default "value". An array takes none.
         missing : {"error", "drop"}
             "drop" leaves out missing observations, at their nodes and times only, and warns.
         """

@@ -68,13 +68,7 @@ def read_panel(
         features = names if features is None else features
     if frames.is_frame(panel):
         if node is None:
-            if features is not None:
-                raise InputError(
-                    f"features={features!r} names columns of measurements, but with node=None "
-                    "every column is a node",
-                    "Leave features out, or pass a long table and the column of its nodes as node",
-                )
-            node, features = "node", "value"
+            node, features = "node", _name_of_values(features)
             panel = frames.stacked_columns(panel, time, node, features)
         return _from_frame(panel, graph, node, time, features, missing)
     if features is not None:
@@ -101,6 +95,17 @@ def read_panel(
         )
     values = _with_gaps(values, graph, range(len(values)), missing)
     return Panel(values, None, default_names(values.shape[2])), graph
+
+
+def _name_of_values(features: Sequence[str] | str | None) -> str:
+    """What the columns of a wide frame hold."""
+    given = ["value"] if features is None else [features] if isinstance(features, str) else features
+    if len(given) != 1:
+        raise InputError(
+            f"a wide frame has one feature, and features={features!r} names {len(given)}",
+            "Pass one name for what its columns hold, or a long frame",
+        )
+    return given[0]
 
 
 def _from_frame(

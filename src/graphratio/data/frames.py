@@ -77,6 +77,11 @@ def stacked_columns(frame: Any, time: str, node: str, value: str) -> Any:
     nodes = [name for name in wrapped.columns if name != time]
     if not nodes:
         raise InputError("the frame has no columns besides that of the times", "Add one per node")
+    if value in (*nodes, time, node):
+        raise InputError(
+            f"the values of the frame cannot be called {value!r}, which is the name of a column",
+            "Pass features with another name for what its columns hold",
+        )
     for name in nodes:
         _number_column(wrapped, name, "column of a node")
     if hasattr(frame, "melt"):

@@ -23,6 +23,9 @@ CORRELATION_BOUND = 0.2
 _MOST_PAIRS = 1000
 _FEWEST_SHARED = 5
 
+# A spread below this share of the largest value is rounding.
+_ROUNDING = 1e-13
+
 # Pairs of nodes two steps apart are skipped in graphs with more entries than this.
 _MOST_EDGES = 200_000
 
@@ -187,7 +190,9 @@ def _standard_scores(samples: NodeSamples) -> FloatArray:
         mean = np.bincount(segment, column, minlength=counts.size) / counts
         centred = column - mean[segment]
         spread = np.sqrt(np.bincount(segment, centred**2, minlength=counts.size) / counts)
-        scores[:, j] = centred / np.where(spread > 0, spread, 1.0)[segment]
+        # The mean of equal values is off by rounding, which is no spread.
+        rounding = _ROUNDING * np.abs(column).max(initial=0.0)
+        scores[:, j] = centred / np.where(spread > rounding, spread, np.inf)[segment]
     return scores
 
 

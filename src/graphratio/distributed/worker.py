@@ -6,7 +6,7 @@ the dictionary "coherence"; with the other dictionaries of an engine none leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,9 @@ def read_source(plan: PartitionPlan, source: Source) -> NodeSamples:
             "Try it by itself: loader(list of labels)",
         ) from error
     try:
+        if isinstance(loaded, tuple) and len(loaded) == 2 and not isinstance(loaded[0], Mapping):
+            # Samples without labels come in the order of the labels that the loader was given.
+            return NodeSamples.from_arrays(*loaded, nodes=plan.labels)
         return as_samples(loaded).aligned(plan.labels)
     except GraphRatioError as error:
         raise InputError(

@@ -25,7 +25,7 @@ KIND_SHAPES = ("o", "s", "D", "^", "P", "*", "v")
 # A legend below the axes, which covers nothing.
 OUTSIDE: dict[str, Any] = {
     "loc": "upper center",
-    "bbox_to_anchor": (0.5, -0.02),
+    "bbox_to_anchor": (0.5, -0.045),
     "ncols": 3,
     "fontsize": 8.5,
     "frameon": False,
