@@ -22,16 +22,14 @@ C           conductance from a node to the data of the others, diagonal in the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from graphratio._utils.typing import BoolArray, FloatArray, IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
-from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
 from graphratio.moments.node_moments import Moments
 from graphratio.moments.objective import GraphObjective
@@ -112,18 +110,6 @@ def group_parts(groups: IntArray, nodes: IntArray) -> list[IntArray]:
     return [part for members in own for part in np.array_split(members, min(count, members.size))]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _SharedFeatures(Split):
-    """A split of some rows, whose `features` were computed with those of all rows."""
-
-    features: Mapping[float, tuple[NystromMap, FloatArray]]
-    rows: BoolArray
-
-    def _features(self, bandwidth: float) -> tuple[NystromMap, FloatArray]:
-        features, psi = self.features[float(bandwidth)]
-        return features, psi[self.rows]
-
-
 def selected_penalties(
     samples: NodeSamples,
     graph: Graph,
@@ -162,9 +148,8 @@ def selected_penalties(
             chosen.append(settings.middle)
             continue
         division = divide(left, settings.n_folds, rng)
-        split = _SharedFeatures(
-            features=features,
-            rows=rows,
+        split = Split(
+            known={width: (mapped, psi[rows]) for width, (mapped, psi) in features.items()},
             samples=left,
             folds=division.folds,
             n_folds=division.n_folds,
