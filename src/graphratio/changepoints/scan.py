@@ -25,7 +25,7 @@ CHANNEL_SHARES = {"node": 0.3, "all": 0.15, "rest": 0.15, "near": 0.15, "sum": 0
 GROUP_SHARES = {"mean": 0.4, "spread": 0.3, "correlation": 0.3, "shape": 0.3}
 
 # Numbers that are computed at once, so that they stay in the cache.
-_AT_ONCE = 400_000
+_AT_ONCE = 800_000
 
 # Rows of at least this many numbers are added one by one.
 _WIDE = 100

@@ -165,7 +165,11 @@ class FactoredSecond:
     def mean(self, rough: bool = False) -> FloatArray:
         """Average block, without forming the blocks; if `rough`, from about 16,384 rows."""
         n_rows = sum(weights.size for _, _, weights in self.parts)
-        return self._rough_mean if rough and n_rows > ROUGH_ROWS else self._mean(1.0)
+        return self._rough_mean if rough and n_rows > ROUGH_ROWS else self._whole_mean
+
+    @computed_once
+    def _whole_mean(self) -> FloatArray:
+        return self._mean(1.0)
 
     @computed_once
     def _rough_mean(self) -> FloatArray:
