@@ -21,7 +21,13 @@ from graphratio.estimators.borrowing import BorrowingMixin
 from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, linked_ratios
 from graphratio.estimators.notes import edge_notes, part_notes
 from graphratio.features.dictionary import DictionaryRecipe
-from graphratio.features.kernels import KERNELS, bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.kernels import (
+    KERNELS,
+    Kernel,
+    bandwidth_grid,
+    get_kernel,
+    median_bandwidths,
+)
 from graphratio.features.nystrom import NystromMap
 from graphratio.moments.folds import divide
 from graphratio.moments.losses import LOSSES, PEARSON, Loss, get_loss
@@ -166,13 +172,16 @@ class NystromEstimator(BorrowingMixin):
             n_atoms = check_integer(self.max_atoms, "max_atoms", low=1)
             plan_fit(self.sizes_, n_atoms, samples.n_features, self.graph_.n_edges, cap)
         kernel = get_kernel(self.kernel)
-        given = self.bandwidth is not None and not isinstance(self.dictionary, str)
-        # Refits at a given bandwidth and dictionary need no distances.
-        known = given and self.max_atoms is None
-        sigma = np.ones(1) if known else median_bandwidths(samples, kernel)
+        sigma = self._median_bandwidths(samples, kernel)
         usual = bandwidth_grid(sigma)
         self.dictionary_ = DictionaryRecipe.of(self).build(samples, kernel, sigma, rng)
         return candidates_of(self.bandwidth, "bandwidth", usual)
+
+    def _median_bandwidths(self, samples: NodeSamples, kernel: Kernel) -> FloatArray:
+        """Median distances at the nodes, unless bandwidth and dictionary are given."""
+        given = self.bandwidth is not None and not isinstance(self.dictionary, str)
+        known = given and self.max_atoms is None
+        return np.ones(1) if known else median_bandwidths(samples, kernel)
 
     def _select(
         self, samples: NodeSamples, graph: Graph, candidates: Candidates, rng: np.random.Generator

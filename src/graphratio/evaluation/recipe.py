@@ -16,7 +16,7 @@ from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.features.dictionary import DictionaryRecipe
-from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel, median_bandwidths
+from graphratio.features.kernels import Kernel, bandwidth_grid, get_kernel
 from graphratio.selection.cross_validation import Coupling, Fit, SharedFit, Split, precision_for
 from graphratio.selection.grids import GAMMAS, Candidates, candidates_of, penalty_pairs
 from graphratio.selection.nested import Contender, FoldFit, HeldOut, draw_folds, held_out_ratios
@@ -51,7 +51,7 @@ class Recipe:
         """
         template._check_parameters()
         kernel = get_kernel(template.kernel)
-        sigma = median_bandwidths(samples, kernel)
+        sigma = template._median_bandwidths(samples, kernel)
         dictionary = getattr(template, "dictionary_", None)
         if dictionary is None:
             dictionary = DictionaryRecipe.of(template).build(samples, kernel, sigma, random_state)

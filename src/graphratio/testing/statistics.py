@@ -210,12 +210,7 @@ class PermutedMeans:
         rows = plan.rows(nodes)
         unit = units.of_row[rows]
         local = unit - first[:, np.newaxis] + count * np.arange(n_nodes)[:, np.newaxis]
-        moving = np.flatnonzero(unit.ravel() >= 0)
-        gather = sparse.csr_array(
-            (np.ones(moving.size), (local.ravel()[moving], moving)),
-            shape=(n_nodes * count, n_nodes * n_rows),
-        )
-        sums = (gather @ columns.reshape(n_nodes * n_rows, -1)).reshape(n_nodes, count, -1)
+        sums = _sums_of_units(columns, np.where(unit >= 0, local, -1), count)
         keeps = ((unit < 0) & pooled.is_target[rows]).astype(float)
         fixed = np.einsum("vr,vrk->vk", keeps, columns)
         ends = np.cumsum([part.values.shape[2] for part in statistics])
@@ -306,6 +301,21 @@ class PermutedMeans:
             # Sums were divided by the observed number.
             ratio *= np.square(observed / np.maximum(k, 1))
         return np.sqrt(np.where((k > 0) & (k < count), ratio, 0.0)).astype(np.float32)
+
+
+def _sums_of_units(columns: FloatArray, unit: IntArray, count: int) -> FloatArray:
+    """Sums over the rows of every unit, shape (n_nodes, count, K); rows of the unit -1 stay out."""
+    n_nodes, n_rows, width = columns.shape
+    flat, moving = columns.reshape(-1, width), np.flatnonzero(unit.ravel() >= 0)
+    if moving.size == n_nodes * count == n_nodes * n_rows:
+        # Every unit is a single row.
+        sums = np.empty_like(flat)
+        sums[unit.ravel()] = flat
+        return sums.reshape(n_nodes, count, width)
+    gather = sparse.csr_array(
+        (np.ones(moving.size), (unit.ravel()[moving], moving)), shape=(n_nodes * count, len(flat))
+    )
+    return np.asarray(gather @ flat).reshape(n_nodes, count, width)
 
 
 def _laws(
