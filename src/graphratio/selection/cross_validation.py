@@ -20,7 +20,7 @@ C           pairs of penalties
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Protocol
@@ -78,7 +78,8 @@ class Split:
     `alpha` is one number or one per node; `dtype` is that of features, moments and solves.
     `n_blocks` counts the blocks of the folds; None if observations are independent. `run`
     successive folds are held out together. Directions with a smaller share of the second moment
-    than `floor`, by default `FEATURE_FLOOR`, are dropped. `known` features are not computed again.
+    than `floor`, by default `FEATURE_FLOOR`, are dropped. `known` are the features of the only
+    bandwidth, if they were computed before.
     """
 
     samples: NodeSamples
@@ -93,7 +94,7 @@ class Split:
     run: int = 1
     loss: Loss = PEARSON
     floor: float | None = None
-    known: Mapping[float, tuple[NystromMap, FloatArray]] | None = None
+    known: tuple[NystromMap, FloatArray] | None = None
 
     @property
     def few_blocks(self) -> bool:
@@ -121,7 +122,7 @@ class Split:
 
     def _features(self, bandwidth: float) -> tuple[NystromMap, FloatArray]:
         if self.known is not None:
-            return self.known[float(bandwidth)]
+            return self.known
         features = NystromMap.build(
             self.kernel, self.dictionary, float(bandwidth), FOLD_RANK_TOLERANCE
         )

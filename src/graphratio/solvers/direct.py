@@ -20,6 +20,9 @@ LARGEST_SYSTEM = 10_000
 # Number of nodes that are solved at once, to bound memory.
 SOLVED_AT_ONCE = 2048
 
+# Systems in the rows of a node lose too many digits with a smaller ridge.
+TINY_RIDGE = 1e-8
+
 
 def system_matrix(objective: GraphObjective) -> FloatArray:
     """Hessian blockdiag(A) + (lam lap + rho I) (x) K, dense, shape (n_nodes m, n_nodes m)."""
@@ -51,7 +54,7 @@ def solve_direct(objective: GraphObjective, tol: float) -> Solution:
 def solve_nodes(objective: GraphObjective) -> FloatArray:
     """Every node by itself, the paper's closed form of POOL, shape (n_nodes, n_candidates, m)."""
     second = objective.moments.second
-    regular = objective.gram is None and bool(objective.rho.all())
+    regular = objective.gram is None and bool((objective.rho > TINY_RIDGE).all())
     if regular and isinstance(second, FactoredSecond) and second.low_rank:
         return _solve_rows(objective, second)
     n_nodes, n_candidates, m = objective.shape
@@ -77,14 +80,18 @@ def _solve_rows(objective: GraphObjective, second: FactoredSecond) -> FloatArray
     precision.
     """
     theta = np.zeros(objective.shape, dtype=second.dtype)
-    for nodes, psi, weights in second.parts:
-        rows = psi * np.sqrt(weights, dtype=np.float64)[:, :, np.newaxis]
-        gram = rows @ rows.transpose(0, 2, 1)
-        rhs = objective.rhs[nodes, :, np.newaxis].astype(np.float64)
-        seen = rows @ rhs
-        for candidate, ridge in enumerate(objective.rho.astype(np.float64)):
-            inside = np.linalg.solve(gram + ridge * np.eye(gram.shape[1]), seen)
-            theta[nodes, candidate] = ((rhs - rows.transpose(0, 2, 1) @ inside) / ridge)[..., 0]
+    for part, psi, weights in second.parts:
+        for begin in range(0, len(part), SOLVED_AT_ONCE):
+            some = slice(begin, begin + SOLVED_AT_ONCE)
+            nodes, root = part[some], np.sqrt(weights[some], dtype=np.float64)
+            rows = psi[some] * root[:, :, np.newaxis]
+            gram = rows @ rows.transpose(0, 2, 1)
+            rhs = objective.rhs[nodes, :, np.newaxis].astype(np.float64)
+            seen = rows @ rhs
+            for candidate, ridge in enumerate(objective.rho.astype(np.float64)):
+                inside = np.linalg.solve(gram + ridge * np.eye(gram.shape[1]), seen)
+                outside = rhs - rows.transpose(0, 2, 1) @ inside
+                theta[nodes, candidate] = outside[..., 0] / ridge
     return theta
 
 

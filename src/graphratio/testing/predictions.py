@@ -39,7 +39,7 @@ from graphratio.selection.patches import choose_patches
 from graphratio.solvers.bases import basis_of
 from graphratio.solvers.path import solve_path
 from graphratio.testing.permutations import PermutationPlan
-from graphratio.testing.pooled import PooledFeatures, RatioSettings, pooled_features
+from graphratio.testing.pooled import POOLED_FLOOR, PooledFeatures, RatioSettings, pooled_features
 from graphratio.testing.statistics import Columns
 
 N_GROUPS = 5
@@ -120,7 +120,8 @@ def selected_penalties(
 ) -> list[tuple[float, float, float]]:
     """Bandwidth, graph penalty and ridge of every group.
 
-    All groups share the features, which know the observations of a group but not their labels.
+    All groups share the features of a single bandwidth, which know the observations of a group but
+    not their labels.
     """
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
@@ -133,12 +134,13 @@ def selected_penalties(
     # The share of the target in the pooled sample of every node.
     alpha = samples.n_target / np.maximum(samples.n_reference + samples.n_target, 1)
     coupling, dtype = Coupling(graph), precision_for([graph])
-    # Sorted by value, so that rounding does not depend on the labels either.
-    order = np.lexsort((*samples.values.T, samples.node_index))
-    features = {}
-    for bandwidth in map(float, settings.candidates.bandwidth):
-        mapped, psi = pooled_features(samples, order, settings.kernel, dictionary, bandwidth, dtype)
-        features[bandwidth] = mapped, psi[np.argsort(order)]
+    shared = None
+    if settings.candidates.bandwidth.size == 1:
+        # Sorted by value, so that rounding does not depend on the labels either.
+        order = np.lexsort((*samples.values.T, samples.node_index))
+        width = float(settings.candidates.bandwidth[0])
+        mapped, psi = pooled_features(samples, order, settings.kernel, dictionary, width, dtype)
+        shared = mapped, psi[np.argsort(order)]
     chosen = []
     for group in range(n_groups):
         rows = groups[samples.node_index] != group
@@ -149,7 +151,8 @@ def selected_penalties(
             continue
         division = divide(left, settings.n_folds, rng)
         split = Split(
-            known={width: (mapped, psi[rows]) for width, (mapped, psi) in features.items()},
+            known=None if shared is None else (shared[0], shared[1][rows]),
+            floor=POOLED_FLOOR,
             samples=left,
             folds=division.folds,
             n_folds=division.n_folds,
