@@ -29,7 +29,7 @@ from itertools import product
 import numpy as np
 
 from graphratio._utils.jobs import each
-from graphratio._utils.threads import single_thread
+from graphratio._utils.threads import computed_once, single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import loss_terms
@@ -280,15 +280,24 @@ class _Subsets:
         losses = np.array([loss for loss, _ in found]).reshape(*shape, -1).transpose(0, 2, 1)
         return _Curves(losses, np.array([score for _, score in found]).reshape(shape))
 
+    @computed_once
+    def _training(self) -> list[tuple[IntArray, IntArray, IntArray]]:
+        """Rows outside each fold as they join, their position, and numbers of rows, by sample."""
+        segment, found = self.data.segment, list[tuple[IntArray, IntArray, IntArray]]()
+        for fold in range(self.split.n_folds):
+            train = np.flatnonzero(self.split.folds != fold)
+            order = train[np.lexsort((self.rank[fold, train], segment[train]))]
+            counts = np.bincount(segment[order], minlength=self.data.sizes.size)
+            position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+            found.append((order, position, counts))
+        return found
+
     def _fit(
         self, contender: Contender[Coupling], fold: int, size: int
     ) -> tuple[FloatArray, float]:
         """Choose penalties inside a subset by their loss, and fit it: coefficients (n_nodes, m)."""
         data, segment = self.data, self.data.segment
-        train = np.flatnonzero(self.split.folds != fold)
-        order = train[np.lexsort((self.rank[fold, train], segment[train]))]
-        counts = np.bincount(segment[order], minlength=data.sizes.size)
-        position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order, position, counts = self._training[fold]
         if size < self.sizes[-1]:
             kept = position < subset_sizes(counts, size / self.sizes[-1])[segment[order]]
             order, position = order[kept], position[kept]
