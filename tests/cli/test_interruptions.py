@@ -21,7 +21,8 @@ from graphratio.cli.app import app
 pytestmark = pytest.mark.slow
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
-OPTIONS = [*COLUMNS, "--features", "pm25,no2", "--no-graph", "--estimator", "rulsif", "--overwrite"]
+OPTIONS = [*COLUMNS, "--features", "pm25,no2", "--no-graph", "--estimator", "rulsif", "--no-kinds"]
+OPTIONS.append("--overwrite")
 
 
 def assert_whole(folder, n_nodes=8):

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 SELECTED = dict(bandwidth=[0.8, 1.6], graph_penalty=[0.24, 2.4], ridge=[0.1], cv=2, random_state=0)
 TIMEOUT = 5.0
+# A frozen worker is waited for this long. Losing another one on a busy machine is no error.
+SHORT_TIMEOUT = 2.0
 # Nothing here takes this long unless it hangs, on a busy machine neither.
 HANG = 300.0
 
@@ -218,8 +220,8 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 class Attack(gr.DaskEngine):
     """Send signals to workers at certain messages to partitions; `plan` has (method, count)."""
 
-    def __init__(self, cluster, client, plan, **settings):
-        super().__init__(client, N_WORKERS, timeout=TIMEOUT, checkpoint_every=2, **settings)
+    def __init__(self, cluster, client, plan, timeout=TIMEOUT, **settings):
+        super().__init__(client, N_WORKERS, timeout=timeout, checkpoint_every=2, **settings)
         self.observe = self.look
         self.pids, self.plan = running(cluster), dict(plan)
         self.frozen, self.seen, self.log = [], Counter(), []
@@ -262,7 +264,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_real_faults_end_in_the_right_answer(cluster, client, data, whole, name):
-    attack = Attack(cluster, client, FAULTS[name])
+    freezes = any(STOP in kinds for kinds in FAULTS[name].values())
+    timeout = SHORT_TIMEOUT if freezes else TIMEOUT
+    attack = Attack(cluster, client, FAULTS[name], timeout=timeout)
     try:
         model = finished(lambda: gr.GRULSIF(**FIXED, tol=1e-9, engine=attack).fit(*data))
     finally:
@@ -328,8 +332,8 @@ def test_retries_exhausted_is_a_clear_error(cluster, client, data, tmp_path):
 def test_slow_is_not_lost(client, data):
     """A loader that takes longer than the time-out, on a worker that is alive."""
     samples, graph = data
-    loader = load_after(samples, lambda nodes: time.sleep(1.2 * TIMEOUT))
-    engine = gr.DaskEngine(client, 2, loader=loader, timeout=TIMEOUT)
+    loader = load_after(samples, lambda nodes: time.sleep(3.6))
+    engine = gr.DaskEngine(client, 2, loader=loader, timeout=3.0)
     model = finished(lambda: gr.GRULSIF(**FIXED, engine=engine).fit(None, graph))
     assert not model.solution_.recoveries
 
@@ -342,10 +346,10 @@ def test_a_call_that_never_ends_is_a_clear_error(client, data, tmp_path):
         while "v0" in nodes and not (tmp_path / "enough").exists():
             time.sleep(0.05)
 
-    engine = gr.DaskEngine(client, 4, loader=load_after(samples, hang), load_timeout=2, retries=1)
+    engine = gr.DaskEngine(client, 4, loader=load_after(samples, hang), load_timeout=1, retries=1)
     model = gr.GRULSIF(**FIXED, engine=engine)
     try:
-        with pytest.raises(EngineError, match=r"no answer within 2 s\).* 1 recoveries"):
+        with pytest.raises(EngineError, match=r"no answer within 1 s\).* 1 recoveries"):
             finished(lambda: model.fit(None, graph))
         # The next fit on the same workers does not wait for it: it ends while the loader still
         # hangs. Without retries any loss is an error that names its reason, and with these limits

@@ -8,44 +8,76 @@ peace nothing hidden may be there. `python -m tests.fuzz.signals --times 200`.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 
 import graphratio as gr
 
 FILES = ["model.graphratio", "nodes.csv", "report.html"]
 # Where a run can be killed: before and after every change of names, by the number of the call.
 STEPS = ("_exchanged", "_to_disk", "_remove", "_lock")
-STRUCK = """
-import os, signal, sys
+# Runs the program in a new process for every line, which names a file for errors, where to strike,
+# and its arguments. Only the imports are shared. A signal waits until the program can take it.
+SERVER = """
+import json, os, signal, sys
+import graphratio.report
+from graphratio import cli
 from graphratio._utils import files
-from graphratio.cli import main
-step, which, after = sys.argv.pop(1).split(":")
-original, count = getattr(files, step), 0
-def struck(*arguments):
-    global count
-    count += 1
-    if count == int(which) and after == "0":
-        os.kill(os.getpid(), signal.SIGKILL)
-    found = original(*arguments)
-    if count == int(which):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return found
-setattr(files, step, struck)
-main()
+from graphratio.cli import analyse, app
+
+run = cli._run
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+
+def open_to_signals():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    run()
+
+cli._run = open_to_signals
+
+def strike(step, which, after):
+    original, count = getattr(files, step), 0
+    def struck(*arguments):
+        nonlocal count
+        count += 1
+        if count == which and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = original(*arguments)
+        if count == which:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+    setattr(files, step, struck)
+
+for line in sys.stdin:
+    errors, where, arguments = json.loads(line)
+    pid = os.fork()
+    if not pid:
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        if where:
+            strike(*where)
+        sys.argv[1:] = arguments
+        sys.exit(cli.main())
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 
 
 class Target:
     """A folder of results that is written again and again."""
 
-    def __init__(self, base: Path) -> None:
-        self.base, self.folder = base, base / "place" / "out"
+    def __init__(self, base: Path, server: subprocess.Popen[bytes]) -> None:
+        self.base, self.folder, self.server = base, base / "place" / "out", server
         self.folder.parent.mkdir()
 
     def command(self, generation: int) -> list[str]:
@@ -84,16 +116,31 @@ class Target:
     def hidden(self) -> list[str]:
         return [entry.name for entry in self.folder.parent.iterdir() if entry != self.folder]
 
-    def run(self, generation: int, *before: str) -> subprocess.Popen[bytes]:
-        start = [sys.executable, *(["-c", STRUCK, *before] if before else ["-m", "graphratio"])]
-        return subprocess.Popen(
-            [*start, *self.command(generation)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
+    def run(self, generation: int, where: tuple[str, int, int] | None = None) -> int:
+        """Begin a run and return its process id; call `ended` before the next one."""
+        told = [str(self.base / "errors"), where, self.command(generation)]
+        assert self.server.stdin is not None
+        self.server.stdin.write(json.dumps(told).encode() + b"\n")
+        return self._answer()
+
+    def ended(self, pid: int) -> tuple[int, str]:
+        """Wait for a run: its exit code, and what it said about errors."""
+        try:
+            code = self._answer(seconds=120)
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise
+        return code, (self.base / "errors").read_text()
+
+    def _answer(self, seconds: float = 60) -> int:
+        assert self.server.stdout is not None
+        if not select.select([self.server.stdout], [], [], seconds)[0]:
+            raise TimeoutError(f"no answer within {seconds} s")
+        return int(self.server.stdout.readline())
 
     def in_peace(self, generation: int) -> None:
-        with self.run(generation) as run:
-            _, errors = run.communicate(timeout=120)
-        assert run.returncode == 0, errors.decode()
+        code, errors = self.ended(self.run(generation))
+        assert code == 0, errors
         assert self.generation() == generation
         assert self.hidden() == [], self.hidden()
 
@@ -102,8 +149,15 @@ def strike(times: int, seed: int) -> dict[str, int]:
     """Stop runs at random moments and at forced ones; counts of how they ended."""
     rng = random.Random(seed)
     ended: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as base:
-        target = Target(Path(base))
+    with (
+        tempfile.TemporaryDirectory() as base,
+        subprocess.Popen(
+            [sys.executable, "-c", SERVER], bufsize=0, stdin=PIPE, stdout=PIPE
+        ) as server,
+    ):
+        target = Target(Path(base), server)
+        # The first run waits for the imports.
+        target.in_peace(0)
         began = time.perf_counter()
         target.in_peace(0)
         whole = time.perf_counter() - began
@@ -113,17 +167,18 @@ def strike(times: int, seed: int) -> dict[str, int]:
             if forced:
                 step = rng.choice(STEPS)
                 which, after = rng.randint(1, 6), rng.randint(0, 1)
-                kind, run = f"killed at {step}", target.run(number, f"{step}:{which}:{after}")
+                kind, pid = f"killed at {step}", target.run(number, (step, which, after))
             else:
                 chosen = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-                kind, run = chosen.name, target.run(number)
+                kind, pid = chosen.name, target.run(number)
                 time.sleep(rng.uniform(0.3, 1.1) * whole)
-                run.send_signal(chosen)
-            with run:
-                _, errors = run.communicate(timeout=120)
+                # The server knows the end of a process before we do.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, chosen)
+            _, errors = target.ended(pid)
             # Python itself may be interrupted while it shuts down, after the last line of ours.
-            late = b"Exception ignored in: <module 'threading'" in errors
-            assert b"Traceback" not in errors or late, errors.decode()
+            late = "Exception ignored in: <module 'threading'" in errors
+            assert "Traceback" not in errors or late, errors
             found = target.generation()
             assert found in (last, number), (found, last, number)
             outcome = "new" if found == number else "old"

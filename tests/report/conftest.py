@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.report.visits import Visit
 
 import graphratio as gr
 from graphratio.report import write_report
@@ -130,3 +132,27 @@ def browser() -> Iterator[object]:
         running = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def window(browser: Any) -> Iterator[Any]:
+    """One window for all tests: it compiles the scripts of a file once, however often it loads."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def visiting(window: Any) -> Iterator[Callable[..., Visit]]:
+    """Load a file afresh, in a window of this size and colour scheme."""
+    visits: list[Visit] = []
+
+    def visit(file: Path, width: int = 1400, height: int = 900, scheme: str = "light") -> Visit:
+        window.set_viewport_size({"width": width, "height": height})
+        window.emulate_media(media="screen", color_scheme=scheme)
+        visits.append(Visit(window, file))
+        return visits[-1]
+
+    yield visit
+    for left in visits:
+        left.leave()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def visit(browser: Any, report_file: Path) -> Iterator[Visit]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    yield Visit(context.new_page(), report_file)
-    context.close()
+def visit(visiting: Callable[..., Visit], report_file: Path) -> Visit:
+    return visiting(report_file)
 
 
 def test_loads_quietly_and_alone(visit: Visit) -> None:
@@ -49,15 +47,14 @@ def test_a_row_opens_its_panel(visit: Visit, square: Any) -> None:
 
 
 def test_a_node_without_charts_has_its_numbers(
-    browser: Any, square: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visiting: Callable[..., Visit], square: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a page of many nodes only the most changed have charts."""
     monkeypatch.setattr("graphratio.report.node_panels.CHART_BUDGET", 8)
     monkeypatch.setattr("graphratio.report.node_panels.FEWEST_PANELS", 4)
     model, samples, names = square
     path = write_report(tmp_path / "r.html", model, samples, names=names)
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    visit = Visit(context.new_page(), path)
+    visit = visiting(path)
     most, least = int(model.ranking_[0]), int(model.ranking_[-1])
     for node, charted in ((least, False), (most, True), (least, False)):
         visit.page.locator(f"#nodes tbody tr[data-node='{node}'] td").nth(2).click()
@@ -69,7 +66,6 @@ def test_a_node_without_charts_has_its_numbers(
     assert visit.page.text_content("#no-charts") == text
     visit.page.screenshot(path=ARTEFACTS / "no-charts.png")
     assert visit.complaints == []
-    context.close()
 
 
 def test_a_point_on_the_map_opens_its_panel(visit: Visit, square: Any) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,10 +71,8 @@ def test_quiet_panel_and_long_panel(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def visit(browser: Any, changes_file: Path) -> Iterator[Visit]:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    yield Visit(context.new_page(), changes_file)
-    context.close()
+def visit(visiting: Callable[..., Visit], changes_file: Path) -> Visit:
+    return visiting(changes_file)
 
 
 @pytest.mark.browser
@@ -109,9 +106,16 @@ def test_the_map_follows_the_slider(visit: Visit, detector: gr.GraphChangePointD
     assert visit.page.text_content("#now") == "2020-01-01"
     visit.page.locator(".findings button").click()
     assert visit.page.text_content("#now") == str(detector.events_[0].time.date())
+    # Almost at the end, which is soon played.
+    slider = visit.page.locator("#when")
+    slider.evaluate(
+        "slider => { slider.value = slider.max - 9; slider.dispatchEvent(new Event('input')); }"
+    )
     visit.page.click("#play")
     assert visit.page.text_content("#play") == "Pause"
     visit.page.locator("#play", has_text="Play").wait_for()
+    assert slider.evaluate("slider => slider.value === slider.max")
+    assert visit.page.text_content("#now") == "2020-08-27"
     assert changed() == f"{len(detector.events_[0].nodes)} of 16."
     visit.page.select_option("#feature", "1")
     assert visit.complaints == []
@@ -119,10 +123,8 @@ def test_the_map_follows_the_slider(visit: Visit, detector: gr.GraphChangePointD
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_narrow_screens(browser: Any, changes_file: Path, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    visit = Visit(context.new_page(), changes_file)
+def test_narrow_screens(visiting: Callable[..., Visit], changes_file: Path, scheme: str) -> None:
+    visit = visiting(changes_file, 390, 800, scheme)
     visit.page.screenshot(path=ARTEFACTS / f"changes-narrow-{scheme}.png", full_page=True)
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert visit.complaints == []
-    context.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,9 +48,10 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.browser
-def test_every_name_is_text_and_nothing_runs(browser: Any, hostile_report: Path) -> None:
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    visit = Visit(context.new_page(), hostile_report)
+def test_every_name_is_text_and_nothing_runs(
+    visiting: Callable[..., Visit], hostile_report: Path
+) -> None:
+    visit = visiting(hostile_report)
     shown = visit.names()
     assert sorted(shown) == sorted([SCRIPTS[1], *NAMES[1:]])
     for place in [shown.index(name) for name in (*SCRIPTS, "__proto__", "\u200b")]:
@@ -62,4 +63,3 @@ def test_every_name_is_text_and_nothing_runs(browser: Any, hostile_report: Path)
     assert visit.page.locator("img[src=x]").count() == 0
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
-    context.close()

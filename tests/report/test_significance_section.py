@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.report.visits import Visit
 
 import graphratio as gr
 from graphratio.report import write_report, write_significance
@@ -101,15 +103,10 @@ def test_global_null_is_called_exploratory(tested: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
+def test_in_the_browser(visiting: Callable[..., Visit], tested: Any, page_file: Path) -> None:
     _, _, _, test = tested
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(page_file.as_uri())
-    page.wait_for_selector("html[data-ready]")
+    visit = visiting(page_file)
+    page = visit.page
     page.get_by_role("button", name="adjusted p-value").click()
     first = page.locator("#nodes tbody tr").first
     node = int(first.get_attribute("data-node"))
@@ -118,8 +115,7 @@ def test_in_the_browser(browser: Any, tested: Any, page_file: Path) -> None:
     first.click()
     assert "Changed significantly: about the effect of" in page.text_content("#panel-body")
     assert "Rings: changed significantly." in page.text_content("#map-caption")
-    assert complaints == []
-    context.close()
+    assert visit.complaints == []
 
 
 def test_a_p_value_that_permutations_cannot_undercut_is_called_an_upper_limit() -> None:

@@ -49,22 +49,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.fixture
-def visiting(browser: Any) -> Any:
-    contexts = []
-
-    def visit(file: Path, width: int, height: int, scheme: str) -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        contexts.append(context)
-        return Visit(context.new_page(), file)
-
-    yield visit
-    for context in contexts:
-        context.close()
-
-
 @pytest.mark.parametrize("screen", SCREENS)
 def test_the_report_works_at_every_width(
     pages: dict[str, Any], visiting: Callable[..., Visit], screen: Any
@@ -100,10 +84,8 @@ def test_the_report_works_at_every_width(
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("width", [320, 390, 600, 1100])
-def test_the_legend_of_kinds_is_inside_the_map(
-    visiting: Callable[..., Visit], tmp_path: Path, width: int
-) -> None:
+@pytest.fixture(scope="module")
+def plane_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 12, 30))
     target[:6] += 2.5
@@ -113,8 +95,15 @@ def test_the_legend_of_kinds_is_inside_the_map(
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1, prior_ratio=1)
     model.fit(samples, graph)
     kinds = gr.kinds_of_change(samples, None, model, random_state=0)
-    report = write_report(tmp_path / "report.html", model, samples, kinds=kinds)
-    page = visiting(report, width, 900, "light").page
+    path = tmp_path_factory.mktemp("plane") / "report.html"
+    return write_report(path, model, samples, kinds=kinds)
+
+
+@pytest.mark.parametrize("width", [320, 390, 600, 1100])
+def test_the_legend_of_kinds_is_inside_the_map(
+    visiting: Callable[..., Visit], plane_report: Path, width: int
+) -> None:
+    page = visiting(plane_report, width, 900, "light").page
     page.wait_for_selector("#kinds-map .legendtext")
     drawn = page.locator("#kinds-map .main-svg").first.bounding_box()
     entries = page.locator("#kinds-map .legendtext")
@@ -127,10 +116,8 @@ def test_the_legend_of_kinds_is_inside_the_map(
         assert drawn["y"] <= box["y"]
 
 
-@pytest.mark.parametrize(("width", "fits"), [(1100, True), (390, False)])
-def test_the_table_of_two_features_fits_or_scrolls_in_its_box(
-    visiting: Callable[..., Visit], tmp_path: Path, width: int, fits: bool
-) -> None:
+@pytest.fixture(scope="module")
+def report_of_two_features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 12, 30, 2))
     target[:6] += 2.5
@@ -141,11 +128,17 @@ def test_the_table_of_two_features_fits_or_scrolls_in_its_box(
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.1, ridge=0.1, prior_ratio=1)
     model.fit(samples, graph)
     test = gr.two_sample_test(samples, graph, random_state=0)
-    report = write_report(
-        tmp_path / "report.html", model, samples, test=test, units={"ground_speed": "mph"},
-        reference_name="winter", target_name="summer",
+    return write_report(
+        tmp_path_factory.mktemp("features") / "report.html", model, samples, test=test,
+        units={"ground_speed": "mph"}, reference_name="winter", target_name="summer",
     )  # fmt: skip
-    page = visiting(report, width, 800, "light").page
+
+
+@pytest.mark.parametrize(("width", "fits"), [(1100, True), (390, False)])
+def test_the_table_of_two_features_fits_or_scrolls_in_its_box(
+    visiting: Callable[..., Visit], report_of_two_features: Path, width: int, fits: bool
+) -> None:
+    page = visiting(report_of_two_features, width, 800, "light").page
     beyond = "document.querySelector('{0}').scrollWidth - document.querySelector('{0}').clientWidth"
     assert (page.evaluate(beyond.format("#table-scroll")) == 0) is fits
     assert page.evaluate(beyond.format("html")) == 0
@@ -234,10 +227,12 @@ def _map_parts_are_apart(page: Any) -> None:
         assert part["x"] + part["width"] <= frame["x"] + frame["width"] + 1
         assert part["y"] + part["height"] <= frame["y"] + frame["height"] + 1
     assert not _overlap(bar, buttons)
-    points = page.locator("#map .scatterlayer .point").all()
+    points = page.locator("#map .scatterlayer .point").evaluate_all(
+        "points => points.map((point) => point.getBoundingClientRect().toJSON())"
+    )
     for point in points:
-        assert not _overlap(point.bounding_box(), bar)
-        assert not _overlap(point.bounding_box(), buttons)
+        assert not _overlap(point, bar)
+        assert not _overlap(point, buttons)
     assert plot is not None
 
 

@@ -9,18 +9,26 @@ ARTEFACTS = Path(__file__).parent / "artefacts"
 
 
 class Visit:
-    """A page, and everything it complained about or asked for."""
+    """A page, and everything it complained about or asked for until it was left."""
 
     def __init__(self, page: Any, file: Path) -> None:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.on("console", lambda message: self.complaints.append(f"{message.type} {message.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: self.requests.append(request.url))
+        self._listeners = {
+            "console": lambda message: self.complaints.append(f"{message.type} {message.text}"),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: self.complaints.append(f"dialog {dialog.message}"),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-ready]")
+
+    def leave(self) -> None:
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def heading(self) -> str:
         return str(self.page.text_content("#panel-heading"))
