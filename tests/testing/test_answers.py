@@ -145,8 +145,8 @@ def test_correlated_nodes_are_permuted_together():
 def test_false_alarms_of_correlated_nodes_are_those_of_the_level():
     alarms = 0
     for seed in range(40):
-        samples = under_one_weather(8, 10, seed)
-        found = gr.two_sample_test(samples, path(8), n_permutations=319, random_state=seed)
+        samples = under_one_weather(12, 10, seed)
+        found = gr.two_sample_test(samples, path(12), n_permutations=479, random_state=seed)
         alarms += found.n_rejected > 0
     # 99 % of binomial counts with chance 0.05 are at most 6.
     assert alarms <= 6
