@@ -173,7 +173,7 @@ def test_a_jump_does_not_tilt_the_trend():
     for seed in range(4):
         panel = np.random.default_rng(seed).normal(size=(300, 8)) + 0.015 * np.arange(300)[:, None]
         panel[170:, :3] += 2.0
-        found = detector(random_state=seed).fit(panel, GRAPH)
+        found = detector(random_state=seed, n_surrogates=19).fit(panel, GRAPH)
         exact += len(found.events_) == 1 and abs(found.predict()[0] - 170) <= 2
         np.testing.assert_allclose(found.adjustment_.slope, 0.015, atol=0.006)
         event = min(found.events_, key=lambda one: abs(one.step - 170))
