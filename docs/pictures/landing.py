@@ -50,7 +50,7 @@ left.annotate(
     arrowprops={"arrowstyle": "-", "color": INK},
 )
 fig.colorbar(points, ax=left, shrink=0.7, pad=0.02, label="how much it changed")
-left.set_title("Which changed? (ringed: more than chance)", loc="left", fontsize=11)
+left.set_title("Which changed? (ringed: significant)", loc="left", fontsize=11)
 left.set_aspect("equal")
 left.set_axis_off()
 

@@ -59,7 +59,10 @@ TABLES = {
     "column twice": (GOOD.replace("lat", "pm25"), ["2 columns called 'pm25'", "Rename"]),
     "words for numbers": (GOOD.replace("2.5", "high"), ["'pm25'", "'high'", "row 4"]),
     "decimal commas": (GOOD.replace("2.5", '"2,5"'), ["'2,5'", "with a point"]),
-    "missing numbers": (GOOD.replace("2.5", ""), ["node 's' column 'pm25'", "--missing drop"]),
+    "missing numbers": (
+        GOOD.replace("2.5", ""),
+        ["1 in column 'pm25' of node 's'", "--missing drop"],
+    ),
     "infinite numbers": (GOOD.replace("2.5", "inf"), ["infinite", "node 's'"]),
     "huge numbers": (GOOD.replace("2.5", "1e300"), ["1e+300", "Rescale"]),
     "no label": (GOOD.replace("s,after", ",after"), ["'station' is empty", "--missing drop"]),
@@ -455,7 +458,7 @@ def test_values_that_hardly_differ_are_refused(write, run, tmp_path):
     path = write(GOOD.replace("1.0", "1e-300").replace("2.0", "2e-300").replace("1.5", "0")
                  .replace("2.5", "3e-300"))  # fmt: skip
     options = ["--features", "pm25", "--no-graph", "--no-standardize", "--output", tmp_path / "out"]
-    assert_helpful(run("fit", path, *COLUMNS, *options), ["'pm25'", "3e-300", "another unit"])
+    assert_helpful(run("fit", path, *COLUMNS, *options), ["'pm25'", "3e-300", "change their units"])
 
 
 class TestOwnInput:

@@ -296,7 +296,7 @@ class TestGraphs:
         arguments = ["fit", data, *COLUMNS, *FEATURES, "--edges", edges, "--output", folder]
         result = run(*arguments, "--coordinates", "lat,lon")
         assert result.exit_code == 0, result.stderr
-        assert "1 node of the edges file had no rows in the table" in result.stderr
+        assert "names 1 node without rows in the table" in result.stderr
         assert "left out 2 nodes of the edges file without a path" in result.stderr
         assert "no map: 1 node" in result.stderr
         nodes = nodes_of(folder)

@@ -266,6 +266,7 @@ def test_representations():
     target[5, 11] = 1e6
     checks = built(reference, target, options).check()
     assert repr(checks).startswith("1 finding:\n  1 value of 'flow' lies far outside")
+    assert checks.findings[0].remedy().startswith("Correct it, ")
     assert "such as 1e+06" in checks._repr_html_()
     assert len(checks.sentences()) == len(checks) == 1
 

@@ -193,7 +193,7 @@ class TestContainers:
             (None, None, r"reference of type NoneType cannot be read"),
             ("ab", "cd", r"reference of type str cannot be read"),
             ({1.0, 2.0}, {3.0}, r"reference of type set cannot be read"),
-            ([[np.inf]], [[1.0]], r"infinite values in node 0 column 'x0' \(1\)"),
+            ([[np.inf]], [[1.0]], r"infinite values: 1 in column 'x0' of node 0"),
             ([[1e101]], [[1.0]], r"as large as 1e\+101"),
             (pd.DataFrame({"x": ["a"]}), [[1.0]], r"feature 'x' is not numeric"),
             (pd.DataFrame(), [[1.0]], r"no columns"),
@@ -230,14 +230,16 @@ GAPS = (
 
 
 class TestMissingValues:
-    COUNTS = r"node 'u' column 'x0' \(1\), node 'u' column 'x1' \(2\), node 'v' column 'x0' \(1\)"
+    COUNTS = (
+        r"1 in column 'x0' of node 'u', 2 in column 'x1' of node 'u', 1 in column 'x0' of node 'v'"
+    )
 
     def test_are_counted_by_node_and_column(self):
-        with pytest.raises(InputError, match=rf'missing values in {self.COUNTS}.*missing="drop"'):
+        with pytest.raises(InputError, match=rf'missing values: {self.COUNTS}.*missing="drop"'):
             NodeSamples.from_arrays(*GAPS)
 
     def test_are_dropped_with_a_warning(self):
-        message = f"3 of 7 observations dropped because of missing values in {self.COUNTS}"
+        message = f"3 of 7 observations dropped because of missing values: {self.COUNTS}"
         with pytest.warns(DataWarning, match=message) as caught:
             samples = NodeSamples.from_arrays(*GAPS, missing="drop")
         assert caught[0].filename == __file__
@@ -263,7 +265,7 @@ class TestMissingValues:
         [[1.0, None], np.ma.masked_array([1.0, 2.0], [0, 1]), pd.Series([1, None], dtype="Int64")],
     )
     def test_every_kind_of_missing_is_noticed(self, reference):
-        with pytest.raises(InputError, match=r"missing values in node 0 column 'x0' \(1\)"):
+        with pytest.raises(InputError, match=r"missing values: 1 in column 'x0' of node 0"):
             NodeSamples.from_arrays([reference], [[1.0]])
 
 

@@ -73,7 +73,7 @@ def test_edges_into_a_box_are_not_drawn():
     assert (40, 41) in joined
     assert graph.adjacency[40, :40].sum() > 0
     assert not any(a < 40 <= b for a, b in joined)
-    assert "2 nodes far away are drawn in a box" in layout.caption
+    assert "2 places far away are drawn in a box" in layout.caption
 
 
 def test_coordinates_of_a_plane_stay_where_they_are():

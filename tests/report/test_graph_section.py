@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
+from graphratio.cli.console import as_option
 from graphratio.datasets import make_scenario
 from graphratio.report import graphs_page, write_report
 from graphratio.report.graph_section import (
@@ -56,6 +57,17 @@ def test_offer_without_edges(scenario):
     assert "Neighbours clearly" not in section["verdict"]
     assert [name for name, _, _ in section["rows"] if "learned" in name]
     assert contributions(model) is None
+
+
+def test_where_the_comparison_is_made(scenario):
+    """The command line names its command, Python its function."""
+    model = gr.GRULSIF(prior_ratio=1.0, bandwidth=1.0, graph_penalty=1.0, ridge=0.4)
+    model.fit(scenario.samples, scenario.graph)
+    said = graph_help(model, [], None, noun=("airport", "airports"))["verdict"]
+    assert "At half of the airports" in said
+    assert said.endswith("whether that helped; compare_graphs does.")
+    typed = graph_help(model, [], None, as_option)["verdict"]
+    assert typed.endswith("whether that helped; the command graphratio graphs does.")
 
 
 def test_nothing_to_compare(scenario):

@@ -178,6 +178,8 @@ def test_few_observations_are_said(tmp_path: Path) -> None:
     page = write_report(tmp_path / "r.html", model, samples).read_text(encoding="utf-8")
     assert "1 node has fewer than 20 observations" in page
     assert "dd (7)" in page
+    named = write_report(tmp_path / "n.html", model, samples, noun=("airport", "airports"))
+    assert "1 airport has fewer than 20 observations" in named.read_text(encoding="utf-8")
 
 
 def test_too_strong_penalties_are_said(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphratio._utils.beside import beside
+from graphratio._utils.errors import DataWarning
 from graphratio._utils.jobs import working
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
@@ -22,6 +24,10 @@ from graphratio.cli.two_sample import (
     run_test,
     show_test,
 )
+
+if TYPE_CHECKING:
+    from graphratio.data.samples import NodeSamples
+    from graphratio.evaluation.comparison import GraphComparison
 
 # Columns that a test adds to nodes.csv.
 _TESTED = ("p_value", "adjusted_p_value", "rejected")
@@ -89,6 +95,15 @@ def fit(
         _analyse("fit", data, samples, graph, fit, output, None, None)
 
 
+def _compared(model: Any, samples: NodeSamples) -> GraphComparison:
+    """Compare without repeating the warnings about the data, which the fit has shown as notes."""
+    from graphratio.report.graph_section import compared_with_none
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return compared_with_none(model, samples)
+
+
 def _analyse(
     command: str,
     data: DataOptions,
@@ -100,7 +115,7 @@ def _analyse(
     words: dict[str, Any] | None,
 ) -> None:
     from graphratio.report import node_summary
-    from graphratio.report.graph_section import can_compare, compared_with_none
+    from graphratio.report.graph_section import can_compare
     from graphratio.report.page_file import check_page_size, page_packages
 
     if words is not None:
@@ -123,7 +138,7 @@ def _analyse(
     scaled, _ = prepared(problem.samples, fit)
     tested, kinds, comparison = None, None, None
     compares = words is not None and can_compare(model, problem.samples)
-    with beside(lambda: compared_with_none(model, problem.samples), wanted=compares) as compared:
+    with beside(lambda: _compared(model, problem.samples), wanted=compares) as compared:
         if tests is not None:
             tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
         if not fit.no_kinds:

@@ -91,7 +91,7 @@ _CONTROLS = {
 }
 
 
-# Arguments of the library that are options here.
+# Arguments of the library, and two of its functions, that are options or commands here.
 _OPTIONS = {
     name: f"--{name.removeprefix('n_')}"
     for name in (
@@ -104,6 +104,9 @@ _OPTIONS = {
         "n_surrogates",
         "null",
     )
+} | {
+    "compare_graphs": "the command graphratio graphs",
+    "samples.standardized()": "leave out --no-standardize",
 }
 
 

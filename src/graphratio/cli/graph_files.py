@@ -47,7 +47,7 @@ def _places(labels: Any, table: Any, columns: list[str]) -> dict[str, tuple[floa
     if len(lost):
         raise InputError(
             f"{len(lost)} nodes have no coordinates: {listing(lost.tolist())}",
-            f"Fill the columns {listing(columns)} for them",
+            f"Fill the columns {listing(columns)} there",
         )
     return {label: (float(x), float(y)) for label, x, y in zip(first[0].index, *first, strict=True)}
 
@@ -283,8 +283,8 @@ def _within_reach(graph: Graph, n_observed: int, notes: list[str]) -> Graph:
     if without:
         shown = listing([graph.nodes[i] for i in kept[n_observed:]], limit=3)
         notes.append(
-            f"{without} nodes of the edges file had no rows in the table and borrowed from their "
-            f"neighbours: {shown}"
+            f"the edges file names {without} nodes without rows in the table: {shown}. The ratio "
+            "there is inferred from neighbours; check the spelling if you expected rows"
         )
     if far:
         notes.append(f"left out {far} nodes of the edges file without a path to the table")

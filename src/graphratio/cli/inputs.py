@@ -262,6 +262,13 @@ def refuse_blanks(column: str, n_blank: int, n_rows: int, data: TableOptions) ->
         )
 
 
+def _two_values(n_values: int) -> str:
+    """Remedy for a column that lacks a sample, by the number of its values."""
+    if n_values > 1:
+        return "Pass two of these values as --reference and --target"
+    return "The table needs rows of both samples: add them, or divide by --time and --split"
+
+
 def _divide(
     column: Any, data: DataOptions, samples: SampleOptions, notes: list[str]
 ) -> tuple[BoolArray, BoolArray, tuple[str, str]]:
@@ -278,7 +285,7 @@ def _divide(
                 raise InputError(
                     f"column {samples.sample!r} has no value {name!r}; it has "
                     f"{first_few(found, limit=8)}",
-                    nearest_name(name, counts.index, "Pass two of these values"),
+                    nearest_name(name, counts.index, _two_values(len(counts))),
                 )
         reference, target = (np.asarray(text == name) for name in names)
     else:

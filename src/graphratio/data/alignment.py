@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import DataWarning, InputError, listing, warn_caller
+from graphratio._utils.errors import Argument, DataWarning, InputError, listing, warn_caller
 from graphratio._utils.typing import BoolArray
 from graphratio.data import sample_input as read
 from graphratio.data.graph import Graph
@@ -16,6 +16,12 @@ from graphratio.data.samples import NodeSamples
 UNEVEN_SCALES = 30
 # Squares of smaller numbers lose digits or vanish.
 SMALLEST_SPREAD = 1e-150
+# What to do about features of very different scales.
+STANDARDIZE = (
+    "Standardise the features (",
+    Argument("samples.standardized()"),
+    "), or change their units",
+)
 
 
 def as_graph(graph: Any, samples: NodeSamples) -> Graph:
@@ -101,7 +107,7 @@ def check_spread(samples: NodeSamples) -> None:
         raise InputError(
             f"feature {samples.feature_names[widest]!r} varies by no more than "
             f"{spread[widest]:.3g}, and the others by less",
-            "Pass samples.standardized(), or use another unit",
+            STANDARDIZE,
         )
 
 
@@ -134,8 +140,10 @@ def warn_of_scales(samples: NodeSamples) -> None:
         return
     widest, hidden = uneven
     warn_caller(
-        f"the feature {widest!r} varies more than {UNEVEN_SCALES} times as much as "
-        f"{listing(hidden)}, where changes will hardly show. Pass samples.standardized(), or "
-        "change the units",
+        (
+            f"the feature {widest!r} varies more than {UNEVEN_SCALES} times as much as "
+            f"{listing(hidden)}, where changes will hardly show. ",
+            *STANDARDIZE,
+        ),
         DataWarning,
     )

@@ -236,7 +236,7 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
     check_choice(missing, "missing", ("error", "drop"))
     if np.isinf(pieces.values).any():
         raise InputError(
-            f"infinite values in {_places(pieces, np.isinf(pieces.values), names)}",
+            f"infinite values: {_places(pieces, np.isinf(pieces.values), names)}",
             "Replace them by numbers or remove these rows",
         )
     gone = np.isnan(pieces.values)
@@ -248,12 +248,12 @@ def without_missing(pieces: Pieces, names: Sequence[str], missing: str) -> Piece
     if rows.any():
         if missing == "error":
             raise InputError(
-                f"missing values in {_places(pieces, gone, names)}",
+                f"missing values: {_places(pieces, gone, names)}",
                 ("Pass ", Argument("missing", "drop"), " to leave these rows out, or fill them"),
             )
         warn_caller(
-            f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values "
-            f"in {_places(pieces, gone, names)}",
+            f"{int(rows.sum())} of {len(rows)} observations dropped because of missing values: "
+            f"{_places(pieces, gone, names)}",
             DataWarning,
         )
         pieces = replace(
@@ -277,7 +277,7 @@ def _places(pieces: Pieces, bad: BoolArray, names: Sequence[str]) -> str:
     np.add.at(counts, pieces.node, bad)
     where = np.argwhere(counts)
     shown = [
-        f"node {pieces.labels[v]!r} column {names[j]!r} ({counts[v, j]})" for v, j in where[:5]
+        f"{counts[v, j]} in column {names[j]!r} of node {pieces.labels[v]!r}" for v, j in where[:5]
     ]
     more = f" and {len(where) - 5} more places" if len(where) > 5 else ""
     return ", ".join(shown) + more

@@ -241,7 +241,8 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
                 f"{count:,} value{several} of {name!r} lie{'' if several else 's'} far outside the "
                 f"rest, such as {worst:g}, {at_nodes(nodes)}",
                 (
-                    "Correct them, or take the logarithm of a feature with a long tail: ",
+                    f"Correct {'them' if several else 'it'}, or take the logarithm of a feature "
+                    "with a long tail: ",
                     Argument("log", name),
                 ),
             )
@@ -262,7 +263,7 @@ def segment_quartiles(ordered: FloatArray, samples: NodeSamples) -> FloatArray:
 def scales(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
     """Features whose spreads differ so much that kernels see only the widest."""
     # Imported here to avoid a cycle: alignment imports samples, which import these checks.
-    from graphratio.data.alignment import UNEVEN_SCALES, uneven_scales
+    from graphratio.data.alignment import STANDARDIZE, UNEVEN_SCALES, uneven_scales
 
     uneven = uneven_scales(samples)
     if uneven is None:
@@ -277,7 +278,7 @@ def scales(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
             f"the feature {widest!r} varies more than {UNEVEN_SCALES} "
             f"times as much as {', '.join(map(repr, names[:3]))}"
             + (f" and {len(names) - 3} more" if len(names) > 3 else ""),
-            "Pass samples.standardized(), or change the units",
+            STANDARDIZE,
         )
     ]
 
@@ -295,7 +296,7 @@ def few(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
             nodes,
             None,
             f"a sample has fewer than {FEW_OBSERVATIONS} observations {at_nodes(nodes)}",
-            "Their results rely mostly on their neighbours; without a graph, collect more "
+            "With a graph, neighbours decide most of their results; without one, collect more "
             "observations",
         )
     ]

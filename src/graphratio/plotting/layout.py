@@ -54,7 +54,7 @@ class Layout:
                 positions[inset.nodes] = inset.moved(positions[inset.nodes])
             edges = edges[box_of[edges[:, 0]] == box_of[edges[:, 1]]]
             n_far = int((box_of > 0).sum())
-            far = "One node far away is" if n_far == 1 else f"{n_far} nodes far away are"
+            far = "One place far away is" if n_far == 1 else f"{n_far} places far away are"
             caption += f" {far} drawn in a box, without edges to the others."
         return cls(positions, "globe", aspect, edges, caption, frame, insets)
 

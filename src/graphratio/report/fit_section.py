@@ -29,7 +29,10 @@ _ATOMS = {
 
 
 def describe_fit(
-    subject: Subject, notes: Iterable[str], spelling: Spelling = str
+    subject: Subject,
+    notes: Iterable[str],
+    spelling: Spelling = str,
+    noun: tuple[str, str] = ("node", "nodes"),
 ) -> dict[str, Any]:
     """Describe the fit; `notes` are about the preparation of the samples.
 
@@ -49,7 +52,7 @@ def describe_fit(
         "data_notes": [sentence(note) for note in notes],
         "ceiling": [sentence(note) for note in ceiling],
         "checks": [sentence(text) for text in checks],
-        "few": _few(subject),
+        "few": _few(subject, noun),
     }
 
 
@@ -144,7 +147,7 @@ def _warnings(model: Any, spelling: Spelling) -> list[str]:
     return [sentence(spelled(note, spelling)) for note in found]
 
 
-def _few(subject: Subject) -> str:
+def _few(subject: Subject, noun: tuple[str, str]) -> str:
     """A sentence about nodes with few observations; empty if there are none."""
     samples = subject.samples
     smallest = np.minimum(samples.n_reference, samples.n_target)
@@ -155,8 +158,8 @@ def _few(subject: Subject) -> str:
     listed = enumeration([f"{subject.names[i]} ({smallest[i]})" for i in few])
     every = few.size == samples.n_nodes > 1
     verb = "has" if few.size == 1 else "have"
-    which = "All nodes" if every else count(int(few.size), "node")
-    whose = "results of single nodes" if every else "the results there"
+    which = f"All {noun[1]}" if every else f"{few.size:,} {noun[few.size != 1]}"
+    whose = f"results of single {noun[1]}" if every else "the results there"
     return (
         f"{which} {verb} fewer than {FEW_AT_A_NODE} observations in one of the samples; read "
         f"{whose} with care{'' if every else f': {listed}'}."

@@ -28,11 +28,17 @@ FEWEST = 10
 # The worth of the graph is measured on about this many observations.
 WORTH_OBSERVATIONS = 24_000
 MOST_NAMED = 12
+# What compares graphs: a function in Python, a command on the command line.
+_COMPARING = Argument("compare_graphs")
 MOST_CONTRIBUTORS = 4
 
 
 def graph_help(
-    model: Any, names: list[str], found: GraphComparison | None, spelling: Spelling = str
+    model: Any,
+    names: list[str],
+    found: GraphComparison | None,
+    spelling: Spelling = str,
+    noun: tuple[str, str] = ("node", "nodes"),
 ) -> dict[str, Any] | None:
     """Describe the contribution of neighbours; None for models that do not couple nodes.
 
@@ -48,7 +54,7 @@ def graph_help(
     notes = [sentence(spelled(note, spelling)) for note in graph_notes(model)]
     section: dict[str, Any] = {
         "heading": "Was the graph worth it?" if edges else "Would a graph help?",
-        "verdict": _borrowed(model, spelling),
+        "verdict": _borrowed(model, spelling, noun),
         "notes": notes,
         "rows": [],
         "curve": "",
@@ -101,16 +107,19 @@ def graph_notes(model: Any) -> list[Words]:
     return [note for note in model._notes() if note in about]
 
 
-def _borrowed(model: Any, spelling: Spelling) -> str:
+def _borrowed(model: Any, spelling: Spelling, noun: tuple[str, str]) -> str:
     """How much a fit borrowed from neighbours, if no comparison says whether that helped."""
     more = spelled(
-        ("Whether that helped is not measured here: pass ", Argument("comparison"), "."), spelling
+        ("This page does not measure whether that helped; ", _COMPARING, " does."), spelling
     )
     parts = contributions(model, np.empty(0, dtype=np.intp))
     if parts is None:
-        return f"Cross-validation left the graph out: every node was fitted by itself. {more}"
+        return f"Cross-validation left the graph out: every {noun[0]} was fitted by itself. {more}"
     share = 1 - float(np.median(parts["own"]))
-    return f"At half of the nodes at least {share:.0%} of an estimate is borrowed. {more}"
+    return (
+        f"At half of the {noun[1]} at least {share:.0%} of the estimate is borrowed from others. "
+        f"{more}"
+    )
 
 
 def can_compare(model: Any, samples: NodeSamples) -> bool:

@@ -131,8 +131,8 @@ def write_report(
     else:
         verdicts = NodeVerdicts.of_test(test, model.nodes_)
         chance = describe_test(test, model.nodes_, subject.names, spelling, words.noun)
-    fitting = describe_fit(subject, notes, spelling)
-    graph = graph_help(model, subject.names, comparison, spelling)
+    fitting = describe_fit(subject, notes, spelling, words.noun)
+    graph = graph_help(model, subject.names, comparison, spelling, words.noun)
     alike = describe_kinds(subject, words, kinds)
     summary = summarise(subject, scale, words, verdicts, test, spelling)
     summary["tiles"] += worth_tile(graph) if summary["tiles"] else []

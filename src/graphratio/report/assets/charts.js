@@ -79,7 +79,7 @@ const mapCaption = () => {
   const said = data.direction
     ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
     : [`Colours: divergence, from 0 to ${number(top)}.`];
-  if (capped && !data.direction) said.push(`${capped === 1 ? "One node lies" : `${capped} nodes lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
+  if (capped && !data.direction) said.push(`${capped === 1 ? `One ${data.noun[0]} lies` : `${capped} ${data.noun[1]} lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
   if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {
     said.push("Estimates below 0 are coloured as 0.");
   }
