@@ -104,7 +104,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "graphratio"
 html_static_path = ["_static"]
 html_css_files = ["graphratio.css"]
-html_context = {"versions": json.loads((ROOT / "docs" / "versions.json").read_text("utf-8"))}
+html_favicon = "_static/favicon.svg"
+html_context = {
+    "versions": json.loads((ROOT / "docs" / "versions.json").read_text("utf-8")),
+    # Without a mode the theme reports an error on the first visit.
+    "default_mode": "auto",
+}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

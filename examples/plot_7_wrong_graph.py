@@ -41,6 +41,9 @@ found = gr.compare_graphs(samples, graphs, random_state=0)
 print(textwrap.fill(found.verdict, 80))
 
 # %%
+# How can a graph that is worth so much make no clear difference? Forty observations describe a
+# station well enough without help, so the loss has little room to fall. The worth asks another
+# question: with the graph, how few observations would do as well as these forty?
 found.summary()
 
 # %%

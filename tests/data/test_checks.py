@@ -244,7 +244,7 @@ class TestRows:
         smooth = np.cumsum(rng.normal(size=(2, 6, 60, 1)), axis=2)
         found = only(built(*smooth))
         assert found.kind == "dependent rows"
-        assert found.remedy() == "Say when they were made: time"
+        assert found.remedy() == "Say when they were made: pass time"
         assert "dependent rows" not in kinds(built(*smooth, {"time": (range(60), range(60, 120))}))
         assert "dependent rows" not in kinds(built(*smooth, {"block": None}))
 

@@ -92,7 +92,7 @@ STATED = [
     ("docs/testing.md", "# statistics are computed", len(statistics.NAMES)),
     ("docs/testing.md", "The neighbours get between # and # % of the level",
      100 * statistics.LEAST_TRUST, 100 * statistics.MOST_TRUST),
-    ("docs/testing.md", "Above # the evidence is kept apart",
+    ("docs/testing.md", "Above # the test treats two kinds of evidence",
      node_correlation.CORRELATION_BOUND),
     ("docs/testing.md", "tested at the others, # times over", shared_times.N_TIME_FOLDS),
     ("docs/testing.md", "Each gets # of the level", shared_times.OWN_SHARE_OF_LEVEL),
@@ -187,7 +187,8 @@ STATED = [
     ("docs/report.md", "of a shift by # a standard deviation",
      divergence_scale.CLEAR_SHIFT),
     ("docs/report.md", "at the # % quantile", 100 * divergence_scale.COLOUR_QUANTILE),
-    ("docs/report.md", "Not for more than # nodes", graph_section.MOST_COMPARED),
+    ("docs/report.md", "leaves this out beyond # nodes", graph_section.MOST_COMPARED),
+    ("docs/report.md", "and below # observations per sample", graph_section.FEWEST),
     # Estimators and selection
     (gr.GRULSIF, "all up to # nodes and patches of # beyond", grids.SELECTION_NODES,
      grids.SELECTION_NODES),

@@ -207,7 +207,7 @@ def test_notes_stand_beside_what_they_limit_and_in_the_words_of_python(tmp_path:
     note = "successive rows are alike"
     assert [name for name, body in parts.items() if note in body.lower()] == ["sure"]
     assert parts["sure"].lower().count(note) == 1
-    assert "Say when they were made: time" in parts["sure"]
+    assert "Say when they were made: pass time" in parts["sure"]
     assert "how sure this is</a>" in parts["what"]
     lone = "nodes without edges"
     assert [name for name, body in parts.items() if lone in body.lower()] == ["graph"]

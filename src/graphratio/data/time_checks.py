@@ -201,7 +201,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
                 in_order,
                 f"rows are sorted by {in_order!r}, so that their order says nothing about time",
                 (
-                    "If observations depend on each other, say when they were made: ",
+                    "If observations depend on each other, say when they were made: pass ",
                     Argument("time"),
                 ),
             )
@@ -220,7 +220,7 @@ def rows(samples: NodeSamples) -> list[SampleFinding]:
             None,
             "successive rows are alike: observations seem to depend on each other, and no times "
             "were given",
-            ("Say when they were made: ", Argument("time")),
+            ("Say when they were made: pass ", Argument("time")),
         )
     ]
 
