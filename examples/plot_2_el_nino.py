@@ -29,7 +29,7 @@ east = longitude % 360
 mean_change = np.array(
     [data.samples.target(v).mean() - data.samples.reference(v).mean() for v in data.samples.nodes]
 )
-fig, axes = plt.subplots(2, 1, figsize=(11, 4.4), sharex=True, layout="constrained")
+fig, axes = plt.subplots(2, 1, figsize=(7.6, 3.8), sharex=True, layout="constrained")
 pictures = (
     (model.divergence_, "Pearson divergence", {"cmap": "YlGnBu", "vmin": 0}),
     (mean_change, "change of the mean, degrees", {"cmap": "RdBu_r", "vmin": -4, "vmax": 4}),
@@ -39,10 +39,10 @@ for ax, (values, title, colours) in zip(axes, pictures, strict=True):
     fig.colorbar(points, ax=ax, pad=0.01)
     ax.set_title(title, loc="left", fontsize=11)
     ax.set_ylabel("latitude")
-    ax.set_ylim(-5.8, 5.8)
+    ax.set_ylim(-6.4, 5.8)
 axes[1].set_xlabel("longitude, degrees east")
 for place, where in (("Indian Ocean", 75), ("Pacific", 200), ("Atlantic", 335)):
-    axes[0].annotate(place, (where, 6.2), ha="center", fontsize=9, annotation_clip=False)
+    axes[1].annotate(place, (where, -6.2), ha="center", fontsize=9)
 
 # %%
 # Three blocks

@@ -7,7 +7,7 @@ wear out: the mean stays, but the two quantities lose their correlation. First a
 sensors changed, then the change-point detector says *since when*, without being told.
 """
 
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # The network
@@ -34,7 +34,7 @@ print(f"{failing.sum()} of 80 sensors fail at step {failure}")
 # %%
 # One feature at a time there is nothing to see: neither mean nor spread moves.
 sensor = int(np.flatnonzero(failing)[0])
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharex=True, sharey=True, layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.5), sharex=True, sharey=True, layout="constrained")
 for ax, part, title in (
     (axes[0], panel[160:260, sensor], "before"),
     (axes[1], panel[260:360, sensor], "after"),

@@ -54,7 +54,7 @@ site = int(aged[0])
 ages = np.linspace(25, 85, 100)[:, None]
 plain = LinearRegression().fit(past[site], y[site])
 weights = transfer.weights_[site]
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.8), layout="constrained")
 left.scatter(past[site, :, 0], y[site], s=8 + 30 * weights, color="#0072b2", alpha=0.6)
 left.scatter([], [], s=40, color="#0072b2", alpha=0.6, label="past, sized by weight")
 left.plot(ages, np.exp((ages - 60) / 12), color="0.6", label="truth")

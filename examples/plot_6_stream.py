@@ -57,9 +57,9 @@ for step, x_t in enumerate(stream, start=len(quiet)):
 # change the event is final: its nodes and its time have been refined since.
 final = detector.events_[0]
 fig, (left, right) = plt.subplots(
-    1, 2, figsize=(11, 4.2), width_ratios=(2.4, 1), layout="constrained"
+    1, 2, figsize=(7.8, 3.6), width_ratios=(2.4, 1), layout="constrained"
 )
-left.plot(np.arange(len(quiet), len(quiet) + len(stream)), evidence, color="#0072b2")
+left.plot(np.arange(len(quiet), len(quiet) + len(stream)), evidence, ".-", color="#0072b2")
 left.axhline(1, color="0.3", linestyle="--", linewidth=1)
 left.annotate("threshold", (302, 1.02), fontsize=9, color="0.3")
 left.set_ylim(0, None)
@@ -73,7 +73,7 @@ left.set(xlabel="step", ylabel="evidence, in units of the threshold")
 colour = np.where(np.isin(np.arange(n_nodes), final.nodes), "#d55e00", "#c9d6df")
 right.scatter(*places.T, c=colour, s=150)
 right.scatter(*places[corner].T, s=260, facecolors="none", edgecolors="0.3")
-right.set_title("named by the event; circled: truth", fontsize=10)
+right.set_title("named (circled: truth)", fontsize=10)
 right.set_aspect("equal")
 right.set_axis_off()
 print(f"final: step {final.time} (95 % interval {final.interval}), nodes {final.nodes}")
