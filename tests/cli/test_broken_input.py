@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import graphratio as gr
 from graphratio.cli import file_content
+from graphratio.cli.app import app
 from graphratio.cli.output import RESULTS
 from graphratio.cli.table_files import TableFile
 
@@ -436,9 +438,9 @@ def test_standard_input(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_observations"] == 16
-    again = subprocess.run([*command[:-1], str(tmp_path / "b")], input=b"", capture_output=True)
-    assert again.returncode == 1
-    assert b"standard input is empty" in again.stderr
+    again = CliRunner().invoke(app, [*command[3:-1], str(tmp_path / "b")], input=b"")
+    assert again.exit_code == 1
+    assert "standard input is empty" in again.stderr
     closed = ["sh", "-c", 'exec "$@" <&-', "sh", *command[:-1], str(tmp_path / "c")]
     done = subprocess.run(closed, capture_output=True, timeout=60)
     assert done.returncode == 1

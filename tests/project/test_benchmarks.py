@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,11 +66,12 @@ def test_what_grew_much_is_measured_again():
     assert "| 7.5 times |" in tables(rows + repeated)
 
 
-def test_threads_are_compared_on_the_library_as_it_is():
+def test_threads_are_compared_on_the_library_as_it_is(monkeypatch):
     """The comparison takes the library's limit away, so it has to know where that is."""
     import costs
     from measure import Piece
 
+    monkeypatch.setattr(costs, "make_scenario", partial(costs.make_scenario, n_nodes=12))
     found = Piece("")
     costs._threads(found, rounds=1)
     (row,) = found.comparisons

@@ -46,7 +46,7 @@ def test_networks_have_the_stated_correlations(graphs):
 @pytest.mark.slow
 def test_a_small_version(graphs):
     """The right graph is named, a random one and one of two equals are not."""
-    rows = {row[0]: row for row in graphs.judged(11, 48, 0, n_nodes=120)}
+    rows = {row[0]: row for row in graphs.judged(11, 48, 0, n_nodes=60)}
     assert rows["right"][4] == "right"
     assert rows["alone"][4] == ""
     assert rows["equal"][4] == ""
