@@ -129,7 +129,7 @@ def test_a_choice_is_that_of_double_precision_and_a_tight_tolerance(loss, monkey
     from graphratio.estimators import dictionary_based
     from graphratio.selection import cross_validation
 
-    scenario = gr.datasets.make_scenario("Ia", n_nodes=8, n=30, random_state=1)
+    scenario = gr.datasets.make_scenario("Ia", n_nodes=16, n=40, random_state=1)
     rough = gr.GRULSIF(loss=loss, random_state=0).fit(scenario.samples, scenario.graph)
     monkeypatch.setattr(cross_validation, "NEWTON_TOLERANCE", 1e-7)
     monkeypatch.setattr(cross_validation, "NEWTON_ITERATIONS", 5000)
