@@ -1,6 +1,7 @@
 """One check list that every estimator passes."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -67,13 +68,20 @@ ESTIMATORS = {
     "KLIEP, selected": lambda: gr.KLIEP(bandwidth=[1.0, 2.0], random_state=0),
 }
 
+
+@cache
+def fitted(make):
+    """One fit for all tests that only look at it."""
+    return make().fit(make_samples(), make_graph())
+
+
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 
 
 @every_estimator
 class TestContract:
     def test_results_follow_the_graph(self, make):
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         assert model.nodes_ == tuple(NODES)
         assert model.divergence_.shape == (4,)
         assert np.isfinite(model.divergence_).all()
@@ -92,11 +100,11 @@ class TestContract:
             {v: samples.reference(v) for v in given["nodes"]},
             {v: samples.target(v) for v in given["nodes"]},
         )
-        one, other = make().fit(samples, make_graph()), make().fit(turned, make_graph())
+        one, other = fitted(make), make().fit(turned, make_graph())
         assert_array_equal(one.divergence_, other.divergence_)
 
     def test_predict_one_node_and_all(self, make):
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         x = np.random.default_rng(1).normal(size=(7, 2))
         everywhere = model.predict(x)
         assert everywhere.shape == (7, 4)
@@ -131,11 +139,11 @@ class TestContract:
         assert np.corrcoef(weights, z.sum(axis=1))[0, 1] > 0.3
 
     def test_same_seed_same_result(self, make):
-        one, other = (make().fit(make_samples(), make_graph()) for _ in range(2))
+        one, other = fitted(make), make().fit(make_samples(), make_graph())
         assert_array_equal(one.divergence_, other.divergence_)
 
     def test_clone_refit_and_params(self, make):
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         copy = clone(model)
         assert not hasattr(copy, "divergence_")
         assert repr(copy) == repr(make())
@@ -192,7 +200,7 @@ class TestContract:
         assert_allclose(model.divergence(scaled), model.divergence_, rtol=1e-9)
 
     def test_wrong_points(self, make):
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         for x, message in (
             ([[1.0, 2.0, 3.0]], "3 features, but the model was fitted with 2"),
             ([[np.nan, 0.0]], r"NaN or infinite values in rows 0"),
@@ -211,7 +219,7 @@ class TestContract:
             make().fit(make_samples(), np.eye(4))
         with pytest.raises(InputError, match=r"tuple \(reference, target\)"):
             make().fit(np.zeros((3, 2)), make_graph())
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         with pytest.raises(InputError, match=r"1 feature, but the model"):
             model.divergence(([[0.0]] * 4, [[0.0]] * 4))
 
@@ -224,7 +232,7 @@ class TestContract:
             assert_array_equal(before, after)
 
     def test_repr_says_what_the_ratio_is(self, make):
-        model = make().fit(make_samples(), make_graph())
+        model = fitted(make)
         text = repr(model)
         assert "ratio = target / reference at 4 nodes, 2 features" in text
         assert "divergence: 'z'" in text

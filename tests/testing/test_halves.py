@@ -219,7 +219,7 @@ class TestGlobalNull:
                         PATH,
                         BORROWING,
                         null="global",
-                        n_permutations=99,
+                        n_permutations=19,
                         random_state=seed,
                     )
                 )
@@ -243,7 +243,7 @@ def test_unchanged_nodes_among_changed_ones_keep_the_level():
             star,
             BORROWING,
             correction=None,
-            n_permutations=99,
+            n_permutations=19,
             random_state=seed,
         )
         count += found.p_value[0] <= 0.1
