@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -23,7 +24,13 @@ def test_version():
 def test_what_messages_call_an_option_is_one():
     commands = typer.main.get_command(app).commands.values()
     options = {name for command in commands for part in command.params for name in part.opts}
-    assert set(_OPTIONS.values()) <= options
+    names = set(typer.main.get_command(app).commands)
+    for spelling in _OPTIONS.values():
+        said = set(re.findall(r"--[a-z-]+", spelling))
+        asked = set(re.findall(r"graphratio ([a-z]+)", spelling))
+        assert said | asked
+        assert said <= options
+        assert asked <= names
 
 
 def test_unknown_command_is_a_usage_error():

@@ -56,7 +56,7 @@ class TestFromXarray:
     def test_missing_values(self, flow):
         holes = flow.copy()
         holes[3, 1] = np.nan
-        with pytest.raises(InputError, match="node 's' column 'flow'"):
+        with pytest.raises(InputError, match="1 in column 'flow' of node 's'"):
             january(holes)
         with pytest.warns(gr.exceptions.DataWarning, match="1 of 180 observations dropped"):
             samples = january(holes, missing="drop")
