@@ -1,9 +1,11 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from graphratio._utils.beside import beside
 from graphratio._utils.jobs import n_tasks, working
@@ -61,3 +63,48 @@ def test_the_child_ends_with_the_block():
 def test_large_results_arrive():
     with working(2), beside(lambda: b"x" * 10_000_000) as result:
         assert len(result()) == 10_000_000
+
+
+def test_linear_algebra_has_one_thread_in_the_child_too():
+    def threads():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with working(2), beside(threads) as result:
+        assert result() == {1}
+
+
+PARENT = """
+import os, time
+from graphratio._utils.beside import beside
+from graphratio._utils.jobs import working
+
+def work():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+with working(2), beside(work):
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not FORKS, reason="without forks there is no child")
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_the_child_ends_if_the_parent_is_killed(by):
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        assert int(parent.stdout.readline()) != parent.pid
+        begin = time.monotonic()
+        parent.send_signal(by)
+        # The pipe ends when the child, which holds it too, is gone.
+        assert parent.stdout.read() == b""
+    assert time.monotonic() - begin < 30
+
+
+def test_the_child_ends_though_it_ignores_requests():
+    begin = time.monotonic()
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with working(2), beside(lambda: time.sleep(60), wanted=FORKS):
+            pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() - begin < 30

@@ -8,8 +8,10 @@ this, where no thread of the user can be running.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from graphratio._utils.jobs import n_tasks, one_by_one
+from graphratio._utils.threads import single_thread
 
 Result = TypeVar("Result")
 
@@ -50,7 +53,8 @@ def beside(work: Callable[[], Result], *, wanted: bool = True) -> Iterator[Calla
     finally:
         here.close()
         if started:
-            child.terminate()
+            # A child has nothing to tidy up, and inherits what the parent does about SIGTERM.
+            child.kill()
             child.join()
 
 
@@ -69,10 +73,19 @@ def _send(work: Callable[[], object], here: Connection, there: Connection) -> No
     """Work in the child, and send the result; send nothing if that fails."""
     # An interruption reaches both processes; the parent ends the child.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A parent that is killed ends no child, so the child watches it.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # So that sending fails, instead of waiting, if the parent is gone.
     here.close()
     try:
-        with one_by_one():
+        # The limit of threads of the parent does not hold after a fork.
+        with one_by_one(), single_thread():
             there.send(work())
     except Exception:
         there.close()
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
