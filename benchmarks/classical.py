@@ -48,7 +48,7 @@ def piece(rounds: int = 3) -> Piece:
     found = Piece(
         "Classical estimators against densratio",
         f"{N_NODES} nodes, n = 50, selection over 5 bandwidths and 4 penalties, {N_CENTRES} "
-        "centres; densratio node by node.",
+        "centres; densratio node by node, with numba.",
     )
     for name in SCENARIOS:
         scenario = make_scenario(name, n_nodes=N_NODES, n=50, random_state=0)
