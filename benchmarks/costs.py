@@ -12,8 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import graphratio as gr
+from graphratio._utils import jobs
 from graphratio.datasets import make_scenario
-from graphratio.estimators import dictionary_based
 from measure import Cost, Piece, compare, cost
 
 IMPORT = """
@@ -140,12 +140,12 @@ def _threads(found: Piece, rounds: int) -> None:
         gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
 
     def with_all() -> None:
-        usual = dictionary_based.single_thread
-        dictionary_based.single_thread = lambda: threadpool_limits(cores)
+        usual = jobs.single_thread
+        jobs.single_thread = lambda: threadpool_limits(cores)
         try:
             fit()
         finally:
-            dictionary_based.single_thread = usual
+            jobs.single_thread = usual
 
     fit()
     found.comparisons.append(

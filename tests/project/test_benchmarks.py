@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 # Left out by `make quick`.
 pytestmark = pytest.mark.slow
@@ -69,14 +70,24 @@ def test_what_grew_much_is_measured_again():
 def test_threads_are_compared_on_the_library_as_it_is(monkeypatch):
     """The comparison takes the library's limit away, so it has to know where that is."""
     import costs
+    from graphratio.selection import cross_validation
     from measure import Piece
 
+    seen, judged = set(), cross_validation.losses_on
+
+    def recorded(*data):
+        seen.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return judged(*data)
+
+    monkeypatch.setattr(cross_validation, "losses_on", recorded)
     monkeypatch.setattr(costs, "make_scenario", partial(costs.make_scenario, n_nodes=12))
+    monkeypatch.setattr(costs.os, "cpu_count", lambda: 2)
     found = Piece("")
     costs._threads(found, rounds=1)
     (row,) = found.comparisons
     assert 0 < row.ours < 60
     assert row.ratio > 0
+    assert seen == {1, 2}
 
 
 def test_contenders_take_turns():

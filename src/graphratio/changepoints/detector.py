@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from graphratio._utils.errors import InputError
 from graphratio._utils.jobs import working
 from graphratio._utils.parameters import as_generator, check_integer
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, Label, RandomState
 from graphratio.changepoints import state
 from graphratio.changepoints.assembling import assembled
@@ -203,28 +202,23 @@ class GraphChangePointDetector(DetectorViews):
         self.backend_, self.missing_ = read.backend, missing
         self.times_ = None if read.times is None else list(read.times)
         self._raw = [read.values]
-        with single_thread():
-            self.adjustment_ = adjustment(read.values, self.times_, self.season, self.trend)
+        self.adjustment_ = adjustment(read.values, self.times_, self.season, self.trend)
+        values = self.adjustment_(read.values)
+        z = ScoreMap.of(values, standardize=self.standardize)[1]
+        features_of = look(z, self.estimator, max_directions=self.max_directions, random_state=rng)
+        lens = Lens(features_of, self._smoothers(features_of), self.standardize, shortest, longest)
+        changes: list[int] = []
+        for left in reversed(range(_MOST_SLOPES)):
+            search = Search(
+                values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
+            )
+            result = search.run()
+            before, changes = changes, [one.dated.step for one in result.changes]
+            if not left or changes == before or not self.adjustment_.slope.any():
+                break
+            self.adjustment_ = self.adjustment_.given(read.values, changes)
             values = self.adjustment_(read.values)
-            z = ScoreMap.of(values, standardize=self.standardize)[1]
-            features_of = look(
-                z, self.estimator, max_directions=self.max_directions, random_state=rng
-            )
-            lens = Lens(
-                features_of, self._smoothers(features_of), self.standardize, shortest, longest
-            )
-            changes: list[int] = []
-            for left in reversed(range(_MOST_SLOPES)):
-                search = Search(
-                    values, lens, self.level, self.n_surrogates, rng, self.block, self.progress
-                )
-                result = search.run()
-                before, changes = changes, [one.dated.step for one in result.changes]
-                if not left or changes == before or not self.adjustment_.slope.any():
-                    break
-                self.adjustment_ = self.adjustment_.given(read.values, changes)
-                values = self.adjustment_(read.values)
-            found = assembled(result.changes, search.stretch, result.block, self.level, n_times - 1)
+        found = assembled(result.changes, search.stretch, result.block, self.level, n_times - 1)
         self.p_value_, self.too_short_, self.block_ = result.p_value, result.too_short, result.block
         self.statistic_, self.scan_times_ = result.curve, result.times
         settings = WatchSettings(
@@ -264,7 +258,7 @@ class GraphChangePointDetector(DetectorViews):
             self.times_.append(label)
         first = self.n_times_
         self._raw.append(values)
-        with working(self.n_jobs), single_thread():
+        with working(self.n_jobs):
             found = self._watch.push(self.adjustment_(values, first))
         return None if found is None else self._event(found)
 

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -153,9 +152,8 @@ class NystromEstimator(BorrowingMixin):
         rng = as_generator(self.random_state)
         pairs = self._pairs_for(graph)
         candidates = Candidates(self._build_dictionary(samples, rng), *pairs)
-        with single_thread():
-            self._select(samples, graph, candidates, rng)
-            return self._solve_at(samples, graph)
+        self._select(samples, graph, candidates, rng)
+        return self._solve_at(samples, graph)
 
     def _build_dictionary(self, samples: NodeSamples, rng: np.random.Generator) -> FloatArray:
         """Check the parameters, choose the atoms, and return the candidate bandwidths."""

@@ -10,7 +10,6 @@ import numpy as np
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag, check_integer
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -214,12 +213,11 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         aligned = self._prepare(samples, graph, borrow=self._couples)
         rng = as_generator(self.random_state)
         widths = self._build_dictionary(aligned, rng)
-        with single_thread():
-            part, graph, positions = self._selection_part(aligned, self.graph_, rng)
-            data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
-            settings = self._choose(data, widths, graph, positions)
-            psi, moments = self._fit_at(aligned, settings)
-            return self._keep(aligned, psi, moments)
+        part, graph, positions = self._selection_part(aligned, self.graph_, rng)
+        data = HeldOutData(self._split(part, graph, rng), Edges.of(graph))
+        settings = self._choose(data, widths, graph, positions)
+        psi, moments = self._fit_at(aligned, settings)
+        return self._keep(aligned, psi, moments)
 
     @property
     def _over_data(self) -> bool:

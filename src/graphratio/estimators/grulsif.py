@@ -9,7 +9,6 @@ import numpy as np
 
 from graphratio._utils.errors import Words
 from graphratio._utils.parameters import as_generator, check_flag
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, RandomState
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -251,8 +250,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         self.graph_learned_, self.n_rounds_ = self.graph_, 0
         self._fit_on(aligned, self.graph_)
         if adaptive and self.graph_.n_edges and self.graph_penalty_:
-            with single_thread():
-                self._learn_edges(aligned)
+            self._learn_edges(aligned)
         return self
 
     def _again(self, *, fixed: bool) -> Self:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import Argument, InputError
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.alignment import as_samples, warn_of_scales
 from graphratio.data.graph import Graph
@@ -121,8 +120,7 @@ class Recipe:
         fits = [contender.fit for contender in contenders.values()]
         dtype = precision_for(fit.graph for fit in fits if isinstance(fit, Coupling))
         splits = [self.split(one, int(one.max()) + 1, dtype) for one in folds]
-        with single_thread():
-            return held_out_ratios(splits, contenders, look=look, progress=progress)
+        return held_out_ratios(splits, contenders, look=look, progress=progress)
 
 
 def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:

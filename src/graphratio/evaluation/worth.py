@@ -29,7 +29,7 @@ from itertools import product
 import numpy as np
 
 from graphratio._utils.jobs import each
-from graphratio._utils.threads import computed_once, single_thread
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.evaluation.node_means import loss_terms
@@ -113,13 +113,12 @@ def _worth_of(
     rng: np.random.Generator,
 ) -> dict[str, Worth]:
     """The same on all nodes, with the same subsets for all graphs."""
-    with single_thread():
-        subsets = _Subsets.of(recipe, rng)
-        alone = subsets.curves(recipe.alone())
-        return {
-            name: subsets.worth(graph, regions[name], alone, level, rng)
-            for name, graph in graphs.items()
-        }
+    subsets = _Subsets.of(recipe, rng)
+    alone = subsets.curves(recipe.alone())
+    return {
+        name: subsets.worth(graph, regions[name], alone, level, rng)
+        for name, graph in graphs.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.threads import single_thread
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
@@ -154,14 +153,9 @@ def all_at_once(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampl
         settings = read_settings(test.estimator, plan.pooled, test.graph)
         dictionary = settings.atoms(plan.pooled, test.rng)
         penalties = [settings.middle]
-        with single_thread():
-            features = PooledFeatures.of(
-                plan.pooled, settings.kernel, dictionary, settings.middle[0]
-            )
-            with test.bar(plan.n_permutations, "permutations") as bar:
-                tests, against = permute_all_nodes(
-                    features, plan, settings.middle[1:], test.joint, bar
-                )
+        features = PooledFeatures.of(plan.pooled, settings.kernel, dictionary, settings.middle[0])
+        with test.bar(plan.n_permutations, "permutations") as bar:
+            tests, against = permute_all_nodes(features, plan, settings.middle[1:], test.joint, bar)
         tests, against = _above_floor(test, plan, tests, against)
     adjusted, overall = _over_nodes(tests.p_value, against, plan.pooled.complete, test.correction)
     found = test.answers(plan, resolution)
@@ -193,7 +187,6 @@ def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
         dictionary = settings.atoms(plan.pooled, test.rng)
         groups = node_groups(test.graph, test.rng)
         with (
-            single_thread(),
             test.bar(nodes.size, "nodes") as bar,
         ):
             penalties = selected_penalties(
@@ -295,7 +288,6 @@ def _predicted(
     groups = node_groups(test.graph, test.rng)
     tests = NodeTests.blank(test.graph.n_nodes, 1)
     with (
-        single_thread(),
         test.bar(nodes.size, "neighbours' predictions") as bar,
     ):
         features = PooledFeatures.of(plan.pooled, settings.kernel, dictionary, settings.middle[0])
