@@ -6,11 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
+from graphratio.estimators import dictionary_based
 from graphratio.evaluation import bounds, refits
 from graphratio.evaluation import recipe as recipe_module
 from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, refit, spread_of_refits
+from graphratio.features.nystrom import NystromMap
 from graphratio.selection import cross_validation
 from graphratio.transfer.shift import shift_p_values
 
@@ -238,6 +240,29 @@ def test_refits_with_the_same_settings_keep_the_features():
     assert again.features_ is model.features_
     free = refit(model, half, scenario.graph).model
     assert free.features_ is not model.features_
+
+
+@pytest.mark.parametrize("kind", [gr.GraphRatio, gr.GRULSIF])
+def test_refits_share_the_features_of_all_observations(kind, monkeypatch):
+    scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
+    samples, graph = scenario.samples, scenario.graph
+    model = kind(random_state=0).fit(samples, graph)
+    folds = np.arange(samples.n_observations) % 3
+    mapped = []
+
+    def counted(self, x, *args):
+        mapped.append(len(x))
+        return plain(self, x, *args)
+
+    plain = NystromMap.__call__
+    monkeypatch.setattr(NystromMap, "__call__", counted)
+    together = fold_ratios(model, samples, graph, folds, fixed=True)
+    assert mapped == [samples.n_observations]
+    monkeypatch.setattr(dictionary_based, "LARGEST_SHARED", 0)
+    assert_allclose(together, fold_ratios(model, samples, graph, folds, fixed=True), rtol=1e-9)
+    assert len(mapped) == 4
+    again = refit(model, samples, graph, fixed=True, psi=model._rows_to_share(samples)).model
+    assert not hasattr(again, "_psi_kept")
 
 
 def test_intervals_of_the_default_estimator():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
+from graphratio._utils.jobs import working
 from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch
@@ -63,6 +64,16 @@ def test_strengths_grow_to_one_ratio_for_all():
     model = gr.GraphRatio(n_profiles=0, random_state=0).fit(equal_changes(1), ring(24))
     ratios = model.predict(np.linspace(-2, 3, 9))
     assert ratios.std(axis=1).max() < 0.1 * ratios.std(axis=0).max()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_only_the_folds_of_the_best_bandwidth_are_kept(n_jobs):
+    plain = searched(equal_changes(1), ring(24), [0.1, 1.0], [1e-3, 1e-2])
+    widths = np.array([0.1, 1.0, 0.2, 0.3])
+    with working(n_jobs):
+        best = plain._try(widths, [(1.0, 1e-3)])
+    assert set(plain.data._kept) == {best[0]} == {1.0}
+    assert {one[0] for one in plain.tried} == set(widths)
 
 
 def test_given_candidates_are_not_left():

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import graphratio as gr
@@ -9,7 +11,9 @@ from graphratio._utils.arrays import grid_partner
 from graphratio.exceptions import InputError
 from graphratio.selection import grids
 from graphratio.selection.grids import (
+    APART,
     Candidates,
+    apart,
     candidates_of,
     paper_gammas,
     penalty_pairs,
@@ -191,3 +195,28 @@ def test_how_many_nodes_a_selection_uses():
     assert selection_size(None, 100_000) == 2000
     assert selection_size("all", 100_000) == 100_000
     assert candidates_of([2.0, 1.0], "bandwidth", np.ones(1)).tolist() == [1.0, 2.0]
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8, unique=True).map(sorted))
+def test_every_bandwidth_is_close_to_one_that_stays(widths):
+    kept = apart(np.array(widths))
+    assert set(kept) <= set(widths)
+    assert {widths[0], widths[-1]} <= set(kept)
+    ratios = np.abs(np.log(np.divide.outer(widths, kept)))
+    assert (ratios.min(axis=1) <= np.log(APART) * (1 + 1e-9)).all()
+    inner = kept[1:] / kept[:-1]
+    assert len(kept) == 2 or (inner >= APART).all()
+
+
+def test_only_the_graph_ratio_thins_the_bandwidths():
+    """With many observations the medians of the nodes are alike."""
+    rng = np.random.default_rng(0)
+    samples = tuple([rng.normal(size=400) for _ in range(4)] for _ in range(2))
+    tried = {}
+    for kind in (gr.GraphRatio, gr.GRULSIF):
+        model = kind(random_state=0).fit(samples, gr.Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
+        tried[kind] = np.unique(model.cv_results_["bandwidth"])
+    grid = tried[gr.GRULSIF]
+    assert len(grid) == 5
+    assert grid[-1] < APART**2 * grid[0]
+    assert set(tried[gr.GraphRatio]) & set(grid) == {grid[0], grid[-1]}

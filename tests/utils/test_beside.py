@@ -20,6 +20,14 @@ def test_the_work_is_done_in_another_process_meanwhile():
     assert tasks == (1 if FORKS else 2)
 
 
+def test_this_process_leaves_a_core_to_the_other():
+    with working(3):
+        with beside(lambda: None) as result:
+            assert n_tasks() == (2 if FORKS else 3)
+            result()
+        assert n_tasks() == 3
+
+
 @pytest.mark.parametrize(("jobs", "wanted"), [(1, True), (2, False)])
 def test_without_a_second_core_or_need_it_is_done_here_and_only_when_asked(jobs, wanted):
     calls = []

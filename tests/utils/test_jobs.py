@@ -39,6 +39,25 @@ def test_stages_give_a_row_per_part(n_jobs):
         assert in_stages(lambda a: a, [], lambda a, b: b, [1]) == []
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_finished_parts_are_told_in_order_before_the_last_one_ends(n_jobs):
+    told = []
+    go_on = threading.Event()
+
+    def work(part, item):
+        if part == 2:
+            assert go_on.wait(30)
+        return part * item
+
+    def finished(part, row):
+        told.append((part, row))
+        go_on.set()
+
+    with working(n_jobs):
+        in_stages(lambda a: a, [1, 2, 3], work, [4, 5], finished=finished)
+    assert told == [(1, [4, 5]), (2, [8, 10]), (3, [12, 15])]
+
+
 @pytest.mark.parametrize("allowed", [0, 1])
 def test_fewer_threads_than_asked_for_do_the_work(monkeypatch, allowed):
     start, left = threading.Thread.start, [allowed]

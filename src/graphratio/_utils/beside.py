@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from graphratio._utils.jobs import n_tasks, one_by_one
+from graphratio._utils.jobs import at_most, n_tasks
 from graphratio._utils.threads import single_thread
 
 Result = TypeVar("Result")
@@ -49,7 +49,9 @@ def beside(work: Callable[[], Result], *, wanted: bool = True) -> Iterator[Calla
         return found
 
     try:
-        yield result
+        # The child has one of the cores.
+        with at_most(n_tasks() - 1):
+            yield result
     finally:
         here.close()
         if started:
@@ -79,7 +81,7 @@ def _send(work: Callable[[], object], here: Connection, there: Connection) -> No
     here.close()
     try:
         # The limit of threads of the parent does not hold after a fork.
-        with one_by_one(), single_thread():
+        with at_most(1), single_thread():
             there.send(work())
     except Exception:
         there.close()

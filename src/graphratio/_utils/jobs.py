@@ -78,9 +78,9 @@ def working(n_jobs: Any) -> Iterator[None]:
 
 
 @contextmanager
-def one_by_one() -> Iterator[None]:
-    """Context in which tasks run one after the other, whatever `n_jobs` says around it."""
-    token = _jobs.set(1)
+def at_most(tasks: int) -> Iterator[None]:
+    """Context in which so many tasks run side by side, whatever `n_jobs` says around it."""
+    token = _jobs.set(tasks)
     try:
         yield
     finally:
@@ -123,11 +123,13 @@ def in_stages(
     work: Callable[[Made, T], Result],
     items: Sequence[T],
     bar: ProgressBar | None = None,
+    finished: Callable[[Part, list[Result]], None] | None = None,
 ) -> list[list[Result]]:
     """Results of work(make(part), item), by part and item.
 
     The next part is made while the items of the current one are worked on, so at most three parts
-    are in memory. The bar advances by one for each item of each part.
+    are in memory. The bar advances by one for each item of each part. `finished` is called with
+    the results of every part as soon as they are there, in the order of the parts.
     """
     workers = min(n_tasks(), max(len(parts) * len(items), 1))
     results: list[list[Result]] = [[] for _ in parts]
@@ -139,6 +141,7 @@ def in_stages(
                 for item in items:
                     found.append(work(ready, item))
                     _advance(bar)
+                _tell(finished, part, found)
         return results
     made: list[Future[Made]] = [Future() for _ in parts]
     alone = len(parts) == 1
@@ -166,7 +169,10 @@ def in_stages(
             (one, partial(worked, k, item)) for one, item in zip(found_at[k], items, strict=True)
         ]
     with _runners(workers, todo, {one for row in found_at for one in row}):
-        return [_collected(row, bar) for row in found_at]
+        for part, found, row in zip(parts, results, found_at, strict=True):
+            found += _collected(row, bar)
+            _tell(finished, part, found)
+    return results
 
 
 def in_parallel(work: Callable[[int], None], count: int) -> None:
@@ -225,7 +231,7 @@ def _runners(workers: int, todo: Tasks, last: set[Future[Any]]) -> Iterator[None
         try:
             if not _started(pool, run, workers):
                 # The system allows no further thread.
-                with one_by_one():
+                with at_most(1):
                     run()
             yield
         finally:
@@ -262,6 +268,13 @@ def _collected(tasks: list[Future[Result]], bar: ProgressBar | None) -> list[Res
         found.append(task.result())
         _advance(bar)
     return found
+
+
+def _tell(
+    finished: Callable[[Part, list[Result]], None] | None, part: Part, found: list[Result]
+) -> None:
+    if finished is not None:
+        finished(part, found)
 
 
 def _advance(bar: ProgressBar | None) -> None:

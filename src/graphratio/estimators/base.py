@@ -77,8 +77,9 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
     sizes_: IntArray
     alpha_: float
 
-    # Copies that repeat a fit on parts of the data do not warn about the data again.
-    _is_copy = False
+    # Copies that repeat a fit on parts of the data do not warn about the data again. Copies of
+    # which only the ratios are used do not describe their nodes.
+    _is_copy = _ratios_only = False
 
     # `save` writes these besides the parameters; subclasses add their own.
     _fitted_names: tuple[str, ...] = tuple(persistence.COMMON)
@@ -129,6 +130,13 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         copy._is_copy = True
         return copy
 
+    def _rows_to_share(self, samples: NodeSamples) -> FloatArray | None:
+        """Features of all observations, if copies with `fixed` use the same and memory allows."""
+        return None
+
+    def _take_rows(self, psi: FloatArray | None) -> None:
+        """Take those rows of the features that belong to the data of the next fit."""
+
     @property
     def _relative(self) -> float:
         """The alpha that the model was fitted with; 0 for the plain ratio."""
@@ -143,16 +151,15 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         aligned = align(read, graph, borrow=borrow)
         if not self._is_copy:
             warn_of_scales(aligned)
-        self.nodes_ = aligned.nodes
-        self.graph_ = graph
+        self.nodes_, self.graph_ = aligned.nodes, graph
         self.n_features_in_ = aligned.n_features
         self.feature_names_in_ = np.array(aligned.feature_names, dtype=object)
-        self.scaling_ = aligned.scaling
-        self.encoding_ = aligned.encoding
+        self.scaling_, self.encoding_ = aligned.scaling, aligned.encoding
         self.sizes_ = aligned.sizes
         self.backend_ = aligned.backend
         self.divergence_name_ = self._loss.divergence_name
-        self.effect_size_ = effect_sizes(aligned)
+        if not self._ratios_only:
+            self.effect_size_ = effect_sizes(aligned)
         self.dependence_ = aligned.blocks.describe() if aligned.has_blocks else ""
         return aligned
 

@@ -46,6 +46,9 @@ _BLOCK = 2048
 # Observations beyond which features are rotated to a nearly diagonal second moment.
 _MANY_OBSERVATIONS = 2**16
 
+# Features that copies of a fit share take at most this many bytes.
+LARGEST_SHARED = 2**28
+
 
 class NystromEstimator(BorrowingMixin):
     """Base of the estimators that share one dictionary among all nodes."""
@@ -89,6 +92,16 @@ class NystromEstimator(BorrowingMixin):
 
     # Those of the fit of which this is a copy, at the same bandwidth and dictionary.
     _features_kept: NystromMap | None = None
+    # Features of the data that such a copy will be fitted to.
+    _psi_kept: FloatArray | None
+
+    def _rows_to_share(self, samples: NodeSamples) -> FloatArray | None:
+        if 8 * samples.n_observations * self.n_components_ > LARGEST_SHARED:
+            return None
+        return self.features_(samples.values)
+
+    def _take_rows(self, psi: FloatArray | None) -> None:
+        self._psi_kept = psi
 
     def _again(self, *, fixed: bool) -> Self:
         copy = super()._again(fixed=fixed)
@@ -299,12 +312,17 @@ class NystromEstimator(BorrowingMixin):
         return self._summed(samples)
 
     def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
-        psi = self.features_(samples.values)
+        # Once is enough: a later fit may have other data.
+        psi = self.__dict__.pop("_psi_kept", None)
+        if psi is None:
+            psi = self.features_(samples.values)
         return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
 
     def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
         """Set the coefficients from the solution, and their divergences."""
         self.coef_ = self.solution_.theta
+        if self._ratios_only:
+            return self
         self._keep_directions(psi, moments)
         ratios = self._combine(psi, samples.node_index)
         self.divergence_ = self._loss.divergences(ratios, self.sizes_, self.alpha_)

@@ -24,7 +24,7 @@ from graphratio.moments.node_moments import Moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch, graph_penalties
-from graphratio.selection.grids import Candidates, penalty_pairs
+from graphratio.selection.grids import Candidates, apart, penalty_pairs
 from graphratio.selection.held_out_data import FoldSource, HeldOutData
 from graphratio.selection.profile_search import (
     USUAL_POINTS,
@@ -254,6 +254,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         self, data: FoldSource, widths: FloatArray, graph: Graph, positions: IntArray | None
     ) -> ProfileSettings:
         """Choose on the nodes of `graph`, which are all or those at some positions."""
+        if self.bandwidth is None:
+            widths = apart(widths)
         axes = profile_axes(
             widths,
             self._graph_used,
@@ -274,9 +276,9 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
                 bar=bar,
                 learned_over=None if self._loss is PEARSON else graph,
             )
-            single = all(len(axis.values) == 1 for axis in axes)
-            if single and self.n_rounds is not None and not self._full_rank:
-                return selection.only()
+            only = selection.only(shared=not self._full_rank)
+            if only is not None and self._loss is PEARSON:
+                return only
             settings = self._search(selection, graph, positions)
             bar.advance(bar.total - bar.done)
             return settings

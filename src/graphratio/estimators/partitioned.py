@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.jobs import one_by_one
+from graphratio._utils.jobs import at_most
 from graphratio._utils.parameters import as_generator, check_choice, check_integer, check_real
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.typing import FloatArray
@@ -59,7 +59,7 @@ def fit_partitioned(
             "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
         )
     # Partitions already work side by side, and all tasks here would wait for the same engine.
-    with one_by_one(), open_session(settings, aligned, check_graph(graph)) as session:
+    with at_most(1), open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
         (work or _fit)(model, session, settings)
 

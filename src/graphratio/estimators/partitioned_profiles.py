@@ -146,6 +146,9 @@ class PartitionedFolds:
             ]
         return self
 
+    def forget(self, bandwidth: float) -> None:
+        """Do nothing: the next bandwidth takes the place of this one."""
+
     def __len__(self) -> int:
         return self.n_folds
 

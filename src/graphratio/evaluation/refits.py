@@ -56,20 +56,29 @@ class Refit:
 
 
 def refit(
-    estimator: NodeRatioEstimator, train: NodeSamples, graph: Graph, *, fixed: bool = False
+    estimator: NodeRatioEstimator,
+    train: NodeSamples,
+    graph: Graph,
+    *,
+    fixed: bool = False,
+    psi: FloatArray | None = None,
 ) -> Refit:
     """Fit a copy on some data.
 
     With `fixed` the copy keeps the hyperparameters that the fitted estimator chose for all nodes.
+    `psi` are then the features of the data, if they are known.
     """
     copy = estimator._again(fixed=fixed)
+    copy._ratios_only = True
     known = train.complete
     if copy._couples:
         joined = graph.components
         known = (np.bincount(joined, weights=known) > 0)[joined]
     if not known.any():
         return Refit(copy, known)
-    if not known.all():
+    if known.all():
+        copy._take_rows(psi)
+    else:
         labels = [graph.nodes[i] for i in np.flatnonzero(known)]
         train, graph = train.subset(labels), graph.subset(labels)
     return Refit(copy.fit(train, graph), known)
@@ -89,10 +98,14 @@ def fold_ratios(
     The graph may depend on the fold.
     """
 
+    psi = estimator._rows_to_share(samples) if fixed else None
+
     def ratios(fold: int) -> FloatArray:
-        train = samples.subset(observations=folds != fold)
+        kept = folds != fold
         joined = graph if isinstance(graph, Graph) else graph(fold)
-        fitted = refit(estimator, train, joined, fixed=fixed)
+        own = None if psi is None else psi[kept]
+        train = samples.subset(observations=kept)
+        fitted = refit(estimator, train, joined, fixed=fixed, psi=own)
         return fitted.at_nodes(samples.values, samples.node_index)
 
     return np.array(each(ratios, range(int(folds.max()) + 1), bar))

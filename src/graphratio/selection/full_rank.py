@@ -10,6 +10,7 @@ the grid. The strength of the graph is its penalty times the mean degree, as in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -136,7 +137,7 @@ class PlainSearch:
         nodes = self.coupling.graph.nodes
         ridges = penalty_pairs(Graph.empty(nodes), ridge=self.ridge, scale=scale)[1]
         alone = [(0.0, float(ridge)) for ridge in ridges]
-        first = self._losses({best[0]: alone}, n_folds=1)[0][:, 0]
+        [[first]] = self._losses({best[0]: alone}, n_folds=1)
         known = self.tried[best].losses[0, 0]
         hopeful = [pair for pair, own in zip(alone, first, strict=True) if not hopeless(own, known)]
         return self._try(np.array(best[:1]), hopeful) if hopeful else best
@@ -152,16 +153,28 @@ class PlainSearch:
         }
         new = {width: some for width, some in new.items() if some}
         blocked = self.data.split.n_blocks is not None
-        for (width, some), losses in zip(new.items(), self._losses(new), strict=True):
-            found = (Trial(one[np.newaxis], blocked) for one in losses)
-            self.tried |= zip(((width, *pair) for pair in some), found, strict=True)
+        evaluated: list[Plain] = []
+
+        def finished(width: float, losses: list[FloatArray]) -> None:
+            found = (Trial(one[np.newaxis], blocked) for one in np.stack(losses, axis=1))
+            self.tried |= zip(((width, *pair) for pair in new[width]), found, strict=True)
+            evaluated.extend((width, *pair) for pair in new[width])
+            # The search goes on with the best bandwidth, so the folds of the others can go.
+            best = min(evaluated, key=self._loss)[0]
+            for worse in {one[0] for one in evaluated} - {best}:
+                self.data.forget(worse)
+
+        self._losses(new, finished=finished)
         asked = product(map(float, widths), pairs)
         return min(((width, *pair) for width, pair in asked), key=self._loss)
 
     def _losses(
-        self, new: dict[float, list[tuple[float, float]]], n_folds: int | None = None
-    ) -> list[FloatArray]:
-        """Held-out losses of pairs, (n_pairs, n_folds, n_nodes) for every bandwidth."""
+        self,
+        new: dict[float, list[tuple[float, float]]],
+        n_folds: int | None = None,
+        finished: Callable[[float, list[FloatArray]], None] | None = None,
+    ) -> list[list[FloatArray]]:
+        """Held-out losses of pairs, (n_pairs, n_nodes) for every bandwidth and fold."""
         widths = list(new)
         if not widths:
             return []
@@ -174,7 +187,7 @@ class PlainSearch:
             folds, pairs = made
             return folds[number].plain_losses(self.coupling, pairs[:, 0] / self.unit, pairs[:, 1]).T
 
-        return [np.stack(row, axis=1) for row in in_stages(make, widths, losses, numbers)]
+        return in_stages(make, widths, losses, numbers, finished=finished)
 
 
 def _moved(candidate: Plain, k: int, value: float) -> Plain:

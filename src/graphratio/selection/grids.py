@@ -30,6 +30,9 @@ GAMMAS = (1e-5, 1e-3, 0.1, 1.0)
 # of at most this size.
 SELECTION_NODES = 2000
 
+# Bandwidths that differ by a smaller factor give nearly the same ratios.
+APART = 1.1
+
 # Outside this range a sum of penalty and data rounds to one of the two, or overflows.
 PENALTY_SPAN = (1e-15, 1e15)
 
@@ -126,6 +129,24 @@ def _candidate(value: Any, name: str) -> float:
         return check_real(value, name, low=0.0, include_low=True)
     low, high = (0.0, np.inf) if name == "bandwidth" else PENALTY_SPAN
     return check_real(value, name, low=low, high=high)
+
+
+def apart(widths: FloatArray) -> FloatArray:
+    """Bandwidths without those that are hardly different from others.
+
+    The smallest and the largest stay. Every one that goes is within the factor `APART` of one that
+    stays.
+
+    Examples
+    --------
+    >>> apart(np.array([2.0, 2.1, 2.3, 2.9, 3.0]))
+    array([2. , 2.3, 3. ])
+    """
+    kept = [float(widths[0])]
+    for width in map(float, widths[1:-1]):
+        if width >= APART * kept[-1] and widths[-1] >= APART * width:
+            kept.append(width)
+    return np.unique([*kept, float(widths[-1])])
 
 
 def selection_size(selection_nodes: object, n_nodes: int) -> int:

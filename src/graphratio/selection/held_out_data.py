@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -86,20 +87,22 @@ class Folds:
     def __init__(
         self, data: FoldedMoments | FoldedRows, held_out: list[range], edges: Edges
     ) -> None:
-        self.data, self.held_out, self.edges = data, held_out, edges
+        self.held_out, self.edges = held_out, edges
         self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         fits = self.size <= LARGEST_KEPT
-        self._kept = each(self._made, range(len(held_out))) if fits else None
+        # Folds that are kept hold all rows between them, so the features need not be kept as well.
+        self._data = None if fits else data
+        self._kept = each(partial(self._made, data), range(len(held_out))) if fits else []
 
-    def _made(self, number: int) -> FoldProblems:
-        train, held_out = self.data.split(*self.held_out[number])
+    def _made(self, data: FoldedMoments | FoldedRows, number: int) -> FoldProblems:
+        train, held_out = data.split(*self.held_out[number])
         return FoldProblems(train, held_out, self.edges)
 
     def __len__(self) -> int:
         return len(self.held_out)
 
     def __getitem__(self, number: int) -> FoldProblems:
-        return self._made(number) if self._kept is None else self._kept[number]
+        return self._kept[number] if self._data is None else self._made(self._data, number)
 
 
 class FoldRules(Protocol):
@@ -142,6 +145,9 @@ class FoldSource(Protocol):
     def at(self, bandwidth: float) -> FoldList:
         """All folds of a bandwidth."""
 
+    def forget(self, bandwidth: float) -> None:
+        """Release the folds of a bandwidth that will hardly be used again."""
+
 
 class HeldOutData:
     """Folds of all bandwidths; those of the latest bandwidths are kept."""
@@ -162,3 +168,7 @@ class HeldOutData:
                 self._kept.pop(oldest, None)
         self._kept[bandwidth] = found
         return found
+
+    def forget(self, bandwidth: float) -> None:
+        """Release the folds of a bandwidth that will hardly be used again."""
+        self._kept.pop(bandwidth, None)

@@ -229,9 +229,12 @@ class ProfileSelection:
             for k, (axis, at) in enumerate(zip(self.axes, point, strict=True))
         ]
 
-    def only(self) -> ProfileSettings:
-        """The settings if each has a single candidate."""
-        return self._settings(tuple(axis.start for axis in self.axes), self.n_rounds or 0)
+    def only(self, *, shared: bool) -> ProfileSettings | None:
+        """The settings if each has a single candidate; without `shared` those of a plain fit."""
+        if self.n_rounds is None or any(len(axis.values) > 1 for axis in self.axes[not shared :]):
+            return None
+        found = self._settings(tuple(axis.start for axis in self.axes), self.n_rounds)
+        return found if shared else replace(found, n_profiles=0, n_rounds=0)
 
     def _settings(self, point: Point, n_rounds: int) -> ProfileSettings:
         values = [float(axis.values[i]) for axis, i in zip(self.axes, point, strict=True)]

@@ -98,9 +98,12 @@ class ChangedNodes:
         ratios = np.empty((self.most + 1, len(self.own_rows)))
         folds = self.folds[self.own_rows]
 
+        psi = self.model._rows_to_share(self.samples)
+
         def fitted(fold: int) -> Refit:
-            train = self.samples.subset(observations=self.folds != fold)
-            return refit(self.model, train, self.model.graph_, fixed=True)
+            kept = self.folds != fold
+            train, own = self.samples.subset(observations=kept), None if psi is None else psi[kept]
+            return refit(self.model, train, self.model.graph_, fixed=True, psi=own)
 
         for fold, model in enumerate(each(fitted, range(self.n_folds), self.bar)):
             ratios[:, folds == fold] = self._ratios_after(model, self.own_rows[folds == fold])
