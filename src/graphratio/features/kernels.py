@@ -13,16 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 
-# Above this many features a matrix product is much faster than summing differences, and with
-# so many terms its cancellation is harmless.
+# A matrix product is faster than summing differences. Its rounding is relative to the largest
+# exponent, so with few features, which may be spread over many bandwidths, it is used up to this.
 DIRECT_FEATURES = 16
+LARGEST_EXPONENT = 1e3
+
+# Sets of at least this many points are measured one by one.
+MANY_POINTS = 50
 
 # The median heuristic uses all pairs of at most this many observations of a node.
 MEDIAN_OBSERVATIONS = 256
@@ -50,14 +54,7 @@ class Kernel:
                 values = cdist(x, y, "cityblock")
                 values *= -1.0 / bandwidth
             else:
-                values = squared_distances(x, y)
-                scale = -0.5 / bandwidth / bandwidth
-                if np.isfinite(scale):
-                    values *= scale
-                else:
-                    # The square of a very small bandwidth underflows: divide twice instead.
-                    values /= -2 * bandwidth
-                    values /= bandwidth
+                values = _gaussian_exponents(x, y, bandwidth)
             values = values.astype(dtype, copy=False)
         return np.asarray(np.exp(values, out=values))
 
@@ -70,6 +67,9 @@ class Kernel:
 
     def pair_distances(self, x: FloatArray) -> FloatArray:
         """Distances of all pairs in each set of x (n_sets, n_points, d), (n_sets, n_pairs)."""
+        if x.shape[1] >= MANY_POINTS and x.shape[2] <= DIRECT_FEATURES:
+            # So many pairs that a call for each set costs nothing.
+            return np.array([pdist(points, self.metric) for points in x])
         first, second = np.triu_indices(x.shape[1], k=1)
         if self.metric == "cityblock":
             return _sum_over_features(x, first, second, np.abs)
@@ -91,20 +91,28 @@ def _sum_over_features(
     return total
 
 
-def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Squared Euclidean distances, shape (len(x), len(y)), never negative."""
-    if x.shape[1] <= DIRECT_FEATURES or not len(y):
-        return np.asarray(cdist(x, y, "sqeuclidean"))
+def _gaussian_exponents(x: FloatArray, y: FloatArray, bandwidth: float) -> FloatArray:
+    """-||x - y||^2 / (2 bandwidth^2), shape (len(x), len(y)), never positive."""
+    scale = -0.5 / bandwidth / bandwidth
+    if not len(x) or not len(y):
+        return np.zeros((len(x), len(y)))
+    if not np.isfinite(scale):
+        # The square of a very small bandwidth underflows: divide twice instead.
+        return np.asarray(cdist(x, y, "sqeuclidean") / (-2 * bandwidth) / bandwidth)
     centre = y.mean(axis=0)
     left, right = x - centre, y - centre
-    values = left @ right.T
-    values *= -2.0
-    size = np.einsum("ij,ij->i", left, left)[:, np.newaxis] + np.einsum("ij,ij->i", right, right)
-    values += size
+    own, other = (scale * np.einsum("ij,ij->i", part, part) for part in (left, right))
+    size = -own.min() - other.min()
+    if x.shape[1] <= DIRECT_FEATURES and not size <= LARGEST_EXPONENT:
+        return np.asarray(cdist(x, y, "sqeuclidean") * scale)
+    # ||x||^2 + ||y||^2 - 2 x'y as one product, several times as fast as differences.
+    ones = np.ones_like
+    values = np.column_stack([-2 * scale * left, own, ones(own)]) @ np.vstack(
+        [right.T, ones(other), other]
+    )
     # For equal points cancellation leaves rounding, not a distance.
-    size *= x.shape[1] * np.finfo(np.float64).eps
-    values[values <= size] = 0.0
-    return np.asarray(values)
+    values[values > -4 * (x.shape[1] + 2) * np.finfo(np.float64).eps * size] = 0.0
+    return values
 
 
 KERNELS = {
