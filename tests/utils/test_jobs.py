@@ -14,8 +14,19 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import graphratio as gr
-from graphratio._utils.jobs import across_jobs, each, in_parallel, in_stages, n_tasks, working
+from graphratio._utils.jobs import (
+    SMALL_TASK,
+    across_jobs,
+    each,
+    if_worth_it,
+    in_parallel,
+    in_stages,
+    n_tasks,
+    working,
+)
 from graphratio._utils.progress import ProgressBar
+from graphratio.datasets import make_scenario
+from graphratio.selection.cross_validation import Coupling
 
 
 def blas_threads():
@@ -56,6 +67,31 @@ def test_finished_parts_are_told_in_order_before_the_last_one_ends(n_jobs):
     with working(n_jobs):
         in_stages(lambda a: a, [1, 2, 3], work, [4, 5], finished=finished)
     assert told == [(1, [4, 5]), (2, [8, 10]), (3, [12, 15])]
+
+
+@pytest.mark.parametrize(("size", "tasks"), [(SMALL_TASK - 1, 1), (SMALL_TASK, 2)])
+def test_small_tasks_run_one_after_the_other(size, tasks):
+    with working(2):
+        with if_worth_it(size):
+            assert n_tasks() == tasks
+        assert n_tasks() == 2
+
+
+def test_a_small_selection_uses_one_thread(monkeypatch):
+    scenario = make_scenario("Ia", n_nodes=20, n=30, random_state=0)
+    seen = set()
+
+    def solve(self, *args):
+        seen.add(threading.current_thread())
+        return plain(self, *args)
+
+    plain = Coupling.solve
+    monkeypatch.setattr(Coupling, "solve", solve)
+    gr.GRULSIF(n_jobs=2, random_state=0).fit(scenario.samples, scenario.graph)
+    assert seen == {threading.main_thread()}
+    monkeypatch.setattr("graphratio._utils.jobs.SMALL_TASK", 0)
+    gr.GRULSIF(n_jobs=2, random_state=0).fit(scenario.samples, scenario.graph)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
@@ -282,10 +318,17 @@ WORK = {
 }
 
 
+@pytest.fixture
+def small_tasks_in_threads(monkeypatch):
+    monkeypatch.setattr("graphratio._utils.jobs.SMALL_TASK", 0)
+
+
+@pytest.mark.usefixtures("small_tasks_in_threads")
 @pytest.mark.parametrize("name", WORK)
 def test_the_same_bits_whatever_n_jobs_is(name):
     np.testing.assert_array_equal(WORK[name](1), WORK[name](2))
 
 
+@pytest.mark.usefixtures("small_tasks_in_threads")
 def test_none_gives_the_same_bits_too():
     np.testing.assert_array_equal(WORK["GRULSIF"](None), WORK["GRULSIF"](2))

@@ -14,7 +14,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from threading import Lock
@@ -35,6 +35,9 @@ Result = TypeVar("Result")
 
 # Tasks, and where their results go.
 Tasks = deque[tuple[Future[Any], Callable[[], Any]]]
+
+# Tasks on fewer numbers run one after the other.
+SMALL_TASK = 2**17
 
 # Tasks side by side; None outside of any call with `n_jobs`.
 _jobs: ContextVar[int | None] = ContextVar("graphratio_jobs", default=None)
@@ -85,6 +88,15 @@ def at_most(tasks: int) -> Iterator[None]:
         yield
     finally:
         _jobs.reset(token)
+
+
+def if_worth_it(size: int) -> AbstractContextManager[None]:
+    """Context for tasks that work on arrays of this size: small ones run one after the other.
+
+    Threads hand the interpreter to each other around every call of NumPy. On small arrays they
+    wait for it longer than they work.
+    """
+    return at_most(1) if size < SMALL_TASK and n_tasks() > 1 else nullcontext()
 
 
 def across_jobs(function: Callable[P, Result]) -> Callable[P, Result]:

@@ -106,10 +106,8 @@ def _gaussian_exponents(x: FloatArray, y: FloatArray, bandwidth: float) -> Float
     if x.shape[1] <= DIRECT_FEATURES and not size <= LARGEST_EXPONENT:
         return np.asarray(cdist(x, y, "sqeuclidean") * scale)
     # ||x||^2 + ||y||^2 - 2 x'y as one product, several times as fast as differences.
-    ones = np.ones_like
-    values = np.column_stack([-2 * scale * left, own, ones(own)]) @ np.vstack(
-        [right.T, ones(other), other]
-    )
+    extended = np.column_stack([-2 * scale * left, own, np.ones_like(own)])
+    values: FloatArray = extended @ np.vstack([right.T, np.ones_like(other), other])
     # For equal points cancellation leaves rounding, not a distance.
     values[values > -4 * (x.shape[1] + 2) * np.finfo(np.float64).eps * size] = 0.0
     return values

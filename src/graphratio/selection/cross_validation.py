@@ -27,7 +27,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphratio._utils.jobs import in_stages, n_tasks
+from graphratio._utils.jobs import if_worth_it, in_stages, n_tasks
 from graphratio._utils.progress import ProgressBar
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
@@ -284,7 +284,8 @@ def select(
         return -mean_losses(found), found.T.astype(np.float32)
 
     steps = candidates.bandwidth.size * len(split.held_out)
-    with ProgressBar(steps, "model selection", enabled=progress) as bar:
+    size = split.samples.n_nodes * lam.size * len(split.dictionary)
+    with if_worth_it(size), ProgressBar(steps, "model selection", enabled=progress) as bar:
         found = in_stages(make, list(candidates.bandwidth), fit, split.held_out, bar)
     scores = np.array([[score for score, _ in row] for row in found]).transpose(0, 2, 1)
     losses = np.stack([np.stack([loss for _, loss in row], axis=1) for row in found])
