@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 
 import numpy as np
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from measure import Comparison, Piece, Work, compare
+from measure import Comparison, Cost, Piece, Work, compare
 
 
 def piece(rounds: int = 3) -> Piece:
@@ -16,9 +17,11 @@ def piece(rounds: int = 3) -> Piece:
     found = Piece(
         "Two threads against one",
         "Seconds on the clock of two idle cores; the ratio is how much faster two threads are. "
-        "The results have the same bits.",
+        "The results have the same bits. Below is what the machine gives at most: two processes "
+        "that share nothing, over one.",
         clock="time on the clock",
     )
+    found.costs += _ceilings(rounds)
     found.comparisons += _selections(rounds)
     large = make_scenario("IIb", n_nodes=1000, n=50, random_state=1)
     usual = make_scenario("Ia", n_nodes=400, n=50, random_state=1)
@@ -44,6 +47,42 @@ def piece(rounds: int = 3) -> Piece:
     }
     found.comparisons += [_compared(name, run, rounds) for name, run in work.items()]
     return found
+
+
+def _ceilings(rounds: int) -> list[Cost]:
+    """How much two processes do together, over one of them alone."""
+    found = []
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for name in LOOPS:
+            gains = []
+            for _ in range(rounds):
+                alone = pool.map(_count, [name])[0]
+                gains.append(sum(pool.map(_count, [name] * 2, chunksize=1)) / alone)
+            what = f"two processes over one, {name}"
+            found.append(
+                Cost(what, float(np.median(gains)), min(gains), max(gains), "times the work")
+            )
+    return found
+
+
+def _count(name: str) -> int:
+    """Runs of a loop within a second."""
+    rng = np.random.default_rng(0)
+    work, array, count = LOOPS[name], rng.random((600, 600), dtype=np.float32), 0
+    large = rng.random(4_000_000)
+    end = time.perf_counter() + 1
+    while time.perf_counter() < end:
+        work(array, large)
+        count += 1
+    return count
+
+
+LOOPS = {
+    "matrix products": lambda array, _: array @ array,
+    "exponentials": lambda array, _: np.exp(array),
+    "moving memory": lambda _, large: np.add(large, large),
+    "the interpreter": lambda _, __: sum(i * i for i in range(10_000)),
+}
 
 
 def _selections(rounds: int) -> list[Comparison]:
