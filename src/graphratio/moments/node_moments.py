@@ -197,7 +197,7 @@ def prefers_factored(sizes: IntArray, m: int) -> bool:
 
 
 def node_moments(
-    psi: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float = 0.0
+    psi: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float = 0.0
 ) -> Moments:
     """Moments in whichever form is smaller."""
     if prefers_factored(sizes, psi.shape[1]):
