@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -47,6 +48,21 @@ class OwnKeys:
         return keys
 
 
+def skip(generator: np.random.Generator, count: int) -> None:
+    """Leave the generator as it is after `count` numbers between 0 and 1."""
+    bits = generator.bit_generator
+    if not isinstance(bits, np.random.PCG64 | np.random.PCG64DXSM):
+        for begin in range(0, count, KEYS_AT_ONCE):
+            generator.random(min(KEYS_AT_ONCE, count - begin))
+        return
+    before = bits.state
+    bits.advance(count)
+    # Half of a number may be left over from an integer, which numbers between 0 and 1 do not use.
+    after = bits.state
+    after["has_uint32"], after["uinteger"] = before["has_uint32"], before["uinteger"]
+    bits.state = after
+
+
 def own_keys(
     nodes: Sequence[IntArray], counts: IntArray, random_state: np.random.Generator
 ) -> list[OwnKeys]:
@@ -56,8 +72,7 @@ def own_keys(
     """
     starts, total = np.cumsum(counts) - counts, int(counts.sum())
     generator = deepcopy(random_state)
-    for begin in range(0, total, KEYS_AT_ONCE):
-        random_state.random(min(KEYS_AT_ONCE, total - begin))
+    skip(random_state, total)
     return [OwnKeys(generator, starts[own], counts[own], total) for own in nodes]
 
 
@@ -99,12 +114,19 @@ def fold_keys(
     ]
 
 
+class Folds(Protocol):
+    """The folds of the nodes of one partition."""
+
+    def folds(self, samples: NodeSamples, /) -> IntArray:
+        """Fold of every own observation."""
+
+
 @dataclass(frozen=True, eq=False)
 class WithoutFold:
     """The source of a partition, without the observations of one fold."""
 
     source: Source
-    keys: FoldKeys
+    keys: Folds
     fold: int
 
     def __call__(self, labels: list[Label]) -> NodeSamples:

@@ -37,7 +37,7 @@ def first_half(samples: NodeSamples, rng: Draws, *, joint: bool) -> BoolArray:
     blocks = samples.blocks
     kept = blocks.whole
     group = samples.is_target.astype(np.intp) if joint else samples.segments
-    width = int(blocks.number.max()) + 1
+    width = int(blocks.number.max(initial=0)) + 1
     unit_code = group[kept] * width + blocks.number[kept]
     _, first, unit = np.unique(unit_code, return_index=True, return_inverse=True)
     group = group[np.flatnonzero(kept)[first]]

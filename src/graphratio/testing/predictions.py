@@ -50,7 +50,7 @@ N_PARTS = 4
 _MOST_IN_PARTS = 2000
 
 # Penalties of larger graphs are selected on patches with about this many nodes.
-_MOST_SELECTED_ON = 1000
+MOST_SELECTED_ON = 1000
 
 # Rounds of swaps that move neighbours into different groups.
 _ROUNDS = 60
@@ -126,8 +126,8 @@ def selected_penalties(
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
-    if graph.n_nodes > _MOST_SELECTED_ON:
-        chosen_nodes = choose_patches(graph, _MOST_SELECTED_ON, samples.complete, rng)
+    if graph.n_nodes > MOST_SELECTED_ON:
+        chosen_nodes = choose_patches(graph, MOST_SELECTED_ON, samples.complete, rng)
         labels = [graph.nodes[v] for v in chosen_nodes]
         samples, graph = samples.subset(labels), graph.subset(labels)
         groups = groups[chosen_nodes]
