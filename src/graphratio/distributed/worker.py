@@ -155,7 +155,7 @@ class Partition:
             self.splits[fold] = self.folded.split(fold)
         self.moments, self.held_out = self.splits[fold]
         n_nodes, m = self.moments.second.shape
-        if (int(self.folds.max()) + 1) * n_nodes * m**2 > LARGEST_KEPT:
+        if (int(self.folds.max(initial=0)) + 1) * n_nodes * m**2 > LARGEST_KEPT:
             self.splits.clear()
 
     def set_problem(

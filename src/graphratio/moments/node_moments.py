@@ -192,8 +192,8 @@ def _chunks(
 
 
 def prefers_factored(sizes: IntArray, m: int) -> bool:
-    """Whether features take less memory than blocks."""
-    return bool(sizes.sum() < len(sizes) * m)
+    """Whether features take less memory than blocks; never without any observation."""
+    return bool(0 < sizes.sum() < len(sizes) * m)
 
 
 def node_moments(
