@@ -114,7 +114,7 @@ def fold_keys(
     ]
 
 
-class Folds(Protocol):
+class OwnFolds(Protocol):
     """The folds of the nodes of one partition."""
 
     def folds(self, samples: NodeSamples, /) -> IntArray:
@@ -126,7 +126,7 @@ class WithoutFold:
     """The source of a partition, without the observations of one fold."""
 
     source: Source
-    keys: Folds
+    keys: OwnFolds
     fold: int
 
     def __call__(self, labels: list[Label]) -> NodeSamples:

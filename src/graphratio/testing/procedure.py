@@ -58,8 +58,9 @@ def two_sample_test(
 
     Parameters
     ----------
-    samples : NodeSamples, or a tuple (reference, target)
-        Their `blocks` are permuted as a whole, for observations that depend on each other. With
+    samples : NodeSamples, a tuple (reference, target), or None
+        None if the estimator has an engine with a loader, which then reads the samples. Their
+        `blocks` are permuted as a whole, for observations that depend on each other. With
         null="global" and times, all observations of one time, or of one block of time, are
         permuted together, so the test stays valid for correlated nodes; every time must then
         belong to one of the two samples.
@@ -73,7 +74,9 @@ def two_sample_test(
         sample and shrinks towards "no change". All other estimators are fitted on one half of
         every sample, and their ratio is tested on the other half, which costs power. Default: a
         Gaussian kernel of 0.7 times the median distance within nodes, and penalties selected by
-        cross-validation.
+        cross-validation. With an engine (`GraphRatio` and `GRULSIF`) and null="node" the test runs
+        on it, and every partition tests its own nodes; the result has no `samples` if they come
+        from a loader.
     null : {"node", "global"}
         "node": this node did not change, whatever the others did. "global": nothing changed
         anywhere; `global_p_value` is the answer. The columns for single nodes are then
