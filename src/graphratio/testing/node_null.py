@@ -162,12 +162,12 @@ def permute_each_node(
             splits = plan.shared_splits(batch[0], n_permutations)
             order.append(batch)
             found.append(counted(means, splits, keeps=resolution.extrapolates))
-        return joined(active, order, found)
+        return counts_of_batches(active, order, found)
 
     rank_nodes(outcome, nodes, count, plan.n_permutations, resolution, bar)
 
 
-def joined(nodes: IntArray, order: list[IntArray], parts: list[Counts]) -> Counts:
+def counts_of_batches(nodes: IntArray, order: list[IntArray], parts: list[Counts]) -> Counts:
     """Counts of nodes from those of batches; `order` has the nodes of each, `nodes` increase."""
     place = np.argsort(np.concatenate(order))
     return Counts(

@@ -14,7 +14,13 @@ import numpy as np
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.distributed.fold_keys import skip
 from graphratio.distributed.recovery import Fleet
-from graphratio.testing.node_null import ENOUGH_EXTREME, KEPT_ROWS, Counts, joined, no_values
+from graphratio.testing.node_null import (
+    ENOUGH_EXTREME,
+    KEPT_ROWS,
+    Counts,
+    counts_of_batches,
+    no_values,
+)
 from graphratio.testing.partitioned_rows import Batch
 from graphratio.testing.permutations import alike_nodes
 
@@ -53,7 +59,9 @@ class PartitionedCount:
             keeps=self.keeps,
         )
         nodes = [np.concatenate(own) for own in order if own]
-        return joined(active, nodes, [self._counts(*own) for own in replies if own is not None])
+        return counts_of_batches(
+            active, nodes, [self._counts(*own) for own in replies if own is not None]
+        )
 
     def _counts(
         self, evidence: FloatArray, scores: FloatArray, extreme: IntArray, top: FloatArray

@@ -43,7 +43,7 @@ from graphratio.testing.node_null import NodeTests, rank_nodes
 from graphratio.testing.partitioned_counts import PartitionedCount
 from graphratio.testing.partitioned_penalties import Penalties, penalties_on_engine, reduced_map
 from graphratio.testing.partitioned_rows import NodeTestRows, SecondHalf
-from graphratio.testing.pooled import settings_of, whitened
+from graphratio.testing.pooled import ratio_settings, whitened
 from graphratio.testing.predictions import group_conductances, group_parts, node_groups
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.statistics import NAMES
@@ -170,7 +170,7 @@ class _EngineTest:
         kernel = get_kernel(estimator.kernel)
         fleet.setup("test.pool")
         sigma = fill_unknown(fleet.whole(fleet.ask("medians", kernel=kernel)))
-        settings = settings_of(estimator, kernel, sigma, self.graph)
+        settings = ratio_settings(estimator, kernel, sigma, self.graph)
         dictionary = chosen_atoms(settings.dictionary, self.session, kernel, sigma, self.rng)
         groups = node_groups(self.graph, self.rng)
         penalties = penalties_on_engine(

@@ -147,10 +147,12 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> RatioS
         )
         return RatioSettings(kernel, candidates, _FOLDS, sigma)
     kernel = get_kernel(estimator.kernel)
-    return settings_of(estimator, kernel, median_bandwidths(pooled.samples, kernel), graph)
+    return ratio_settings(estimator, kernel, median_bandwidths(pooled.samples, kernel), graph)
 
 
-def settings_of(estimator: Any, kernel: Kernel, sigma: FloatArray, graph: Graph) -> RatioSettings:
+def ratio_settings(
+    estimator: Any, kernel: Kernel, sigma: FloatArray, graph: Graph
+) -> RatioSettings:
     """Take the configuration from a quadratic estimator; `sigma` as in `RatioSettings`."""
     estimator._check_parameters()
     candidates = Candidates(
