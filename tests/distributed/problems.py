@@ -8,7 +8,7 @@ import numpy as np
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine, WorkerLost
-from graphratio.distributed.fold_keys import FoldKeys
+from graphratio.distributed.fold_keys import FoldKeys, OwnKeys
 from graphratio.distributed.local import LocalPartitions
 from graphratio.features.kernels import Kernel
 from graphratio.features.nystrom import NystromMap
@@ -52,6 +52,8 @@ def arrays_in(payload):
         yield from (payload.vectors, payload.weights)
     elif isinstance(payload, FoldKeys):
         yield from (payload.starts, payload.offset)
+    elif isinstance(payload, OwnKeys):
+        yield from (payload.starts, payload.counts)
     elif payload is not None and not isinstance(payload, PLAIN):
         # Samples and plans are for building partitions only.
         raise AssertionError(f"a message has something of type {type(payload).__name__}")

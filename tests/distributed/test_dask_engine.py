@@ -160,6 +160,18 @@ def test_bounds_have_the_bits_of_one_process(client, data):
         assert_array_equal(getattr(here, name), getattr(there, name))
 
 
+def test_node_tests_have_the_bits_of_one_process(client, data):
+    given = {**FIXED, "graph_penalty": [0.24, 2.4], "cv": 2}
+    for kind in (gr.GRULSIF, gr.GraphRatio):
+        here, there = (
+            gr.two_sample_test(*data, kind(**given, engine=engine), random_state=0)
+            for engine in (LocalEngine(4), gr.DaskEngine(client, 4))
+        )
+        for name in ("evidence", "p_value", "adjusted_p_value", "rejected"):
+            assert_array_equal(getattr(here, name), getattr(there, name))
+        assert here.penalties == there.penalties
+
+
 def test_loader_runs_on_the_worker(client, data, tmp_path):
     samples, graph = data
     for node in graph.nodes:
@@ -311,6 +323,22 @@ def test_bounds_survive_a_killed_worker(cluster, client, data):
     here = gr.GraphRatio(**given, engine=LocalEngine(4))
     expected = gr.divergence_bounds(*data, here, **options)
     assert_array_equal(found.true_divergence_lower_bound, expected.true_divergence_lower_bound)
+
+
+@pytest.mark.parametrize("method", ["test.predicted", "test.count"])
+def test_node_tests_survive_a_killed_worker(cluster, client, data, method):
+    attack = Attack(cluster, client, {(method, 2): (KILL,)})
+    try:
+        found = finished(
+            lambda: gr.two_sample_test(*data, gr.GRULSIF(**FIXED, engine=attack), random_state=0)
+        )
+    finally:
+        attack.clean_up()
+    assert not attack.plan
+    here = gr.GRULSIF(**FIXED, engine=LocalEngine(4))
+    expected = gr.two_sample_test(*data, here, random_state=0)
+    assert_array_equal(found.evidence, expected.evidence)
+    assert_array_equal(found.p_value, expected.p_value)
 
 
 def test_retries_exhausted_is_a_clear_error(cluster, client, data, tmp_path):

@@ -134,13 +134,13 @@ def test_conductances_on_a_star_equal_the_elimination():
     matrix = system_matrix(GraphObjective.of(moments, star.laplacian, lam, rho))
     block = np.linalg.inv(np.linalg.inv(matrix)[:3, :3]) - second[0]
     # One sweep: every leaf is held by its own data and ridge.
-    once = swept_conductances(second, star, lam, rho, 1)
+    once = swept_conductances(data, star, lam, rho, 1)
     np.testing.assert_allclose(np.diag(block), once[0], rtol=1e-10)
     # Further sweeps count the way back over the same edge: firmer, never softer.
-    assert (conductances(second, star, lam, rho)[0] >= once[0]).all()
+    assert (conductances(data, star, lam, rho)[0] >= once[0]).all()
 
 
-def swept_conductances(second, graph, lam, rho, sweeps):
+def swept_conductances(data, graph, lam, rho, sweeps):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predictions, "_SWEEPS", sweeps)
-        return predictions.conductances(second, graph, lam, rho)
+        return predictions.conductances(data, graph, lam, rho)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphratio._utils.arrays import WIDTH_RATIO, as_slice, batches
+from graphratio._utils.arrays import WIDTH_RATIO, as_slice, batches, node_ranges
 
 
 @given(
@@ -38,6 +38,13 @@ def test_every_row_once_and_little_padding(sizes, gap, max_rows):
 @pytest.mark.parametrize("sizes", [[], [0, 0]])
 def test_nothing_to_do(sizes):
     assert list(batches(np.zeros(len(sizes), int), np.array(sizes, int))) == []
+
+
+@pytest.mark.parametrize("sizes", [[0, 0], [0, 0, 3, 0, 4, 2], [9], [3, 0, 3]])
+def test_ranges_of_nodes_cover_all_of_them(sizes):
+    """Also nodes without rows, wherever they are."""
+    found = node_ranges(np.column_stack([sizes, np.zeros_like(sizes)]), 5)
+    assert [v for part in found for v in range(part.start, part.stop)] == list(range(len(sizes)))
 
 
 def test_number_of_rectangles_grows_slowly():

@@ -92,7 +92,7 @@ def as_slice(index: IntArray) -> IntArray | slice:
 def node_ranges(sizes: IntArray, max_rows: int) -> list[slice]:
     """Consecutive nodes with at most about this many rows together, at least one node each."""
     end = np.cumsum(sizes.sum(axis=1))
-    part = (end - 1) // max_rows
+    part = np.maximum(end - 1, 0) // max_rows
     first = np.flatnonzero(np.diff(part, prepend=-1))
     return [slice(int(a), int(b)) for a, b in zip(first, [*first[1:], len(sizes)], strict=True)]
 

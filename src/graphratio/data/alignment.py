@@ -87,8 +87,8 @@ def as_samples(samples: Any) -> NodeSamples:
     if samples is None:
         raise InputError(
             "there are no samples",
-            "Pass NodeSamples, or a tuple (reference, target); only fits and divergence_bounds can "
-            "read them from the loader of an engine",
+            "Pass NodeSamples, or a tuple (reference, target); only fits, divergence_bounds and "
+            'two_sample_test with null="node" can read them from the loader of an engine',
         )
     raise InputError(
         f"samples of type {type(samples).__name__} cannot be read",

@@ -30,6 +30,11 @@ _ROUNDING = 1e-13
 _MOST_EDGES = 200_000
 
 
+# Of some pairs of nodes: sums of the excess of their squared correlation over its expectation
+# and of their degrees of freedom, and how many they are.
+PairSums = tuple[float, float, int]
+
+
 def check_stamps(samples: NodeSamples) -> None:
     """Refuse a time in the reference of one node and in the target of another."""
     stamps = _stamps(samples)
@@ -102,20 +107,39 @@ def cross_correlation(
     subtracted. The value is the root of the mean over pairs, the noise the root of three standard
     deviations of this mean under independence.
     """
+    return correlation_from([pair_sums(samples, graph, rng)], by_stamp=samples.time is not None)
+
+
+def pair_sums(samples: NodeSamples, graph: Graph, rng: np.random.Generator) -> dict[str, PairSums]:
+    """Sums for `correlation_from` over each kind of pairs; without those that cannot be matched."""
     by_stamp = samples.time is not None
-    if not by_stamp and sorted_feature(samples) is not None:
+    if not samples.n_observations or (not by_stamp and sorted_feature(samples) is not None):
         # Values of the same rank are alike at all nodes, whatever their times.
-        return None
+        return {}
     stamps = _stamps(samples) if by_stamp else _positions(samples)
     if samples.has_blocks and samples.blocks.shared:
         # Observations that depend on each other would show correlations by chance.
         stamps = samples.blocks.number
     values, stamps, starts = _means_by_stamp(samples, stamps)
-    found = [
-        _typical_correlation(values, stamps, starts, pairs, by_stamp=by_stamp)
-        for pairs in _pairs(graph, rng)
-    ]
-    known = [one for one in found if one is not None]
+    return {
+        kind: found
+        for kind, pairs in _pairs(graph, rng).items()
+        if (found := _sums(values, stamps, starts, pairs)) is not None
+    }
+
+
+def correlation_from(parts: Iterable[dict[str, PairSums]], *, by_stamp: bool) -> Correlation | None:
+    """The correlation from sums over pairs of nodes, which may come from parts of the graph."""
+    totals: dict[str, PairSums] = {}
+    for part in parts:
+        for kind, (excess, free, count) in part.items():
+            before = totals.get(kind, (0.0, 0.0, 0))
+            totals[kind] = before[0] + excess, before[1] + free, before[2] + count
+    known = []
+    for excess, free, count in totals.values():
+        noise = 3 * np.sqrt(2.0) / (free / count) / np.sqrt(count)
+        value = np.sqrt(max(excess / count, 0.0))
+        known.append(Correlation(float(value), float(np.sqrt(noise)), by_stamp))
     # A high correlation wins, then the largest excess over chance.
     return max(known, key=lambda one: (one.is_high, one.value - one.noise), default=None)
 
@@ -136,10 +160,10 @@ def held_out_together(samples: NodeSamples) -> NodeSamples:
     return timed.jointly_blocked()
 
 
-def _typical_correlation(
-    values: FloatArray, stamps: IntArray, starts: IntArray, pairs: IntArray, *, by_stamp: bool
-) -> Correlation | None:
-    """Root mean squared correlation over pairs of nodes; None if no two nodes can be matched."""
+def _sums(
+    values: FloatArray, stamps: IntArray, starts: IntArray, pairs: IntArray
+) -> PairSums | None:
+    """Sums over pairs of nodes; None if no two nodes can be matched."""
     counts = np.diff(starts)
     width = int(stamps.max(initial=0)) + 1
     codes = np.repeat(np.arange(len(counts)), counts) * width + stamps
@@ -163,9 +187,8 @@ def _typical_correlation(
     size = np.sqrt(sums(x * x) * sums(y * y))
     r = sums(x * y) / np.where(size > 0, size, 1.0)
     free = np.maximum(shared - 2, 1)
-    average = float((np.mean(r**2, axis=0) - 1 / free)[enough].mean())
-    noise = 3 * np.sqrt(2.0) / float(free[enough].mean()) / np.sqrt(enough.sum())
-    return Correlation(float(np.sqrt(max(average, 0.0))), float(np.sqrt(noise)), by_stamp)
+    excess = np.mean(r**2, axis=0) - 1 / free
+    return float(excess[enough].sum()), float(free[enough].sum()), int(enough.sum())
 
 
 def _means_by_stamp(
@@ -196,25 +219,25 @@ def _standard_scores(samples: NodeSamples) -> FloatArray:
     return scores
 
 
-def _pairs(graph: Graph, rng: np.random.Generator) -> list[IntArray]:
+def _pairs(graph: Graph, rng: np.random.Generator) -> dict[str, IntArray]:
     """Neighbours, nodes two steps apart, and random pairs; at most `_MOST_PAIRS` of each.
 
     A prediction travels further than one edge, so correlated nodes need not be neighbours.
     """
-    found = []
+    found = {}
     steps = graph.adjacency.astype(bool).astype(float)
     if graph.n_edges:
-        found.append(_upper(steps))
+        found["neighbours"] = _upper(steps)
         if steps.nnz <= _MOST_EDGES:
-            found.append(_upper(steps @ steps))
+            found["two steps apart"] = _upper(steps @ steps)
     u, v = rng.integers(graph.n_nodes, size=(2, _MOST_PAIRS))
-    found.append(np.unique(np.sort(np.column_stack([u, v])[u != v], axis=1), axis=0))
-    return [
-        pairs[rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
+    found["random"] = np.unique(np.sort(np.column_stack([u, v])[u != v], axis=1), axis=0)
+    return {
+        kind: pairs[rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
         if len(pairs) > _MOST_PAIRS
         else pairs
-        for pairs in found
-    ]
+        for kind, pairs in found.items()
+    }
 
 
 def _upper(matrix: sparse.csr_array) -> IntArray:

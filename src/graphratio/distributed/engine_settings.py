@@ -14,7 +14,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.parameters import check_choice, check_integer
 from graphratio._utils.typing import FloatArray, Label
 from graphratio.data.graph import Graph
-from graphratio.distributed.fold_keys import FoldKeys, WithoutFold
+from graphratio.distributed.fold_keys import OwnFolds, WithoutFold
 from graphratio.distributed.partition import METHODS, PartitionPlan
 from graphratio.distributed.protocol import Engine, Message, Source
 
@@ -51,16 +51,22 @@ class EngineSettings:
                 "Create it, or name a file elsewhere",
             )
         self.start, self.observe = start, observe
-        self._left_out: tuple[Sequence[FoldKeys], int] | None = None
+        self._left_out: tuple[Sequence[OwnFolds], int] | None = None
 
-    def without(
-        self, partitions: Sequence[Iterable[Label]], keys: Sequence[FoldKeys], fold: int
-    ) -> Self:
-        """Run on these partitions, without the observations of a fold."""
+    def on(self, partitions: Sequence[Iterable[Label]]) -> Self:
+        """Run on these partitions."""
         other = copy(self)
-        other.partitions, other._left_out = partitions, (keys, fold)
+        other.partitions = partitions
         # Checkpoints belong to the fit on all data.
         other.start = other.checkpoint = None
+        return other
+
+    def without(
+        self, partitions: Sequence[Iterable[Label]], keys: Sequence[OwnFolds], fold: int
+    ) -> Self:
+        """Run on these partitions, without the observations of a fold."""
+        other = self.on(partitions)
+        other._left_out = keys, fold
         return other
 
     def sources(self, sources: Sequence[Source]) -> list[Source]:

@@ -36,18 +36,26 @@ class Partition:
 
     def __init__(self, plan: PartitionPlan, source: Source) -> None:
         self.plan = plan
-        self.samples = read_source(plan, source)
-        if self.samples.encoding is not None:
-            names = listing(list(self.samples.encoding.levels))
+        samples = read_source(plan, source)
+        if samples.encoding is not None:
+            names = listing(list(samples.encoding.levels))
             raise InputError(
                 f"the categorical features {names} cannot be fitted with an engine",
                 "Fit in one process, or let the loader return indicators as numeric features",
             )
-        self.sizes = self.samples.sizes
+        self.take(samples)
+
+    def take(self, samples: NodeSamples) -> None:
+        """Use these samples, of the same nodes, from now on."""
+        self.samples, self.sizes = samples, samples.sizes
         self.splits: dict[int, tuple[Moments, Moments]] = {}
 
+    def attach(self, name: str, make: Callable[..., Any], **arguments: Any) -> None:
+        """Make an object from this partition, whose methods are then called as "name.method"."""
+        setattr(self, name, make(self, **arguments))
+
     def run(self, method: str, inbox: Mail, arguments: dict[str, Any]) -> Reply:
-        """Call a method: its own, or "conjugate.method", "profiles.method" of these rows."""
+        """Call a method: its own, or "conjugate.method" and the like of an object that it has."""
         *part, name = method.split(".")
         target: Any = getattr(self, part[0]) if part else self
         target.inbox, target.outbox = inbox, {}
@@ -115,13 +123,15 @@ class Partition:
         keys = FoldKeys(generator, starts, offset, total, n_folds)
         self.folds = keys.folds(self.samples)
 
-    def moment_of_rows(self, features: NystromMap, rows: IntArray, alpha: float) -> FloatArray:
+    def moment_of_rows(
+        self, features: NystromMap, rows: IntArray, alpha: float | FloatArray
+    ) -> FloatArray:
         """Weighted second moment of some own observations."""
         psi = features(self.samples.values[rows])
         return weighted_moment(psi, row_weights(self.sizes, alpha)[rows])
 
     def set_features(
-        self, features: NystromMap, alpha: float, dtype: type[np.floating]
+        self, features: NystromMap, alpha: float | FloatArray, dtype: type[np.floating]
     ) -> FloatArray:
         """Compute the features of own observations; returns their weighted second moment."""
         self.psi = features(self.samples.values, dtype)
@@ -129,7 +139,7 @@ class Partition:
         return moment.astype(np.float64)
 
     def rotate_features(
-        self, rotation: FloatArray, alpha: float, prior_ratio: float, folded: bool
+        self, rotation: FloatArray, alpha: float | FloatArray, prior_ratio: float, folded: bool
     ) -> None:
         """Rotate the features and sum the moments."""
         psi = self.psi @ rotation.astype(self.psi.dtype)
@@ -145,7 +155,7 @@ class Partition:
             self.splits[fold] = self.folded.split(fold)
         self.moments, self.held_out = self.splits[fold]
         n_nodes, m = self.moments.second.shape
-        if (int(self.folds.max()) + 1) * n_nodes * m**2 > LARGEST_KEPT:
+        if (int(self.folds.max(initial=0)) + 1) * n_nodes * m**2 > LARGEST_KEPT:
             self.splits.clear()
 
     def set_problem(

@@ -142,24 +142,25 @@ def prepare(
     """Choose the atoms, and return the candidate bandwidths."""
     fleet = session.fleet
     sigma = fill_unknown(fleet.whole(fleet.ask("medians", kernel=kernel)))
-    model.dictionary_ = _dictionary(model, session, kernel, sigma, rng)
+    model.dictionary_ = chosen_atoms(DictionaryRecipe.of(model), session, kernel, sigma, rng)
     model.prior_ratio_ = float(model.prior_ratio)
     return candidates_of(model.bandwidth, "bandwidth", bandwidth_grid(sigma))
 
 
-def _dictionary(
-    model: NystromEstimator,
+def chosen_atoms(
+    recipe: DictionaryRecipe,
     session: Session,
     kernel: Kernel,
     sigma: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    recipe = DictionaryRecipe.of(model)
-    atoms = recipe.given(model.n_features_in_)
+    """Atoms of the samples on the partitions; `sigma` (n_nodes,) are the nodes' bandwidths."""
+    n_features = len(session.feature_names)
+    atoms = recipe.given(n_features)
     if atoms is None and recipe.strategy == "quasi-random":
         atoms = recipe.filled(session.feature_names, session.scaling, rng)
     elif atoms is None:
-        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, model.n_features_in_)
+        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, n_features)
         if not len(atoms):
             raise no_centre(recipe.group_size)
     return limited(atoms, kernel, float(np.median(sigma)), recipe.most)

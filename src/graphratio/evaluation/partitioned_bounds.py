@@ -142,7 +142,7 @@ def own_bounds(
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """Lower bound, estimate, interval, and whether there is an answer, for own nodes."""
     folds = [own.folds(samples) for own in keys]
-    tables = [np.stack([_ratios(samples, *fit) for fit in repeat]) for repeat in fits]
+    tables = [np.stack([fitted_ratios(samples, *fit) for fit in repeat]) for repeat in fits]
     ratios, noise = judged_refits(tables, folds, samples, alpha)
     found = bounds_from(
         samples, alpha, ratios, noise, level, simultaneous=simultaneous, n_tests=n_tests
@@ -155,8 +155,9 @@ def own_bounds(
     )
 
 
-def _ratios(
+def fitted_ratios(
     samples: NodeSamples, features: NystromMap, prior_ratio: float, theta: FloatArray
 ) -> FloatArray:
+    """Unclipped ratio at every own observation, from coefficients of shape (n_own, m)."""
     values = np.einsum("im,im->i", features(samples.values), theta[samples.node_index])
     return np.asarray(values + prior_ratio)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from graphratio._utils.jobs import in_parallel
-from graphratio._utils.typing import FloatArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.features.kernels import Kernel
 
 # An atom at a smaller squared distance to the span of the others is dropped. The tolerance is
@@ -125,9 +125,7 @@ class NystromMap:
         dtype: type[np.floating] = np.float64,
     ) -> NystromMap:
         """Rotate as `principal` does, but by a fixed random part of the points only."""
-        # Random, because regular steps through sorted rows may miss a whole sample.
-        count = min(len(x), max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * len(x))))
-        rows = np.random.default_rng(0).choice(len(x), count, replace=False, shuffle=False)
+        rows = principal_rows(len(x))
         return self.rotated(weighted_moment(self(x[rows], dtype), weights[rows]), floor)[0]
 
     def rotated(self, moment: FloatArray, floor: float) -> tuple[NystromMap, FloatArray]:
@@ -137,6 +135,13 @@ class NystromMap:
         vectors = vectors[:, : -kept - 1 : -1]
         transform = np.ascontiguousarray(self.transform @ vectors)
         return NystromMap(self.kernel, self.bandwidth, self.pivots, transform), vectors
+
+
+def principal_rows(n_rows: int) -> IntArray:
+    """A fixed random part of the rows, from which the first rotation is computed."""
+    # Random, because regular steps through sorted rows may miss a whole sample.
+    count = min(n_rows, max(PRINCIPAL_ROWS, int(PRINCIPAL_SHARE * n_rows)))
+    return np.random.default_rng(0).choice(n_rows, count, replace=False, shuffle=False)
 
 
 def weighted_moment(psi: FloatArray, weights: FloatArray) -> FloatArray:

@@ -192,12 +192,12 @@ def _chunks(
 
 
 def prefers_factored(sizes: IntArray, m: int) -> bool:
-    """Whether features take less memory than blocks."""
-    return bool(sizes.sum() < len(sizes) * m)
+    """Whether features take less memory than blocks; never without any observation."""
+    return bool(0 < sizes.sum() < len(sizes) * m)
 
 
 def node_moments(
-    psi: FloatArray, sizes: IntArray, alpha: float, prior_ratio: float = 0.0
+    psi: FloatArray, sizes: IntArray, alpha: float | FloatArray, prior_ratio: float = 0.0
 ) -> Moments:
     """Moments in whichever form is smaller."""
     if prefers_factored(sizes, psi.shape[1]):

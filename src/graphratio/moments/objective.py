@@ -134,6 +134,8 @@ def effect_sizes(samples: NodeSamples) -> FloatArray:
     In standard deviations within the samples of the node; the largest over features. A target
     shifted by d standard deviations has the effect size d; a change of spread counts too.
     """
+    if not samples.n_observations:
+        return np.full(samples.n_nodes, np.nan)
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     sizes = samples.sizes.ravel()
     # Rows of the quantiles of every sample; those of empty samples are not used.

@@ -24,10 +24,11 @@ from graphratio.testing.global_null import label_source, node_first_moments
 from graphratio.testing.joint_statistics import exceedances
 from graphratio.testing.node_null import NodeTests
 from graphratio.testing.permutations import PermutationPlan, UnitSums, chunks, no_complete_block
+from graphratio.testing.pooled import Draws
 from graphratio.testing.statistics import Columns, PermutedMeans
 
 
-def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -> BoolArray:
+def first_half(samples: NodeSamples, rng: Draws, *, joint: bool) -> BoolArray:
     """True for the observations to learn from, shape (n_observations,).
 
     Half of the blocks of every sample, rounded down; with `joint` the same blocks at all nodes.
@@ -36,7 +37,7 @@ def first_half(samples: NodeSamples, rng: np.random.Generator, *, joint: bool) -
     blocks = samples.blocks
     kept = blocks.whole
     group = samples.is_target.astype(np.intp) if joint else samples.segments
-    width = int(blocks.number.max()) + 1
+    width = int(blocks.number.max(initial=0)) + 1
     unit_code = group[kept] * width + blocks.number[kept]
     _, first, unit = np.unique(unit_code, return_index=True, return_inverse=True)
     group = group[np.flatnonzero(kept)[first]]
@@ -72,12 +73,17 @@ class HalfTest:
         plan: PermutationPlan,
     ) -> HalfTest:
         """Fit on the observations in `learned`; the plan is about the others."""
-        pooled = plan.pooled
-        node = pooled.samples.node_index
+        points = plan.pooled.samples
         train = samples.subset(observations=learned)
-        ratios = refit(estimator, train, plan.graph).at_nodes(pooled.samples.values, node)
+        fitted = refit(estimator, train, plan.graph)
+        return cls.from_ratios(plan, fitted.at_nodes(points.values, points.node_index))
+
+    @classmethod
+    def from_ratios(cls, plan: PermutationPlan, ratios: FloatArray) -> HalfTest:
+        """From the fitted ratios of the pooled rows, shape (n_observations,)."""
+        pooled = plan.pooled
         means = segment_indicator(pooled.sizes, ratios.dtype) @ ratios
-        centred = ratios - (means / np.maximum(pooled.sizes, 1))[node]
+        centred = ratios - (means / np.maximum(pooled.sizes, 1))[pooled.samples.node_index]
         return cls(plan, centred)
 
     def make(self, nodes: IntArray) -> PermutedMeans:

@@ -12,7 +12,7 @@ of permutations come from a fitted tail (`tail_p_values`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -102,6 +102,42 @@ def node_evidence(plan: PermutationPlan, predictions: Predictions | None) -> Mak
     return make
 
 
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How permuted data sets compare with the observed one, at some nodes.
+
+    `evidence`, shape (n_nodes,), and `scores`, shape (n_statistics, n_nodes), are the observed
+    ones. `extreme`, shape (n_statistics + 1, n_nodes), counts data sets that reach them, those of
+    the evidence first. `top`, shape (n_nodes, at most TOP_VALUES), has the largest permuted
+    evidence; no columns where it is not kept.
+    """
+
+    evidence: FloatArray
+    scores: FloatArray
+    extreme: IntArray
+    top: FloatArray
+
+
+def counted(means: PermutedMeans, splits: Iterator[FloatArray], *, keeps: bool) -> Counts:
+    """Evaluate all splits at nodes that share them; with `keeps` the largest evidence is kept."""
+    evidence, scores = means.observed()
+    observed = Observed(means, evidence, scores, keeps)
+    extreme = np.zeros((scores.shape[1] + 1, len(evidence)), dtype=np.intp)
+    top = no_values(len(evidence), keeps=keeps)
+    # A few at a time, since splits take memory.
+    while some := list(islice(splits, SPLITS_PER_TASK * n_tasks())):
+        parts = [(labels, part) for labels in some for part in observed.parts(labels)]
+        for (_, at), found in zip(parts, each(observed.exceeding, parts), strict=True):
+            extreme[:, at] += found[0]
+            if keeps:
+                top[at] = largest(np.concatenate([top[at], found[1]], axis=1))
+    return Counts(evidence, scores.T, extreme, top)
+
+
+# Counts of some nodes under a number of further permutations.
+Count = Callable[[IntArray, int], Counts]
+
+
 def permute_each_node(
     outcome: NodeTests,
     nodes: IntArray,
@@ -111,12 +147,11 @@ def permute_each_node(
     bar: ProgressBar,
 ) -> None:
     """Test some nodes; results go into `outcome`."""
-    active, seen, most = nodes, 0, 1.0
-    extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
-    top = np.full((len(outcome.p_value), TOP_VALUES), -np.inf, dtype=np.float32)
-    looks = _looks(plan.n_permutations)
     kept: tuple[IntArray, PermutedMeans] | None = None
-    for look in looks:
+
+    def count(active: IntArray, n_permutations: int) -> Counts:
+        nonlocal kept
+        order, found = [], []
         for batch in plan.batches(active, KEPT_ROWS):
             # The nodes that go on are often some of a single batch.
             if kept is not None and np.isin(batch, kept[0]).all():
@@ -124,18 +159,44 @@ def permute_each_node(
             else:
                 means = make(batch)
             kept = batch, means
-            evidence, scores = means.observed()
-            outcome.evidence[batch], outcome.scores[:, batch] = evidence, scores.T
-            observed = Observed(means, evidence, scores, keeps=resolution.extrapolates)
-            splits = plan.shared_splits(batch[0], look - seen)
-            # A few at a time, since splits take memory.
-            while some := list(islice(splits, SPLITS_PER_TASK * n_tasks())):
-                parts = [(labels, part) for labels in some for part in observed.parts(labels)]
-                for (_, part), found in zip(parts, each(observed.exceeding, parts), strict=True):
-                    at = batch[part]
-                    extreme[:, at] += found[0]
-                    if resolution.extrapolates:
-                        top[at] = _largest(np.concatenate([top[at], found[1]], axis=1))
+            splits = plan.shared_splits(batch[0], n_permutations)
+            order.append(batch)
+            found.append(counted(means, splits, keeps=resolution.extrapolates))
+        return counts_of_batches(active, order, found)
+
+    rank_nodes(outcome, nodes, count, plan.n_permutations, resolution, bar)
+
+
+def counts_of_batches(nodes: IntArray, order: list[IntArray], parts: list[Counts]) -> Counts:
+    """Counts of nodes from those of batches; `order` has the nodes of each, `nodes` increase."""
+    place = np.argsort(np.concatenate(order))
+    return Counts(
+        np.concatenate([part.evidence for part in parts])[place],
+        np.concatenate([part.scores for part in parts], axis=1)[:, place],
+        np.concatenate([part.extreme for part in parts], axis=1)[:, place],
+        np.concatenate([part.top for part in parts])[place],
+    )
+
+
+def rank_nodes(
+    outcome: NodeTests,
+    nodes: IntArray,
+    count: Count,
+    n_permutations: int,
+    resolution: Resolution,
+    bar: ProgressBar,
+) -> None:
+    """Permute in looks until the p-values of all nodes are final; results go into `outcome`."""
+    active, seen, most = nodes, 0, 1.0
+    extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
+    top = no_values(len(outcome.p_value), keeps=resolution.extrapolates)
+    looks = _looks(n_permutations)
+    for look in looks:
+        found = count(active, look - seen)
+        outcome.evidence[active], outcome.scores[:, active] = found.evidence, found.scores
+        extreme[:, active] += found.extreme
+        if resolution.extrapolates:
+            top[active] = largest(np.concatenate([top[active], found.top], axis=1))
         counts = (1 + extreme[:, active]) / (look + 1)
         outcome.p_value[active] = np.minimum(counts[0], most)
         outcome.p_values[:, active] = counts[1:]
@@ -176,7 +237,7 @@ class Observed:
         found, single = self.means.part(some).evaluate(labels)
         combined = reached(found, self.evidence[some, np.newaxis]).sum(axis=1)
         alone = reached(single, self.scores[some, np.newaxis]).sum(axis=1).T
-        return np.vstack([combined, alone]), _largest(found) if self.keeps else found[:, :0]
+        return np.vstack([combined, alone]), largest(found) if self.keeps else found[:, :0]
 
 
 def reached(values: FloatArray, observed: FloatArray) -> BoolArray:
@@ -201,7 +262,13 @@ def tail_p_values(evidence: FloatArray, top: FloatArray, n_permutations: int) ->
     return np.asarray((TOP_VALUES + 1) / (n_permutations + 1) * np.exp(-rate * beyond))
 
 
-def _largest(values: FloatArray) -> FloatArray:
+def no_values(n_nodes: int, *, keeps: bool) -> FloatArray:
+    """The largest values of no permutation, shape (n_nodes, TOP_VALUES); no columns unless kept."""
+    return np.full((n_nodes, TOP_VALUES if keeps else 0), -np.inf, dtype=np.float32)
+
+
+def largest(values: FloatArray) -> FloatArray:
+    """The TOP_VALUES largest values of every row, in any order."""
     if values.shape[1] <= TOP_VALUES:
         return values
     return np.partition(values, values.shape[1] - TOP_VALUES, axis=1)[:, -TOP_VALUES:]

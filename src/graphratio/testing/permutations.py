@@ -22,7 +22,7 @@ from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
-from graphratio.testing.pooled import PooledSamples
+from graphratio.testing.pooled import Draws, PooledSamples
 
 # Permutations are processed in chunks of about this many labels.
 _CHUNK = 2_000_000
@@ -43,7 +43,7 @@ class Units:
     code: IntArray
 
     @classmethod
-    def of(cls, pooled: PooledSamples, rng: np.random.Generator, blocks: Blocks) -> Units:
+    def of(cls, pooled: PooledSamples, rng: Draws, blocks: Blocks) -> Units:
         """Take the blocks of the samples as units, in random order within a node.
 
         A rest at the end of a sample, too short for a block, keeps its label. Blocks with the
@@ -129,29 +129,23 @@ class PermutationPlan:
 
     def batches(self, nodes: IntArray, entries: int) -> Iterator[IntArray]:
         """Nodes that have equally many rows and may share splits, about `entries` rows at once."""
-        key = np.column_stack([self.pooled.sizes, self.shapes.reshape(self.graph.n_nodes, -1)])
-        _, kind = np.unique(key[nodes], axis=0, return_inverse=True)
-        order = np.argsort(kind.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(kind.ravel()))
-        for members in np.split(nodes[order], ends[:-1]):
-            size = max(1, entries // max(int(self.pooled.sizes[members[0]]), 1))
-            for begin in range(0, len(members), size):
-                yield members[begin : begin + size]
+        shapes = self.shapes.reshape(self.graph.n_nodes, -1)
+        return alike_nodes(nodes, self.pooled.sizes, shapes, entries)
 
-    def shared_splits(self, node: int, count: int) -> Iterator[FloatArray]:
+    def shared_splits(
+        self, node: int, count: int, rng: np.random.Generator | None = None
+    ) -> Iterator[FloatArray]:
         """Random labels, shape (n, U), for nodes with as many units as this one; `count` in all.
 
         Units are in random order within a node and stratum, so that a shared split is a different
         one at each node.
         """
+        rng = self.rng if rng is None else rng
         parts = self.shapes[node].sum(axis=1).tolist(), self.shapes[node][:, 1].tolist()
         for part in chunks(count, 400 * int(self.n_units[node]), least=64):
             size = part.stop - part.start
             yield np.concatenate(
-                [
-                    random_labels(size, int(n), int(k), self.rng)
-                    for n, k in zip(*parts, strict=True)
-                ],
+                [random_labels(size, int(n), int(k), rng) for n, k in zip(*parts, strict=True)],
                 axis=1,
             )
 
@@ -164,6 +158,20 @@ class PermutationPlan:
     def first_unit(self) -> IntArray:
         """Position of the first unit of every node, shape (n_nodes,)."""
         return np.cumsum(self.n_units) - self.n_units
+
+
+def alike_nodes(
+    nodes: IntArray, sizes: IntArray, shapes: IntArray, entries: int
+) -> Iterator[IntArray]:
+    """Nodes with equal `sizes`, (n_nodes,), and `shapes`, (n_nodes, k); `entries` rows at once."""
+    key = np.column_stack([sizes, shapes])
+    _, kind = np.unique(key[nodes], axis=0, return_inverse=True)
+    order = np.argsort(kind.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(kind.ravel()))
+    for members in np.split(nodes[order], ends[:-1]):
+        size = max(1, entries // max(int(sizes[members[0]]), 1))
+        for begin in range(0, len(members), size):
+            yield members[begin : begin + size]
 
 
 def no_complete_block(blocks: Blocks, sample: str, nodes: list[Label]) -> InputError:

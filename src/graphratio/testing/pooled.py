@@ -14,7 +14,7 @@ A           mean of psi psi' over the pooled sample of a node (m x m)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -64,6 +64,13 @@ WHITENING_RIDGE = 0.1
 _FOLDS = 3
 
 
+class Draws(Protocol):
+    """A generator, or a part of the random numbers that it would draw."""
+
+    def random(self, size: int, /) -> FloatArray:
+        """Random numbers between 0 and 1, shape (size,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class PooledSamples:
     """Both samples of every node together, in an order that ignores the labels.
@@ -79,7 +86,7 @@ class PooledSamples:
     complete: BoolArray
 
     @classmethod
-    def of(cls, samples: NodeSamples, rng: np.random.Generator) -> PooledSamples:
+    def of(cls, samples: NodeSamples, rng: Draws) -> PooledSamples:
         """Pool samples that are aligned to the graph."""
         node = samples.node_index
         by_value = np.lexsort((*samples.values.T, node))
@@ -139,9 +146,15 @@ def read_settings(estimator: Any, pooled: PooledSamples, graph: Graph) -> RatioS
             ridges,
         )
         return RatioSettings(kernel, candidates, _FOLDS, sigma)
-    estimator._check_parameters()
     kernel = get_kernel(estimator.kernel)
-    sigma = median_bandwidths(pooled.samples, kernel)
+    return ratio_settings(estimator, kernel, median_bandwidths(pooled.samples, kernel), graph)
+
+
+def ratio_settings(
+    estimator: Any, kernel: Kernel, sigma: FloatArray, graph: Graph
+) -> RatioSettings:
+    """Take the configuration from a quadratic estimator; `sigma` as in `RatioSettings`."""
+    estimator._check_parameters()
     candidates = Candidates(
         candidates_of(estimator.bandwidth, "bandwidth", bandwidth_grid(sigma)),
         *estimator._pairs_for(graph),
@@ -162,10 +175,19 @@ def pooled_features(
 
     Returns the map and the features, shape (n_observations, m).
     """
-    node = samples.node_index[rows]
-    weights = 1.0 / (samples.n_nodes * np.bincount(node, minlength=1)[node])
-    features = NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
+    weights = pooled_weights(samples.node_index[rows], samples.n_nodes)
+    features = whitened(kernel, dictionary, bandwidth)
     return features.principal(samples.values[rows], weights, POOLED_FLOOR, dtype)
+
+
+def pooled_weights(node: IntArray, n_nodes: int) -> FloatArray:
+    """Weights with which every one of `n_nodes` counts the same, for rows of these nodes."""
+    return np.asarray(1.0 / (n_nodes * np.bincount(node, minlength=1)[node]))
+
+
+def whitened(kernel: Kernel, dictionary: FloatArray, bandwidth: float) -> NystromMap:
+    """Features of a dictionary, before they are reduced."""
+    return NystromMap.build(kernel, dictionary, bandwidth, _RANK_TOLERANCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +206,14 @@ class PooledFeatures:
         cls, pooled: PooledSamples, kernel: Kernel, dictionary: FloatArray, bandwidth: float
     ) -> PooledFeatures:
         """Evaluate the features, reduced to the directions that matter."""
+        _, psi = pooled_features(pooled.samples, slice(None), kernel, dictionary, bandwidth)
+        return cls.from_rows(pooled, psi)
+
+    @classmethod
+    def from_rows(cls, pooled: PooledSamples, psi: FloatArray) -> PooledFeatures:
+        """From features of the pooled observations, shape (n_observations, m)."""
         sizes = pooled.sizes
         scale = 1.0 / np.maximum(sizes, 1)
-        _, psi = pooled_features(pooled.samples, slice(None), kernel, dictionary, bandwidth)
         sums = MomentSums.of(psi, np.column_stack([sizes, np.zeros_like(sizes)]))
         second = sums.second[:, 0] * scale[:, np.newaxis, np.newaxis]
         mean = sums.first[:, 0] * scale[:, np.newaxis]

@@ -50,7 +50,7 @@ N_PARTS = 4
 _MOST_IN_PARTS = 2000
 
 # Penalties of larger graphs are selected on patches with about this many nodes.
-_MOST_SELECTED_ON = 1000
+MOST_SELECTED_ON = 1000
 
 # Rounds of swaps that move neighbours into different groups.
 _ROUNDS = 60
@@ -126,8 +126,8 @@ def selected_penalties(
     n_groups = int(groups.max()) + 1
     if len(settings.candidates) == 1:
         return [settings.middle] * n_groups
-    if graph.n_nodes > _MOST_SELECTED_ON:
-        chosen_nodes = choose_patches(graph, _MOST_SELECTED_ON, samples.complete, rng)
+    if graph.n_nodes > MOST_SELECTED_ON:
+        chosen_nodes = choose_patches(graph, MOST_SELECTED_ON, samples.complete, rng)
         labels = [graph.nodes[v] for v in chosen_nodes]
         samples, graph = samples.subset(labels), graph.subset(labels)
         groups = groups[chosen_nodes]
@@ -194,11 +194,8 @@ class Predictions:
         `penalties` has shape (n_groups, 2): graph penalty and ridge of every group. `first` has
         the first moments b from which to predict, shape (n_nodes, m).
         """
-        graph = plan.graph
-        conductance = np.zeros(features.second.shape[:2])
-        for group in np.unique(groups[nodes]) if graph.n_edges else ():
-            members = groups == group
-            conductance[members] = conductances(features.second, graph, *penalties[group])[members]
+        data = np.einsum("vmm->vm", features.second)
+        conductance = group_conductances(data, plan.graph, groups, penalties, nodes)
         witness = predicted_ratios(nodes, features, plan, groups, penalties, first)
         return cls(features, witness, conductance)
 
@@ -259,8 +256,21 @@ def predicted_ratios(
     return witness
 
 
-def conductances(second: FloatArray, graph: Graph, lam: float, rho: float) -> FloatArray:
+def group_conductances(
+    data: FloatArray, graph: Graph, groups: IntArray, penalties: FloatArray, nodes: IntArray
+) -> FloatArray:
+    """Conductances, shape (n_nodes, m), with the penalties of each group that has some nodes."""
+    found = np.zeros_like(data)
+    for group in np.unique(groups[nodes]) if graph.n_edges else ():
+        members = groups == group
+        found[members] = conductances(data, graph, *penalties[group])[members]
+    return found
+
+
+def conductances(data: FloatArray, graph: Graph, lam: float, rho: float) -> FloatArray:
     """How firmly the rest of the graph holds each node, shape (n_nodes, m).
+
+    `data`, shape (n_nodes, m), are the diagonals of A.
 
     The penalised problem is a network of springs. A node is held by its own ridge and, through
     an edge of strength lam W, by its neighbour, which is held by its data and by its own
@@ -269,7 +279,6 @@ def conductances(second: FloatArray, graph: Graph, lam: float, rho: float) -> Fl
     other nodes exactly, except that it counts the way back over the same edge.
     """
     n_nodes = graph.n_nodes
-    data = np.einsum("vmm->vm", second)
     held = np.full_like(data, rho)
     weights = lam * graph.adjacency.data[:, np.newaxis]
     neighbour, pointer = graph.adjacency.indices, graph.adjacency.indptr

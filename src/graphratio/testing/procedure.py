@@ -58,8 +58,9 @@ def two_sample_test(
 
     Parameters
     ----------
-    samples : NodeSamples, or a tuple (reference, target)
-        Their `blocks` are permuted as a whole, for observations that depend on each other. With
+    samples : NodeSamples, a tuple (reference, target), or None
+        None if the estimator has an engine with a loader, which then reads the samples. Their
+        `blocks` are permuted as a whole, for observations that depend on each other. With
         null="global" and times, all observations of one time, or of one block of time, are
         permuted together, so the test stays valid for correlated nodes; every time must then
         belong to one of the two samples.
@@ -73,7 +74,9 @@ def two_sample_test(
         sample and shrinks towards "no change". All other estimators are fitted on one half of
         every sample, and their ratio is tested on the other half, which costs power. Default: a
         Gaussian kernel of 0.7 times the median distance within nodes, and penalties selected by
-        cross-validation.
+        cross-validation. With an engine (`GraphRatio` and `GRULSIF`) and null="node" the test runs
+        on it, and every partition tests its own nodes; the result has no `samples` if they come
+        from a loader.
     null : {"node", "global"}
         "node": this node did not change, whatever the others did. "global": nothing changed
         anywhere; `global_p_value` is the answer. The columns for single nodes are then
@@ -154,6 +157,13 @@ def two_sample_test(
     correction = check_correction(correction)
     level = check_real(level, "level", low=0, high=1)
     rng = as_generator(random_state)
+    if null == "node" and getattr(estimator, "engine", None) is not None:
+        # Imported on use, since only tests on an engine need it.
+        from graphratio.testing.partitioned_test import EngineQuestion, node_test_on_engine
+
+        seeded = check_estimator(estimator, rng)
+        question = EngineQuestion(seeded, correction, level, n_permutations, rng, progress)
+        return node_test_on_engine(question, samples, graph)
     given = as_samples(samples)
     graph = as_graph(graph, given)
     aligned = align(given, graph).exchangeable()
@@ -190,27 +200,15 @@ def two_sample_test(
         done = at_shared_times(test, n_permutations)
     else:
         done = each_node(test, n_permutations)
-    return TwoSampleResult(
+    return done.result(
+        level,
         nodes=aligned.nodes,
         graph=graph,
-        evidence=done.tests.evidence,
-        p_value=done.tests.p_value,
-        adjusted_p_value=done.adjusted,
-        rejected=done.answers.nodes & (done.adjusted <= level),
-        global_p_value=done.overall,
-        scores=dict(zip(done.names, done.tests.scores, strict=True)),
-        p_values=dict(zip(done.names, done.tests.p_values, strict=True)),
-        tested=done.plan.pooled.complete,
         null=null,
         correction=correction,
-        level=level,
-        n_permutations=int(done.tests.n_permutations.max(initial=0)),
-        extrapolated=done.tests.extrapolated,
-        penalties=tuple(done.penalties),
         blocks=used.blocks,
         joint=joint,
         halves=halves,
-        answers=done.answers,
         cross_fitted=cross_fits,
         timed=timed,
         samples=aligned,

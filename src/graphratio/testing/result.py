@@ -122,8 +122,8 @@ class TwoSampleResult(Mappable):
         learned at other times than those at which it was tested.
     timed : bool
         Whether the samples have times.
-    samples : NodeSamples
-        The data, in the order of the nodes.
+    samples : NodeSamples or None
+        The data, in the order of the nodes. None if they stayed with the loader of an engine.
     correlation : Correlation or None
         Between neighbouring nodes: value, noise, by_stamp, is_high. None with null="global",
         and where observations of different nodes cannot be matched.
@@ -164,13 +164,17 @@ class TwoSampleResult(Mappable):
     answers: Answers
     cross_fitted: bool
     timed: bool
-    samples: NodeSamples
+    samples: NodeSamples | None
     correlation: Correlation | None
     backend: frames.Backend = "pandas"
+    # Effect sizes, and detectable shifts of all nodes, where the samples are not here.
+    measured: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def remarks(self) -> list[SampleFinding]:
-        """Findings about the order of the rows and about the times."""
+        """Findings about the order of the rows and about the times; none without the samples."""
+        if self.samples is None:
+            return []
         return [*rows(self.samples), *single_day(self.samples)]
 
     @computed_once
@@ -180,6 +184,8 @@ class TwoSampleResult(Mappable):
         In standard deviations within the node, the largest over features; NaN at nodes that lack
         a sample.
         """
+        if self.samples is None:
+            return self._measured[0]
         return effect_sizes(self.samples)
 
     @computed_once
@@ -192,9 +198,18 @@ class TwoSampleResult(Mappable):
         """
         if self.halves or self.null == "global":
             return np.full(len(self.nodes), np.nan)
-        sizes = independent_sizes(self.samples.sizes, self.answers.n_pieces, self.blocks)
-        shifts = detectable_shifts(self.samples, sizes, self.threshold)
+        if self.samples is None:
+            shifts = self._measured[1]
+        else:
+            sizes = independent_sizes(self.samples.sizes, self.answers.n_pieces, self.blocks)
+            shifts = detectable_shifts(self.samples, sizes, self.threshold)
         return np.where(self.answerable_nodes, shifts, np.inf)
+
+    @property
+    def _measured(self) -> tuple[FloatArray, FloatArray]:
+        if self.measured is None:
+            raise RuntimeError("the result has neither samples nor what was measured on them")
+        return self.measured
 
     @property
     def threshold(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.progress import ProgressBar
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.testing.global_null import permute_all_nodes
@@ -27,6 +27,7 @@ from graphratio.testing.node_null import NodeTests, node_evidence, permute_each_
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
 from graphratio.testing.predictions import Predictions, node_groups, selected_penalties
+from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.shared_times import (
     OWN_SHARE_OF_LEVEL,
     cross_fitted,
@@ -37,6 +38,9 @@ from graphratio.testing.statistics import NAMES, OWN_SHARES
 
 # The names of the statistics that need no neighbours.
 OWN_NAMES = tuple(name for name, share in zip(NAMES, OWN_SHARES, strict=True) if share)
+
+# The only statistic of a test on halves.
+HALF_NAMES = ("held-out ratio",)
 
 Penalties = list[tuple[float, float, float]]
 
@@ -88,18 +92,13 @@ class TwoSampleQuestion:
         self, plan: PermutationPlan, resolution: Resolution, level_share: float = 1.0
     ) -> Answers:
         """Which nodes the data can judge."""
-        n_tests = max(int(plan.pooled.complete.sum()), 1)
-        strictest = level_share * replace(resolution, n_tests=n_tests).strictest
-        shared = resolution.correction in ("fdr", "fdr-by")
-        blocks = self.samples.blocks
-        return answers(
+        return answers_at(
             plan.units.by_sample(self.graph.n_nodes, joint=self.null == "global" and self.joint),
             plan.pooled.complete,
-            strictest,
-            # If all nodes changed, a false discovery rate allows each the largest threshold.
-            most=n_tests * strictest if shared else strictest,
+            resolution,
+            level_share,
             at_once=self.null == "global" and not self.joint,
-            long_memory=blocks.too_short if self.samples.has_blocks else None,
+            long_memory=self.samples.blocks.too_short if self.samples.has_blocks else None,
         )
 
     def bar(self, steps: int, what: str) -> ProgressBar:
@@ -107,17 +106,57 @@ class TwoSampleQuestion:
         return ProgressBar(steps, what, enabled=self.progress)
 
 
+def answers_at(
+    n_pieces: IntArray,
+    tested: BoolArray,
+    resolution: Resolution,
+    level_share: float = 1.0,
+    *,
+    at_once: bool = False,
+    long_memory: BoolArray | None = None,
+) -> Answers:
+    """Which nodes data with so many pieces, (n_nodes, 2), can judge; see `answers`."""
+    n_tests = max(int(tested.sum()), 1)
+    strictest = level_share * replace(resolution, n_tests=n_tests).strictest
+    shared = resolution.correction in ("fdr", "fdr-by")
+    # If all nodes changed, a false discovery rate allows each the largest threshold.
+    most = n_tests * strictest if shared else strictest
+    return answers(n_pieces, tested, strictest, most=most, at_once=at_once, long_memory=long_memory)
+
+
 @dataclass(frozen=True, eq=False)
 class TwoSampleOutcome:
-    """The answer; `adjusted` has shape (n_nodes,), `overall` is for "nothing changed anywhere"."""
+    """The answer; `adjusted` has shape (n_nodes,), `overall` is for "nothing changed anywhere".
+
+    `tested`, shape (n_nodes,), marks the nodes that have a p-value of their own.
+    """
 
     tests: NodeTests
     names: tuple[str, ...]
-    plan: PermutationPlan
+    tested: BoolArray
     adjusted: FloatArray
     overall: float
     answers: Answers
     penalties: Penalties
+
+    def result(self, level: float, **facts: Any) -> TwoSampleResult:
+        """The result; `facts` are those of its attributes that the answer does not have."""
+        return TwoSampleResult(
+            evidence=self.tests.evidence,
+            p_value=self.tests.p_value,
+            adjusted_p_value=self.adjusted,
+            rejected=self.answers.nodes & (self.adjusted <= level),
+            global_p_value=self.overall,
+            scores=dict(zip(self.names, self.tests.scores, strict=True)),
+            p_values=dict(zip(self.names, self.tests.p_values, strict=True)),
+            tested=self.tested,
+            level=level,
+            n_permutations=int(self.tests.n_permutations.max(initial=0)),
+            extrapolated=self.tests.extrapolated,
+            penalties=tuple(self.penalties),
+            answers=self.answers,
+            **facts,
+        )
 
 
 def by_halves(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
@@ -138,9 +177,9 @@ def by_halves(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
             with test.bar(plan.n_permutations, "permutations") as bar:
                 tests, against = half.all_nodes(test.joint, bar)
             tests, against = _above_floor(test, plan, tests, against)
-    adjusted, overall = _over_nodes(tests.p_value, against, complete, test.correction)
+    adjusted, overall = over_nodes(tests.p_value, against, complete, test.correction)
     found = test.answers(plan, resolution)
-    return TwoSampleOutcome(tests, ("held-out ratio",), plan, adjusted, overall, found, [])
+    return TwoSampleOutcome(tests, HALF_NAMES, complete, adjusted, overall, found, [])
 
 
 def all_at_once(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
@@ -157,9 +196,10 @@ def all_at_once(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampl
         with test.bar(plan.n_permutations, "permutations") as bar:
             tests, against = permute_all_nodes(features, plan, settings.middle[1:], test.joint, bar)
         tests, against = _above_floor(test, plan, tests, against)
-    adjusted, overall = _over_nodes(tests.p_value, against, plan.pooled.complete, test.correction)
+    tested = plan.pooled.complete
+    adjusted, overall = over_nodes(tests.p_value, against, tested, test.correction)
     found = test.answers(plan, resolution)
-    return TwoSampleOutcome(tests, JOINT_NAMES, plan, adjusted, overall, found, penalties)
+    return TwoSampleOutcome(tests, JOINT_NAMES, tested, adjusted, overall, found, penalties)
 
 
 def _above_floor(
@@ -202,10 +242,10 @@ def each_node(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleO
                 predictions = Predictions.of(some, features, plan, groups, table[:, 1:], first)
                 make = node_evidence(plan, predictions)
                 permute_each_node(tests, some, make, plan, resolution, bar)
-    adjusted, overall = _over_nodes(tests.p_value, None, plan.pooled.complete, test.correction)
-    return TwoSampleOutcome(
-        tests, NAMES, plan, adjusted, overall, test.answers(plan, resolution), penalties
-    )
+    tested = plan.pooled.complete
+    adjusted, overall = over_nodes(tests.p_value, None, tested, test.correction)
+    found = test.answers(plan, resolution)
+    return TwoSampleOutcome(tests, NAMES, tested, adjusted, overall, found, penalties)
 
 
 def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoSampleOutcome:
@@ -228,7 +268,7 @@ def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoS
     names = OWN_NAMES
     if predicts:
         other, penalties = _predicted(test, plan, n_permutations)
-        from_others, _ = _over_nodes(other.p_value, None, plan.pooled.complete, test.correction)
+        from_others, _ = over_nodes(other.p_value, None, plan.pooled.complete, test.correction)
         names = ("predicted", *names)
         own_share, rest = OWN_SHARE_OF_LEVEL, 1 - OWN_SHARE_OF_LEVEL
         adjusted = np.minimum(np.minimum(adjusted / own_share, from_others / rest), 1.0)
@@ -244,7 +284,8 @@ def at_shared_times(test: TwoSampleQuestion, n_permutations: int | None) -> TwoS
     overall = min(1.0, float(adjusted[nodes].min(initial=1.0)))
     if not test.joint:
         overall = min(1.0, float(tests.p_value[nodes].min(initial=1.0)) * max(nodes.size, 1))
-    return TwoSampleOutcome(tests, names, plan, adjusted, overall, answered, penalties)
+    tested = plan.pooled.complete
+    return TwoSampleOutcome(tests, names, tested, adjusted, overall, answered, penalties)
 
 
 def _by_themselves(
@@ -270,7 +311,7 @@ def _by_themselves(
         with test.bar(int(rest.sum()), "own evidence") as bar:
             make = node_evidence(plan, None)
             permute_each_node(tests, np.flatnonzero(rest), make, plan, resolution, bar)
-        apart, _ = _over_nodes(tests.p_value, None, rest, test.correction)
+        apart, _ = over_nodes(tests.p_value, None, rest, test.correction)
         adjusted[rest] = np.minimum(apart[rest] * complete.sum() / rest.sum(), 1.0)
     return tests, adjusted
 
@@ -296,7 +337,7 @@ def _predicted(
     return tests, [settings.middle]
 
 
-def _over_nodes(
+def over_nodes(
     p_value: FloatArray, against: FloatArray | None, tested: BoolArray, correction: str | None
 ) -> tuple[FloatArray, float]:
     """Adjusted p-values, and the p-value for "nothing changed anywhere".
