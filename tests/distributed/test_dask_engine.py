@@ -161,10 +161,13 @@ def test_bounds_have_the_bits_of_one_process(client, data):
 
 
 def test_node_tests_have_the_bits_of_one_process(client, data):
-    given = {**FIXED, "graph_penalty": [0.24, 2.4], "cv": 2}
-    for kind in (gr.GRULSIF, gr.GraphRatio):
+    options = {"correction": None, "n_permutations": 199, "random_state": 0}
+    for kind, given in (
+        (gr.GRULSIF, {**FIXED, "graph_penalty": [0.24, 2.4], "cv": 2}),
+        (gr.GraphRatio, {**PROFILES, "graph_penalty": 0.6, "n_rounds": 1}),
+    ):
         here, there = (
-            gr.two_sample_test(*data, kind(**given, engine=engine), random_state=0)
+            gr.two_sample_test(*data, kind(**given, engine=engine), **options)
             for engine in (LocalEngine(4), gr.DaskEngine(client, 4))
         )
         for name in ("evidence", "p_value", "adjusted_p_value", "rejected"):
