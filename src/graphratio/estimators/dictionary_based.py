@@ -92,13 +92,14 @@ class NystromEstimator(BorrowingMixin):
 
     # Those of the fit of which this is a copy, at the same bandwidth and dictionary.
     _features_kept: NystromMap | None = None
-    # Features of the data that such a copy will be fitted to.
-    _psi_kept: FloatArray | None
+    # Features of the data that such a copy is being fitted to.
+    _psi_kept: FloatArray | None = None
 
     def _rows_to_share(self, samples: NodeSamples) -> FloatArray | None:
-        if 8 * samples.n_observations * self.n_components_ > LARGEST_SHARED:
-            return None
-        return self.features_(samples.values)
+        # A limit of memory leaves nothing for features beside those of the fits.
+        most = LARGEST_SHARED if self.max_memory is None else 0
+        large = 8 * samples.n_observations * self.n_components_ > most
+        return None if large else self.features_(samples.values)
 
     def _take_rows(self, psi: FloatArray | None) -> None:
         self._psi_kept = psi
@@ -312,11 +313,12 @@ class NystromEstimator(BorrowingMixin):
         return self._summed(samples)
 
     def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
-        # Once is enough: a later fit may have other data.
-        psi = self.__dict__.pop("_psi_kept", None)
-        if psi is None:
-            psi = self.features_(samples.values)
+        psi = self._rows(samples)
         return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _rows(self, samples: NodeSamples) -> FloatArray:
+        """Features of all observations."""
+        return self.features_(samples.values) if self._psi_kept is None else self._psi_kept
 
     def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
         """Set the coefficients from the solution, and their divergences."""
