@@ -15,6 +15,7 @@ from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, refit, spread_of_refits
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments import memory
 from graphratio.selection import cross_validation
 from graphratio.transfer.shift import shift_p_values
 
@@ -276,6 +277,19 @@ def test_refits_share_the_features_of_all_observations(estimator, monkeypatch):
     monkeypatch.setattr(dictionary_based, "LARGEST_SHARED", 0)
     assert model._rows_to_share(samples) is None
     assert_allclose(together, fold_ratios(model, samples, graph, folds, fixed=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kept", [2**30, 0], ids=["stored", "streamed"])
+@pytest.mark.parametrize("kind", [gr.GRULSIF, gr.RULSIF])
+def test_refits_are_not_described(kind, kept, monkeypatch):
+    """Only their ratios are used; they can still be printed."""
+    monkeypatch.setattr(memory, "KEEP_ALL", kept)
+    scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
+    model = kind(random_state=0).fit(scenario.samples, scenario.graph)
+    copy = refit(model, scenario.samples, scenario.graph, fixed=True).model
+    assert_array_equal(copy.predict([0.0, 1.0]), model.predict([0.0, 1.0]))
+    assert not hasattr(copy, "divergence_")
+    assert repr(copy).startswith(kind.__name__)
 
 
 def test_refits_within_a_limit_of_memory_share_no_features():

@@ -267,13 +267,12 @@ class NystromEstimator(BorrowingMixin):
 
     def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""
+        cap = parse_memory(self.max_memory)
         if self._loss is not PEARSON:
-            cap = parse_memory(self.max_memory)
             return self._keep(samples, *fit_log_ratios(self, samples, graph, cap))
         self._build_features(samples)
         penalties = (self.graph_penalty_, self.ridge_)
         how = (graph, self.solver, float(self.tol), self.max_iter)
-        cap = parse_memory(self.max_memory)
         m = self.n_components_
         plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
         if plan.streamed:
@@ -284,6 +283,8 @@ class NystromEstimator(BorrowingMixin):
             objective = GraphObjective.of(moments, graph.laplacian, *penalties)
             self.solution_, fitted = solve_streamed(objective, data, *how)
             self.coef_ = self.solution_.theta
+            if self._ratios_only:
+                return self
             some = samples.values[:: 1 + len(samples.values) // _BLOCK]
             self._keep_directions(self.features_(some), moments)
             ratios = fitted + self.prior_ratio_
