@@ -175,6 +175,22 @@ def test_given_settings_are_used_without_a_search():
     assert model.graph_learned_ is model.graph_
 
 
+def test_given_settings_of_a_plain_fit_are_used_without_a_search():
+    scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
+    given = {"bandwidth": 1.0, "graph_penalty": 0.5, "ridge": 1e-3, "random_state": 0}
+    model = gr.GraphRatio(**given, n_profiles=0, n_rounds=2)
+    model.fit(scenario.samples, scenario.graph)
+    assert model.cv_results_ is None
+    assert model.divergence_held_out_ is None
+    assert (model.shared_, model.n_rounds_) == (False, 0)
+    # Rounds to be chosen ask for a selection, which finds the same.
+    chosen = gr.GraphRatio(**given, n_profiles=0).fit(scenario.samples, scenario.graph)
+    assert chosen.cv_results_ is not None
+    np.testing.assert_array_equal(model.coef_, chosen.coef_)
+    plain = gr.GRULSIF(**given, prior_ratio=1.0).fit(scenario.samples, scenario.graph)
+    np.testing.assert_allclose(model.divergence_, plain.divergence_, rtol=1e-4)
+
+
 def test_strong_graph_gives_consensus_and_none_gives_single_nodes():
     scenario = make_scenario("Ia", n_nodes=12, n=30, random_state=0)
     given = {"n_profiles": 2, "bandwidth": 1.0, "ridge": 1e-3, "n_rounds": 0, "adaptive": False}

@@ -1,5 +1,7 @@
 """Any estimator fitted again on parts of the data: held-out ratios, noise, standard errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,6 +15,7 @@ from graphratio.evaluation.ratio_interval import GROUPS, Jackknife, Sandwich
 from graphratio.evaluation.recipe import Recipe, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out, refit, spread_of_refits
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments import memory
 from graphratio.selection import cross_validation
 from graphratio.transfer.shift import shift_p_values
 
@@ -242,11 +245,21 @@ def test_refits_with_the_same_settings_keep_the_features():
     assert free.features_ is not model.features_
 
 
-@pytest.mark.parametrize("kind", [gr.GraphRatio, gr.GRULSIF])
-def test_refits_share_the_features_of_all_observations(kind, monkeypatch):
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        gr.GraphRatio(random_state=0),
+        gr.GRULSIF(loss="kl", adaptive=True, random_state=0),
+        gr.GRULSIF(random_state=0),
+        gr.GRULSIF(adaptive=True, random_state=0),
+        gr.Pool(loss="jensen-shannon", random_state=0),
+    ],
+    ids=repr,
+)
+def test_refits_share_the_features_of_all_observations(estimator, monkeypatch):
     scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
     samples, graph = scenario.samples, scenario.graph
-    model = kind(random_state=0).fit(samples, graph)
+    model = estimator.fit(samples, graph)
     folds = np.arange(samples.n_observations) % 3
     mapped = []
 
@@ -258,11 +271,47 @@ def test_refits_share_the_features_of_all_observations(kind, monkeypatch):
     monkeypatch.setattr(NystromMap, "__call__", counted)
     together = fold_ratios(model, samples, graph, folds, fixed=True)
     assert mapped == [samples.n_observations]
+    psi = model._rows_to_share(samples)
+    copy = refit(model, samples, graph, fixed=True, psi=psi).model
+    assert copy._psi_kept is None
     monkeypatch.setattr(dictionary_based, "LARGEST_SHARED", 0)
+    assert model._rows_to_share(samples) is None
     assert_allclose(together, fold_ratios(model, samples, graph, folds, fixed=True), rtol=1e-9)
-    assert len(mapped) == 4
-    again = refit(model, samples, graph, fixed=True, psi=model._rows_to_share(samples)).model
-    assert not hasattr(again, "_psi_kept")
+
+
+@pytest.mark.parametrize("kept", [2**30, 0], ids=["stored", "streamed"])
+@pytest.mark.parametrize("kind", [gr.GRULSIF, gr.RULSIF])
+def test_refits_are_not_described(kind, kept, monkeypatch):
+    """Only their ratios are used; they can still be printed."""
+    monkeypatch.setattr(memory, "KEEP_ALL", kept)
+    scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
+    model = kind(random_state=0).fit(scenario.samples, scenario.graph)
+    copy = refit(model, scenario.samples, scenario.graph, fixed=True).model
+    assert_array_equal(copy.predict([0.0, 1.0]), model.predict([0.0, 1.0]))
+    assert not hasattr(copy, "divergence_")
+    assert repr(copy).startswith(kind.__name__)
+
+
+def test_refits_within_a_limit_of_memory_share_no_features():
+    scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
+    model = gr.GRULSIF(max_memory="4GiB", random_state=0).fit(scenario.samples, scenario.graph)
+    assert model._rows_to_share(scenario.samples) is None
+
+
+def test_refits_of_nodes_that_lack_a_sample():
+    """Their observations have rows in the shared features as well."""
+    scenario = make_scenario("Ia", n=20, n_nodes=12, random_state=1)
+    samples, nodes = scenario.samples, scenario.graph.nodes
+    graph = gr.Graph.from_edges(list(itertools.pairwise(nodes)), nodes=nodes)
+    lacking = np.isin(samples.node_index, (2, 7)) & samples.is_target
+    samples = samples.subset(observations=~lacking)
+    model = gr.GraphRatio(random_state=0).fit(samples, graph)
+    folds = np.arange(samples.n_observations) % 3
+    together = fold_ratios(model, samples, graph, folds, fixed=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dictionary_based, "LARGEST_SHARED", 0)
+        apart = fold_ratios(model, samples, graph, folds, fixed=True)
+    assert_allclose(together, apart, rtol=1e-9)
 
 
 def test_intervals_of_the_default_estimator():

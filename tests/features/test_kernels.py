@@ -43,14 +43,57 @@ def test_many_features_take_another_way_to_the_same_values(name):
     assert_allclose(kernel(x, y, 9.0), direct, rtol=1e-9)
 
 
+def gaussian_by_differences(x, y, bandwidth):
+    apart = (x[:, np.newaxis] - y).astype(np.longdouble)
+    return np.exp(-np.square(apart).sum(axis=2) / (2 * np.longdouble(bandwidth) ** 2))
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 16, 17, 40])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("far", [None, 1e4, 1e200])
+@pytest.mark.parametrize("bandwidth", [0.1, 1.0, 1e8])
+def test_a_product_is_as_accurate_as_differences(n_features, offset, far, bandwidth):
+    """Whatever the common offset of all points is, and however far others are."""
+    rng = np.random.default_rng(0)
+    x, y = (offset + rng.normal(size=(size, n_features)) for size in (60, 30))
+    x[:5] = y[:5]
+    if far is not None:
+        x[7] = far
+    sigma = bandwidth * n_features**0.5
+    values = get_kernel("gaussian")(x, y, sigma)
+    with np.errstate(over="ignore"):
+        exact = gaussian_by_differences(x, y, sigma).astype(np.float64)
+    assert_allclose(values, exact, rtol=0, atol=3e-13)
+    assert (np.diagonal(values)[:5] == 1).all()
+    assert (np.diagonal(get_kernel("gaussian")(y, y, sigma)) == 1).all()
+
+
+@pytest.mark.parametrize("n_features", [1, 20])
+def test_other_points_of_a_call_do_not_change_a_value(n_features):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(50, n_features)), rng.normal(size=(30, n_features))
+    y[:10] = x[:10] + 3e-7 * rng.normal(size=(10, n_features))
+    kernel = get_kernel("gaussian")
+    for far in (20.0, 1e6, 1e200):
+        among = kernel(np.vstack([x, np.full((1, n_features), far)]), y, 1.0)[:-1]
+        assert_allclose(among, kernel(x, y, 1.0), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_no_points_give_an_empty_matrix(name, shape):
+    x, y = (np.zeros((size, 2)) for size in shape)
+    assert get_kernel(name)(x, y, 1.0).shape == shape
+
+
 @pytest.mark.parametrize(
     ("name", "metric"), [("gaussian", "euclidean"), ("laplacian", "cityblock")]
 )
 @pytest.mark.parametrize("n_features", [1, 3, 20])
 def test_median_heuristic(name, metric, n_features):
     rng = np.random.default_rng(1)
-    reference = [rng.normal(size=(n, n_features)) for n in (2, 7, 40, 7)]
-    samples = NodeSamples.from_arrays(reference, [rng.normal(size=(3, n_features))] * 4)
+    reference = [rng.normal(size=(n, n_features)) for n in (2, 7, 40, 7, 60)]
+    samples = NodeSamples.from_arrays(reference, [rng.normal(size=(3, n_features))] * 5)
     expected = [np.median(pdist(x, metric)) for x in reference]
     assert_allclose(median_bandwidths(samples, get_kernel(name)), expected, rtol=1e-10)
 

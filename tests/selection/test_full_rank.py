@@ -74,6 +74,9 @@ def test_only_the_folds_of_the_best_bandwidth_are_kept(n_jobs):
         best = plain._try(widths, [(1.0, 1e-3)])
     assert set(plain.data._kept) == {best[0]} == {1.0}
     assert {one[0] for one in plain.tried} == set(widths)
+    # A forgotten bandwidth is prepared again, with the same folds.
+    [again] = plain._losses({0.2: [(1.0, 1e-3)]})
+    np.testing.assert_array_equal(np.stack(again, axis=1), plain.tried[0.2, 1.0, 1e-3].losses)
 
 
 def test_given_candidates_are_not_left():

@@ -135,7 +135,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         return None
 
     def _take_rows(self, psi: FloatArray | None) -> None:
-        """Take those rows of the features that belong to the data of the next fit."""
+        """Take the features of the data of the next fit, or drop them after it."""
 
     @property
     def _relative(self) -> float:

@@ -142,7 +142,8 @@ class CentredEstimator(NodeRatioEstimator):
                     tables.append((nodes, scores))
         self.solution_ = combined(solutions, self.coef_)
         self.cv_results_ = self._table_of_scores(widths, penalties, tables) if selecting else None
-        self.divergence_ = self._divergences(aligned)
+        if not self._ratios_only:
+            self.divergence_ = self._divergences(aligned)
         return self
 
     def _notes(self) -> list[Words]:

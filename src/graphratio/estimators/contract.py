@@ -1,7 +1,8 @@
 """Checks on estimators that are passed to functions.
 
 A function may copy an estimator (`_again`), fit it on a part of the data and evaluate it at
-points (`_ratios_at_nodes`, `_ratios_everywhere`), and relies on nothing else. Where
+points (`_ratios_at_nodes`, `_ratios_everywhere`), and relies on nothing else. Copies with the same
+settings share features if the estimator offers any (`_rows_to_share`, `_take_rows`). Where
 `_is_quadratic` is true the fit is one quadratic problem in features that all nodes share, and
 functions may take a faster path to the same answer: the estimator then has `kernel`,
 `dictionary`, `prior_ratio` and `_pairs_for`.

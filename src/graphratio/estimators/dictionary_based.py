@@ -92,13 +92,14 @@ class NystromEstimator(BorrowingMixin):
 
     # Those of the fit of which this is a copy, at the same bandwidth and dictionary.
     _features_kept: NystromMap | None = None
-    # Features of the data that such a copy will be fitted to.
-    _psi_kept: FloatArray | None
+    # Features of the data that such a copy is being fitted to.
+    _psi_kept: FloatArray | None = None
 
     def _rows_to_share(self, samples: NodeSamples) -> FloatArray | None:
-        if 8 * samples.n_observations * self.n_components_ > LARGEST_SHARED:
-            return None
-        return self.features_(samples.values)
+        # A limit of memory leaves nothing for features beside those of the fits.
+        most = LARGEST_SHARED if self.max_memory is None else 0
+        large = 8 * samples.n_observations * self.n_components_ > most
+        return None if large else self.features_(samples.values)
 
     def _take_rows(self, psi: FloatArray | None) -> None:
         self._psi_kept = psi
@@ -266,13 +267,12 @@ class NystromEstimator(BorrowingMixin):
 
     def _solve_at(self, samples: NodeSamples, graph: Graph) -> Self:
         """Fit at the chosen hyperparameters; features are stored or computed block by block."""
+        cap = parse_memory(self.max_memory)
         if self._loss is not PEARSON:
-            cap = parse_memory(self.max_memory)
             return self._keep(samples, *fit_log_ratios(self, samples, graph, cap))
         self._build_features(samples)
         penalties = (self.graph_penalty_, self.ridge_)
         how = (graph, self.solver, float(self.tol), self.max_iter)
-        cap = parse_memory(self.max_memory)
         m = self.n_components_
         plan = plan_fit(self.sizes_, m, samples.n_features, graph.n_edges, cap)
         if plan.streamed:
@@ -283,6 +283,8 @@ class NystromEstimator(BorrowingMixin):
             objective = GraphObjective.of(moments, graph.laplacian, *penalties)
             self.solution_, fitted = solve_streamed(objective, data, *how)
             self.coef_ = self.solution_.theta
+            if self._ratios_only:
+                return self
             some = samples.values[:: 1 + len(samples.values) // _BLOCK]
             self._keep_directions(self.features_(some), moments)
             ratios = fitted + self.prior_ratio_
@@ -312,11 +314,12 @@ class NystromEstimator(BorrowingMixin):
         return self._summed(samples)
 
     def _summed(self, samples: NodeSamples) -> tuple[FloatArray, Moments]:
-        # Once is enough: a later fit may have other data.
-        psi = self.__dict__.pop("_psi_kept", None)
-        if psi is None:
-            psi = self.features_(samples.values)
+        psi = self._rows(samples)
         return psi, node_moments(psi, self.sizes_, self.alpha_, self.prior_ratio_)
+
+    def _rows(self, samples: NodeSamples) -> FloatArray:
+        """Features of all observations."""
+        return self.features_(samples.values) if self._psi_kept is None else self._psi_kept
 
     def _keep(self, samples: NodeSamples, psi: FloatArray, moments: Moments) -> Self:
         """Set the coefficients from the solution, and their divergences."""

@@ -86,7 +86,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, group_size,
     bounds, cv, tol, max_iter, selection_nodes, n_jobs, random_state, progress :
         As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
-        candidate is at their end.
+        candidate is at their end. With bandwidth=None the candidates of `GRULSIF` are thinned: one
+        within 10% of another is left out, unless it is the smallest or the largest.
     prior_ratio : float, default 1
         Ratios are shrunk towards this constant; only with loss="pearson".
     loss : {"pearson", "kl", "jensen-shannon"}

@@ -115,6 +115,6 @@ def learn_graph(model: NystromEstimator, samples: NodeSamples, n_rounds: int) ->
 
 
 def _rows_of(model: NystromEstimator, samples: NodeSamples) -> tuple[FloatArray, NodeRows]:
-    psi = model.features_(samples.values)
+    psi = model._rows(samples)
     loss = LOG_RATIO_LOSSES[model._loss.name]
     return psi, NodeRows.of(psi, model.sizes_, model.alpha_, loss)

@@ -81,7 +81,10 @@ def refit(
     else:
         labels = [graph.nodes[i] for i in np.flatnonzero(known)]
         train, graph = train.subset(labels), graph.subset(labels)
-    return Refit(copy.fit(train, graph), known)
+    copy.fit(train, graph)
+    # A later fit may have other data.
+    copy._take_rows(None)
+    return Refit(copy, known)
 
 
 def fold_ratios(

@@ -20,9 +20,11 @@ from graphratio._utils.parameters import check_choice
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 
-# A matrix product is faster than summing differences. Its rounding is relative to the largest
-# exponent, so with few features, which may be spread over many bandwidths, it is used up to this.
+# Above this many features a matrix product measures all pairs at once.
 DIRECT_FEATURES = 16
+
+# A matrix product is faster than summing differences. Its rounding is relative to the distances
+# from a centre, so points farther away than this are measured by differences.
 LARGEST_EXPONENT = 1e3
 
 # Sets of at least this many points are measured one by one.
@@ -92,24 +94,41 @@ def _sum_over_features(
 
 
 def _gaussian_exponents(x: FloatArray, y: FloatArray, bandwidth: float) -> FloatArray:
-    """-||x - y||^2 / (2 bandwidth^2), shape (len(x), len(y)), never positive."""
-    scale = -0.5 / bandwidth / bandwidth
+    """-||x - y||^2 / (2 bandwidth^2), shape (len(x), len(y)), never positive.
+
+    How a row is computed depends on its point and on `y`, not on the other points of `x`.
+    """
     if not len(x) or not len(y):
         return np.zeros((len(x), len(y)))
+    scale = -0.5 / bandwidth / bandwidth
     if not np.isfinite(scale):
         # The square of a very small bandwidth underflows: divide twice instead.
         return np.asarray(cdist(x, y, "sqeuclidean") / (-2 * bandwidth) / bandwidth)
     centre = y.mean(axis=0)
     left, right = x - centre, y - centre
-    own, other = (scale * np.einsum("ij,ij->i", part, part) for part in (left, right))
-    size = -own.min() - other.min()
-    if x.shape[1] <= DIRECT_FEATURES and not size <= LARGEST_EXPONENT:
-        return np.asarray(cdist(x, y, "sqeuclidean") * scale)
-    # ||x||^2 + ||y||^2 - 2 x'y as one product, several times as fast as differences.
-    extended = np.column_stack([-2 * scale * left, own, np.ones_like(own)])
-    values: FloatArray = extended @ np.vstack([right.T, np.ones_like(other), other])
+    own, other = (-scale * np.einsum("ij,ij->i", part, part) for part in (left, right))
+    near = own + other.max() <= LARGEST_EXPONENT
+    if near.all():
+        return _from_product(left, right, own, other, scale)
+    values = np.empty((len(x), len(y)))
+    values[near] = _from_product(left[near], right, own[near], other, scale)
+    values[~near] = scale * cdist(x[~near], y, "sqeuclidean")
+    return values
+
+
+def _from_product(
+    left: FloatArray, right: FloatArray, own: FloatArray, other: FloatArray, scale: float
+) -> FloatArray:
+    """-own - other - 2 scale left'right as one product."""
+    ones = np.ones_like
+    values: FloatArray = np.column_stack([-2 * scale * left, -own, ones(own)]) @ np.vstack(
+        [right.T, ones(other), -other]
+    )
     # For equal points cancellation leaves rounding, not a distance.
-    values[values > -4 * (x.shape[1] + 2) * np.finfo(np.float64).eps * size] = 0.0
+    rounding = 4 * (left.shape[1] + 2) * np.finfo(np.float64).eps * (own + other.max())
+    flat = values.reshape(-1)
+    close = np.flatnonzero(flat > -rounding.max(initial=0.0))
+    flat[close[flat[close] > -rounding[close // len(right)]]] = 0.0
     return values
 
 

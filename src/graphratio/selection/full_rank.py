@@ -2,10 +2,10 @@
 
 If nodes do not share a few kinds of change, profiles would blur their differences. So the fits of
 GRULSIF are candidates too, and with them those of every node by itself. The search begins with
-the best candidate of the paper's grids. Others take its place only if they lower the held-out
-loss by a paired standard error: weaker and stronger penalties, no graph, and bandwidths beyond
-the grid. The strength of the graph is its penalty times the mean degree, as in
-`solvers.alternating`.
+the best candidate of the paper's grids, whose bandwidths are thinned. Others take its place only
+if they lower the held-out loss by a paired standard error: weaker and stronger penalties, no graph,
+and bandwidths beyond the grid. The strength of the graph is its penalty times the mean degree, as
+in `solvers.alternating`.
 """
 
 from __future__ import annotations
