@@ -28,6 +28,29 @@ def test_this_process_leaves_a_core_to_the_other():
         assert n_tasks() == 3
 
 
+@pytest.mark.skipif(not FORKS, reason="needs forks")
+def test_two_children_work_at_a_time_and_start_none_themselves():
+    def begins_another():
+        with beside(os.getpid) as own:
+            return own.started, os.getpid()
+
+    with working(2), beside(begins_another) as first, beside(begins_another) as second:
+        assert n_tasks() == 1
+        assert first.started
+        assert second.started
+        (again, one), (_, other) = first(), second()
+    assert not again
+    assert len({one, other, os.getpid()}) == 3
+
+
+def test_a_child_works_quietly():
+    with working(2), beside(lambda: "loud", quietly=lambda: "quiet") as result:
+        assert result() == ("quiet" if FORKS else "loud")
+    with working(1), beside(lambda: "loud", quietly=lambda: "quiet") as result:
+        assert not result.started
+        assert result() == "loud"
+
+
 @pytest.mark.parametrize(("jobs", "wanted"), [(1, True), (2, False)])
 def test_without_a_second_core_or_need_it_is_done_here_and_only_when_asked(jobs, wanted):
     calls = []

@@ -15,29 +15,54 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from graphratio._utils.jobs import at_most, n_tasks
 from graphratio._utils.threads import single_thread
 
 Result = TypeVar("Result")
 
+# Cores that this process and its children may use; None outside of `beside`.
+_cores: ContextVar[int | None] = ContextVar("graphratio_cores", default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside(Generic[Result]):
+    """Work that was begun in a child, unless `started` is false; call it for the result."""
+
+    wait: Callable[[], Result]
+    started: bool
+
+    def __call__(self) -> Result:
+        """Wait for the result."""
+        return self.wait()
+
 
 @contextmanager
-def beside(work: Callable[[], Result], *, wanted: bool = True) -> Iterator[Callable[[], Result]]:
-    """Begin `work` in a child; the function that is returned waits for its result.
+def beside(
+    work: Callable[[], Result],
+    *,
+    wanted: bool = True,
+    quietly: Callable[[], Result] | None = None,
+) -> Iterator[Beside[Result]]:
+    """Begin `work` in a child; the object that is returned waits for its result.
 
-    Without a second core to use, without forks, or if the child dies, that function does the work
-    itself. It does so too if the work fails, so that errors are raised in this process.
+    Without a second core to use, without forks, or if the child dies, that object does the work
+    itself. It does so too if the work fails, so that errors are raised in this process. The child
+    runs `quietly` instead of work that shows its progress. Meanwhile this process has one thread
+    less.
     """
-    if not wanted or n_tasks() < 2 or not sys.platform.startswith("linux"):
-        yield work
+    cores = _cores.get() or n_tasks()
+    if not wanted or cores < 2 or not sys.platform.startswith("linux"):
+        yield Beside(work, started=False)
         return
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
-    child = context.Process(target=_send, args=(work, here, there), daemon=True)
+    child = context.Process(target=_send, args=(quietly or work, here, there), daemon=True)
     started = _started(child)
     there.close()
 
@@ -48,11 +73,12 @@ def beside(work: Callable[[], Result], *, wanted: bool = True) -> Iterator[Calla
             return work()
         return found
 
+    token = _cores.set(cores)
     try:
-        # The child has one of the cores.
-        with at_most(n_tasks() - 1):
-            yield result
+        with at_most(max(n_tasks() - started, 1)):
+            yield Beside(result, started)
     finally:
+        _cores.reset(token)
         here.close()
         if started:
             # A child has nothing to tidy up, and inherits what the parent does about SIGTERM.
@@ -79,6 +105,8 @@ def _send(work: Callable[[], object], here: Connection, there: Connection) -> No
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # So that sending fails, instead of waiting, if the parent is gone.
     here.close()
+    # A child starts no further ones.
+    _cores.set(1)
     try:
         # The limit of threads of the parent does not hold after a fork.
         with at_most(1), single_thread():

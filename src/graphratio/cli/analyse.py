@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,12 +18,12 @@ from graphratio.cli.options import DataOptions, FitOptions, MapOptions, SampleOp
 from graphratio.cli.output import check_folder, show_summary, summary_object, write_results
 from graphratio.cli.output_options import OutputOptions, PageOptions
 from graphratio.cli.two_sample import (
-    Null,
     TestOptions,
     find_kinds,
+    options_for_kinds,
     outcome_object,
-    run_test,
     show_test,
+    tested_beside,
 )
 
 if TYPE_CHECKING:
@@ -132,21 +133,26 @@ def _analyse(
     # Show the notes before the fit, so that they can be read while it runs.
     checks = checked(problem)
     screen.notes([*problem.notes, *checks])
-    model, fit_notes = fit_problem(problem, fit, screen)
-    told = model._told(as_option)
-    screen.notes([*fit_notes, *told])
     scaled, _ = prepared(problem.samples, fit)
-    tested, kinds, comparison = None, None, None
-    compares = words is not None and can_compare(model, problem.samples)
-    with beside(lambda: _compared(model, problem.samples), wanted=compares) as compared:
-        if tests is not None:
-            tested, _ = run_test(problem, scaled, tests, Null.node, fit.seed, screen)
-        if not fit.no_kinds:
-            kinds, kind_notes = find_kinds(problem, model, scaled, tested, fit.seed, screen)
-            told += kind_notes
-        if compares:
-            with screen.working("Measuring what the graph is worth"):
-                comparison = compared()
+    asked = tests if tests is not None or fit.no_kinds else options_for_kinds(scaled)
+    with tested_beside(problem, scaled, asked, fit.seed, screen) as test:
+        model, fit_notes = fit_problem(problem, fit, screen)
+        told = model._told(as_option)
+        screen.notes([*fit_notes, *told])
+        found, kinds, comparison = None, None, None
+        compares = words is not None and can_compare(model, problem.samples)
+        work = partial(_compared, model, problem.samples)
+        with beside(work, wanted=compares) as compared:
+            if asked is not None:
+                found, test_notes = test()
+                told += test_notes if tests is None else []
+            if not fit.no_kinds:
+                kinds, kind_notes = find_kinds(model, scaled, found, fit.seed, screen)
+                told += kind_notes
+            if compares:
+                with screen.working("Measuring what the graph is worth"):
+                    comparison = compared()
+    tested = None if tests is None else found
     summary = node_summary(model, problem.samples, kinds=kinds)
     if tested is not None:
         table = tested.to_frame()

@@ -16,7 +16,7 @@ from graphratio.cli.models import fit_problem, prepared, settings_of
 from graphratio.cli.options import JOBS, FitOptions, some_jobs
 from graphratio.cli.output import check_folder, show_kinds, summary_object, write_results
 from graphratio.cli.output_options import Json, Quiet
-from graphratio.cli.two_sample import find_kinds
+from graphratio.cli.two_sample import find_kinds, options_for_kinds, tested_beside
 from graphratio.data.graph import Graph
 from graphratio.datasets import NetworkData, load_flights
 from graphratio.estimators import GraphRatio
@@ -80,9 +80,11 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
         screen.say(sentence(said[-1]))
     problem = Problem(shown, data.graph, data.reference_name, data.target_name)
     options = FitOptions(seed=seed)
-    model, notes = fit_problem(problem, options, screen)
     scaled, _ = prepared(shown, options)
-    kinds, kind_notes = find_kinds(problem, model, scaled, None, seed, screen)
+    with tested_beside(problem, scaled, options_for_kinds(scaled), seed, screen) as test:
+        model, notes = fit_problem(problem, options, screen)
+        tested, test_notes = test()
+    kinds, kind_notes = find_kinds(model, scaled, tested, seed, screen)
     summary = node_summary(model, shown, kinds=kinds)
     with screen.working("Measuring what the graph is worth"):
         comparison = compared_with_none(model, shown)
@@ -119,7 +121,7 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
-    notes += [*model._told(as_option), *kind_notes]
+    notes += [*model._told(as_option), *test_notes, *kind_notes]
     content = summary_object("demo", model, problem, summary, files, notes, kinds)
     if curtain is not None:
         content["hidden"] = curtain.as_json()

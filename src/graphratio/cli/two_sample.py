@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import typer
 
+from graphratio._utils.beside import beside
 from graphratio._utils.files import staged
 from graphratio._utils.jobs import working
 from graphratio._utils.optional import import_optional
@@ -38,6 +42,9 @@ MOST_NODES = 10_000
 _FEW_NODES = 2000
 _TIMES_NEEDED = 2
 
+
+# Up to this many numbers the test runs in a process of its own, beside the fit.
+MOST_VALUES_BESIDE = 2**21
 
 # The null hypothesis, and the correction for the number of nodes.
 Null = StrEnum("Null", {"node": "node", "whole": "global"})
@@ -67,22 +74,22 @@ class TestOptions:
             raise typer.BadParameter("--level must be between 0 and 1")
 
 
-def run_test(
+def nodes_tested(
     problem: Problem,
     samples: NodeSamples,
     options: TestOptions,
     null: Null,
     seed: int,
-    screen: Screen,
     estimator: Estimator | None = None,
-) -> tuple[TwoSampleResult, tuple[str, ...]]:
-    """Test the nodes; return the result and notes about it."""
+    *,
+    progress: bool = False,
+) -> TwoSampleResult:
+    """Test the nodes."""
     from graphratio.testing import two_sample_test
-    from graphratio.testing.wording import notes
 
     # The warnings are among the notes.
     with warnings_as([]):
-        result = two_sample_test(
+        return two_sample_test(
             samples,
             problem.graph,
             None if estimator is None else new_estimator(estimator, random_state=seed),
@@ -91,44 +98,84 @@ def run_test(
             level=options.level,
             n_permutations=options.permutations,
             random_state=seed,
-            progress=screen.live,
+            progress=progress,
         )
-    found = notes(result, as_option)
+
+
+def show_notes(result: TwoSampleResult, screen: Screen) -> list[str]:
+    """Notes on a test, which are shown too."""
+    from graphratio.testing.wording import notes
+
+    found = list(notes(result, as_option))
     screen.notes(found)
-    return result, found
+    return found
+
+
+@contextmanager
+def tested_beside(
+    problem: Problem,
+    samples: NodeSamples,
+    options: TestOptions | None,
+    seed: int,
+    screen: Screen,
+) -> Iterator[Callable[[], tuple[TwoSampleResult, list[str]]]]:
+    """Test the nodes in another process, if data are so few that both have enough memory.
+
+    The function that is returned waits for the result, and shows and returns notes on it. Without
+    options there is no test.
+    """
+
+    def test(*, progress: bool) -> TwoSampleResult:
+        asked = cast(TestOptions, options)
+        return nodes_tested(problem, samples, asked, Null.node, seed, progress=progress)
+
+    with beside(
+        partial(test, progress=screen.live),
+        quietly=partial(test, progress=False),
+        wanted=options is not None and samples.values.size <= MOST_VALUES_BESIDE,
+    ) as begun:
+
+        def finished() -> tuple[TwoSampleResult, list[str]]:
+            # Work in this process has a bar of its own.
+            with screen.working("Testing the nodes") if begun.started else nullcontext():
+                result = begun()
+            return result, show_notes(result, screen)
+
+        yield finished
+
+
+def options_for_kinds(samples: NodeSamples) -> TestOptions | None:
+    """The test behind kinds of change; None if there are too many nodes."""
+    if samples.n_nodes > MOST_NODES:
+        return None
+    permutations = None
+    if samples.n_nodes <= _FEW_NODES:
+        needed = math.ceil(_TIMES_NEEDED * samples.n_nodes / TestOptions().level)
+        permutations = max(999, needed - 1)
+    return TestOptions(Correction.fdr, permutations=permutations)
 
 
 def find_kinds(
-    problem: Problem,
     model: NodeRatioEstimator,
     samples: NodeSamples,
     tested: TwoSampleResult | None,
     seed: int,
     screen: Screen,
 ) -> tuple[KindsOfChange | None, list[str]]:
-    """Kinds of change from a fitted model, and notes on them; tests first if `tested` is None."""
+    """Kinds of change from a fitted model and a test, and notes on them; none without a test."""
     from graphratio.testing.kinds import kinds_from
 
-    notes: list[str] = []
-    if tested is None and samples.n_nodes > MOST_NODES:
-        notes.append(
+    if tested is None:
+        notes = [
             f"kinds of change were skipped, because there are more than {MOST_NODES:,} nodes; "
             "pass --test to test the nodes and find kinds"
-        )
+        ]
         screen.notes(notes)
         return None, notes
-    if tested is None:
-        permutations = None
-        if samples.n_nodes <= _FEW_NODES:
-            needed = math.ceil(_TIMES_NEEDED * samples.n_nodes / TestOptions().level)
-            permutations = max(999, needed - 1)
-        options = TestOptions(Correction.fdr, permutations=permutations)
-        tested, said = run_test(problem, samples, options, Null.node, seed, screen)
-        notes.extend(said)
     kinds = kinds_from(samples, model, tested, random_state=seed, progress=screen.live)
     own = list(kinds.own_notes)
     screen.notes(own)
-    return kinds, [*own, *notes]
+    return kinds, own
 
 
 def node_tests(
@@ -187,7 +234,10 @@ def node_tests(
     notes = [*problem.notes, *checked(problem), note]
     screen.notes(notes)
     with working(prepare.jobs):
-        result, found = run_test(problem, scaled, tests, null, prepare.seed, screen, estimator)
+        result = nodes_tested(
+            problem, scaled, tests, null, prepare.seed, estimator, progress=screen.live
+        )
+    found = show_notes(result, screen)
     with staged(output, ("tests.geojson",)) as rough:
         files = _write(rough, result)
         if graph.geojson:
