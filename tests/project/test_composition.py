@@ -118,7 +118,7 @@ def test_compare_graphs(name):
         with pytest.raises(InputError, match="fits every node by itself, whatever the graph"):
             gr.compare_graphs(make_samples(), graphs, ESTIMATORS[name]())
         return
-    asked = {"n_folds": 3, "random_state": 0}
+    asked = {"n_folds": 3, "n_repeats": 1, "random_state": 0}
     found = gr.compare_graphs(make_samples(), graphs, ESTIMATORS[name](), **asked)
     assert set(found.graphs) == {"path", "other"}
     assert all(np.isfinite(part.mean) for part in found.losses.values())
