@@ -134,7 +134,10 @@ import numpy, scipy, sklearn.base
 brought, between = set(sys.modules) - before, time.process_time()
 import graphratio
 print(between - began, time.process_time() - between)
-print([name for name in hidden if name in sys.modules and name not in brought], flush=True)
+print([name for name in hidden if name in sys.modules and name not in brought])
+print("graphratio.plotting" in sys.modules, "plot_node" in dir(graphratio))
+graphratio.plot_node
+print("graphratio.plotting" in sys.modules, "matplotlib" in sys.modules, flush=True)
 graphratio.Graph.empty(0)
 """
 
@@ -166,6 +169,10 @@ def test_import_is_cheap(imported):
 
 def test_import_needs_no_optional_package(imported):
     assert imported.stdout.splitlines()[1] == "[]"
+
+
+def test_plotting_is_imported_on_use(imported):
+    assert imported.stdout.splitlines()[2:] == ["False True", "True False"]
 
 
 def test_errors_are_named_by_their_public_place(imported):
