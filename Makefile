@@ -9,7 +9,7 @@ comma  := ,
 # whatever the environment says: both processes import everything, and tests start more of them.
 SINGLE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: signals graphs dependent real-data restricted help demo docs quick test browser walk lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds divergences clean
+.PHONY: signals graphs dependent real-data restricted help demo docs quick test browser walk style lint format bench bench-check bench-scale bench-dask accuracy paper transfer calibration changepoints intervals fuzz dist matrix beyond kinds divergences clean
 
 # Durations are those of two idle cores, after the installation, which takes one to two minutes.
 help:
@@ -83,14 +83,16 @@ docs: $(DOCUMENTED)
 # What ruff looks at.
 CHECKED := src tests benchmarks studies tools examples docs/conf.py docs/_ext docs/pictures
 
-lint: $(READY)
+style: $(READY)
 	@echo "== style (ruff)"
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
-	@echo "== types (mypy --strict)"
-	@$(BIN)/mypy
 	@echo "== layers (import-linter)"
 	@$(BIN)/lint-imports --no-cache
+
+lint: style
+	@echo "== types (mypy --strict)"
+	@$(BIN)/mypy
 
 format: $(READY)
 	@$(BIN)/ruff check --fix $(CHECKED)
@@ -115,12 +117,18 @@ quick: lint
 walk: $(READY)
 	@$(BIN)/python tools/walk.py
 
-test: lint browser
-	@echo "== tests and doctests (pytest)"
+# Types are checked while tests wait for timers, files and the browser, and reported at the end.
+test: style browser
+	@echo "== tests and doctests (pytest), and types beside them"
 	@if { $(BROWSER); } >/dev/null; then marks=""; \
 	elif [ "$$CI" = true ]; then echo "CI=true, but there is no Chromium for the browser tests"; exit 1; \
 	else marks="not browser"; echo "no Chromium found: the browser tests are left out"; fi; \
-	$(SINGLE) $(BIN)/pytest -n 2 --dist worksteal -m "$$marks"
+	nice $(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null' INT TERM; \
+	$(SINGLE) $(BIN)/pytest -n 2 --dist worksteal -m "$$marks"; tested=$$?; \
+	wait $$types; typed=$$?; \
+	echo "== types (mypy --strict)"; cat $(VENV)/types.log; \
+	[ $$tested = 0 ] && [ $$typed = 0 ]
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"

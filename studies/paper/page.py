@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,11 +193,11 @@ BLOCKS: dict[str, Callable[[pd.DataFrame], str]] = {
 
 def filled(page: str, results: Any, profile: str) -> str:
     """Replace every table of the page."""
-    blocks = {name: make(results) for name, make in BLOCKS.items()}
-    for name, block in {"study": study_facts(results, profile), **blocks}.items():
+    for name, make in {"study": partial(study_facts, profile=profile), **BLOCKS}.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         if not re.search(pattern, page, re.DOTALL):
             raise ValueError(f"the page has no place for the table {name!r}")
+        block = make(results)
         page = re.sub(
             pattern, lambda found, b=block: f"{found[1]}{b}\n{found[2]}", page, flags=re.DOTALL
         )

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from graphratio.cli.app import app
@@ -55,9 +56,17 @@ def edges(write):
     return write(text, "edges.csv")
 
 
+@pytest.fixture(scope="session")
+def program():
+    """The command line, built once."""
+    return typer.main.get_command(app)
+
+
 @pytest.fixture
-def run():
+def run(program, monkeypatch):
     """Run the program in this process."""
+    # Otherwise it would be built again for every run.
+    monkeypatch.setattr("typer.testing._get_command", lambda _: program)
 
     def runner(*arguments):
         return CliRunner().invoke(app, [str(argument) for argument in arguments])

@@ -1,6 +1,5 @@
 """Pictures: what they show, not how they look."""
 
-import subprocess
 import sys
 
 import matplotlib as mpl
@@ -424,17 +423,6 @@ def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match=r'"\.\[plot\]"'):
         gr.plot_graph(model)
-
-
-def test_plotting_is_imported_on_use():
-    code = (
-        "import sys, graphratio as gr\n"
-        "print('graphratio.plotting' in sys.modules, 'plot_node' in dir(gr))\n"
-        "gr.plot_node\n"
-        "print('graphratio.plotting' in sys.modules, 'matplotlib' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "True", "True", "False"]
 
 
 def test_unknown_names_are_still_errors():

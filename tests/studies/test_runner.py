@@ -29,7 +29,7 @@ from pathlib import Path
 from studies.paper.cells import Grid
 from studies.paper.runner import run
 cells = list(Grid(("Ia", "IIb"), ("POOL", "ULSIF"), (20,), (8,), (0.1, 0.5), 3, n_points=50))
-run(Path(sys.argv[1]), cells, workers=2)
+run(Path(sys.argv[1]), cells, workers=int(sys.argv[2]))
 """
 
 
@@ -62,11 +62,11 @@ def test_nothing_is_computed_twice(tmp_path, whole, monkeypatch):
     pd.testing.assert_frame_equal(rows(tmp_path), whole)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_a_stopped_run_goes_on_where_it_stopped(tmp_path, whole, sign):
+@pytest.mark.parametrize(("sign", "workers"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+def test_a_stopped_run_goes_on_where_it_stopped(tmp_path, whole, sign, workers):
     folder = tmp_path / "study"
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder)],
+        [sys.executable, "-c", PROGRAM, str(folder), str(workers)],
         stderr=subprocess.DEVNULL,
         cwd=Path(__file__).parents[2],
         start_new_session=True,

@@ -21,7 +21,7 @@ def fitted(kind):
     rng = np.random.default_rng(0)
     reference, target = rng.normal(size=(2, 6, 15, 1))
     graph = gr.Graph.from_edges([(i, (i + 1) % 6) for i in range(6)])
-    model = KINDS[kind](random_state=0).fit((reference, target + 0.5), graph)
+    model = KINDS[kind](bandwidth=[0.7, 1.4], random_state=0).fit((reference, target + 0.5), graph)
     return model.coef_.tobytes()
 
 

@@ -261,6 +261,8 @@ def test_wrong_numbers_are_named(wrong):
         gr.divergence_bounds(([[0.0, 1.0]], [[1.0, 2.0]]), n_jobs=wrong)
 
 
+# Few candidates and folds, but several of each, so that there is work to share.
+FEW = {"bandwidth": [0.7, 1.4], "graph_penalty": [0.1, 1.0], "ridge": [0.01, 0.1]}
 SCENARIO = gr.datasets.make_scenario("Ia", n_nodes=16, n=24, random_state=3)
 SAMPLES, GRAPH = SCENARIO.samples, SCENARIO.graph
 PANEL = np.random.default_rng(0).normal(size=(160, 4))
@@ -278,7 +280,8 @@ def transferred(n):
 
 
 def compared(n):
-    found = gr.compare_graphs(SAMPLES, GRAPH, n_jobs=n, random_state=0)
+    options = {"n_folds": 3, "n_repeats": 1, "n_jobs": n, "random_state": 0}
+    found = gr.compare_graphs(SAMPLES, GRAPH, **options)
     return np.concatenate([[found.losses["graph"].mean], found.worth["graph"].joined])
 
 
@@ -307,11 +310,14 @@ WORK = {
         ).fitted_divergence_interval
     ),
     "bounds of GraphRatio": lambda n: (
-        gr.divergence_bounds(SAMPLES, GRAPH, n_jobs=n, random_state=0).fitted_divergence_interval
+        gr.divergence_bounds(
+            SAMPLES, GRAPH, gr.GraphRatio(**FEW), n_folds=3, n_jobs=n, random_state=0
+        ).fitted_divergence_interval
     ),
     "graphs": compared,
     "kinds": lambda n: np.array(
-        gr.kinds_of_change(SAMPLES, GRAPH, n_jobs=n, random_state=0).kinds, dtype=str
+        gr.kinds_of_change(SAMPLES, GRAPH, gr.GraphRatio(**FEW), n_jobs=n, random_state=0).kinds,
+        dtype=str,
     ),
     "detector": watched,
     "transfer": transferred,
