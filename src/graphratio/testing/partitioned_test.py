@@ -79,7 +79,7 @@ def node_test_on_engine(
     question: EngineQuestion, samples: Any, graph: Graph | None
 ) -> TwoSampleResult:
     """Test every node where its observations are."""
-    settings = check_engine(question.estimator, samples)
+    settings = check_engine(question.estimator, samples, graph)
     given = None
     if samples is not None:
         read = as_samples(samples)
