@@ -29,7 +29,7 @@ from graphratio.data.alignment import (
 )
 from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
-from graphratio.data.node_correlation import Correlation, correlation_from
+from graphratio.data.node_correlation import Correlation, correlation_from, cross_correlation
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.conjugate import solve_conjugate
 from graphratio.distributed.fold_keys import OwnKeys, own_keys
@@ -105,16 +105,14 @@ class _EngineTest:
         """Run the test that suits the estimator."""
         halves = not self.question.estimator._is_quadratic
         done = self._by_halves() if halves else self._each_node()
-        nothing = np.empty(0, dtype=np.intp)
-        sizes = self.session.sizes
+        elsewhere = Blocks.elsewhere(self.session.sizes)
         found = done.result(
             self.question.level,
             nodes=self.graph.nodes,
             graph=self.graph,
             null="node",
             correction=self.question.correction,
-            # Observations and their numbers stay on the partitions.
-            blocks=Blocks(nothing, nothing.astype(bool), sizes, "none", 1, None, False, None),
+            blocks=elsewhere if self.samples is None else self.samples.blocks,
             joint=False,
             halves=halves,
             cross_fitted=False,
@@ -144,9 +142,19 @@ class _EngineTest:
             name="test",
             make=NodeTestRows,
         )
+        self.timed, self.correlation = self._dependence()
+
+    def _dependence(self) -> tuple[bool, Correlation | None]:
+        """Whether observations have times, and the correlation between nodes.
+
+        Of all nodes, if their samples are here, and otherwise within partitions.
+        """
+        if self.samples is not None:
+            pairs = np.random.default_rng(0)
+            found = cross_correlation(self.samples, self.graph, pairs)
+            return self.samples.time is not None, found
         times, sums = zip(*self.fleet.ask("test.describe"), strict=True)
-        self.timed = any(times)
-        self.correlation: Correlation | None = correlation_from(sums, by_stamp=self.timed)
+        return any(times), correlation_from(sums, by_stamp=any(times))
 
     def _each_node(self) -> TwoSampleOutcome:
         """Permute one node at a time, with the neighbours' predictions."""
