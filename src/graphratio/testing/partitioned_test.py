@@ -41,16 +41,16 @@ from graphratio.moments.node_moments import has_both
 from graphratio.testing.multiplicity import Resolution, enough_permutations
 from graphratio.testing.node_null import NodeTests, rank_nodes
 from graphratio.testing.partitioned_counts import PartitionedCount
-from graphratio.testing.partitioned_penalties import Penalties, penalties_on_engine, reduced_map
+from graphratio.testing.partitioned_penalties import penalties_on_engine, reduced_map
 from graphratio.testing.partitioned_rows import NodeTestRows, SecondHalf
 from graphratio.testing.pooled import ratio_settings, whitened
-from graphratio.testing.predictions import group_conductances, group_parts, node_groups
+from graphratio.testing.predictions import Penalties, group_conductances, group_parts, node_groups
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.statistics import NAMES
 from graphratio.testing.ways_to_test import HALF_NAMES, TwoSampleOutcome, answers_at, over_nodes
 from graphratio.testing.wording import correlation_note
 
-# Small systems are solved exactly in one process; here all are solved to this residual.
+# A smaller residual than in one process, so that predictions hardly depend on the partitions.
 _TOLERANCE = 1e-8
 _ITERATIONS = 500
 
