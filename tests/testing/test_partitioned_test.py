@@ -134,6 +134,17 @@ class TestGrulsif:
         for engine in (LocalEngine(4), LocalEngine(4, loader=loader_of(data[0]))):
             assert_same(ask(data, PENALTIES, engine), one)
 
+    def test_many_nodes_are_permuted_in_the_same_batches(self, monkeypatch):
+        for module in ("node_null", "partitioned_counts"):
+            monkeypatch.setattr(f"graphratio.testing.{module}.KEPT_ROWS", 60)
+        # Random numbers are drawn in chunks that end within nodes.
+        monkeypatch.setattr("graphratio.distributed.fold_keys.KEYS_AT_ONCE", 7)
+        draw = np.random.default_rng(0).normal(size=(2, 9, 12))
+        samples = gr.NodeSamples.from_arrays(*map(list, draw), nodes=range(9))
+        data = samples, gr.Graph.from_edges([(v, v + 1) for v in range(8)])
+        options = {"correction": None, "n_permutations": 499}
+        assert_same(ask(data, FIXED, LocalEngine(3), **options), ask(data, FIXED, **options))
+
     def test_many_observations_are_reduced_by_the_same_part_of_them(self, monkeypatch):
         monkeypatch.setattr("graphratio.features.nystrom.PRINCIPAL_ROWS", 60)
         data = ring()
