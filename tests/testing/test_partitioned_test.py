@@ -134,6 +134,12 @@ class TestGrulsif:
         for engine in (LocalEngine(4), LocalEngine(4, loader=loader_of(data[0]))):
             assert_same(ask(data, PENALTIES, engine), one)
 
+    def test_several_nodes_are_hidden_together(self, monkeypatch):
+        """As in all graphs with more than 20 nodes, in smaller ones every node is hidden alone."""
+        monkeypatch.setattr("graphratio.testing.predictions.N_PARTS", 1)
+        data = ring()
+        assert_same(ask(data, FIXED, LocalEngine(3)), ask(data, FIXED))
+
     def test_many_nodes_are_permuted_in_the_same_batches(self, monkeypatch):
         for module in ("node_null", "partitioned_counts"):
             monkeypatch.setattr(f"graphratio.testing.{module}.KEPT_ROWS", 60)
