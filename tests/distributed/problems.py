@@ -32,14 +32,16 @@ def ring(n_nodes: int = 12, n_features: int = 2, seed: int = 0):
     return gr.NodeSamples.from_arrays(reference, target), graph
 
 
-# What may be in a message beside arrays: no data hides in these.
-PLAIN = (bool, int, float, str, type, FunctionType, np.number, np.random.Generator, Kernel)
+# What may be in a message beside arrays and numbers: no data hides in these.
+PLAIN = (bool, int, str, type, FunctionType, np.integer, np.random.Generator, Kernel)
 
 
 def arrays_in(payload):
-    """All arrays of a message, however deep."""
+    """All arrays of a message, however deep; a single number is an array too."""
     if isinstance(payload, np.ndarray):
         yield payload
+    elif isinstance(payload, float | np.floating):
+        yield np.array([payload])
     elif isinstance(payload, dict):
         for value in payload.values():
             yield from arrays_in(value)

@@ -104,6 +104,25 @@ class TestWhatCountsAsLost:
         assert engine.shunned == {"b"}
         assert cluster.removed == ["b"]
 
+    def test_nobody_waits_for_an_answer_after_an_interrupt(self, engine):
+        async def interrupted():
+            asked = asyncio.Event()
+
+            async def never():
+                asked.set()
+                await asyncio.Event().wait()
+
+            waiting = asyncio.ensure_future(engine._answers({0: never}, 100.0))
+            await asked.wait()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            # Tasks that were cancelled end in the next round.
+            await asyncio.sleep(0)
+            return asyncio.all_tasks() - {asyncio.current_task()}
+
+        assert not asyncio.run(interrupted())
+
     def test_an_answer_that_never_comes(self, engine, cluster):
         engine.load_timeout = 0.02
         with pytest.raises(WorkerLost, match=r"no answer within 0\.02 s"):

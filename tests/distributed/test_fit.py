@@ -227,7 +227,7 @@ class TestLoader:
             self.fit(lambda nodes: {}["broken"], whole)
         with pytest.raises(InputError, match="did not return the samples of its nodes"):
             self.fit(lambda nodes: samples, whole)
-        with pytest.raises(InputError, match="the loader of the engine reads them"):
+        with pytest.raises(InputError, match="samples were given, but the loader of the engine"):
             gr.GRULSIF(engine=LocalEngine(2, loader=len)).fit(samples, whole)
         with pytest.raises(InputError, match="no samples, and the engine has no loader"):
             gr.GRULSIF(engine=LocalEngine(2)).fit(None, whole)
@@ -275,8 +275,8 @@ def test_standardised_samples_keep_their_scaling():
     [
         ({"solver": "direct"}, r'"direct" does not run on an engine.*solver="auto"'),
         ({"solver": "cbcgd"}, r'"cbcgd" does not run on an engine.*solver="auto"'),
-        ({"selection_nodes": 5}, "only to fits in one process"),
-        ({"max_memory": "4 GiB"}, "only to fits in one process"),
+        ({"selection_nodes": 5}, "only in one process, not with"),
+        ({"max_memory": "4 GiB"}, "only in one process, not with"),
         ({"dictionary": "uniform"}, "needs all observations in one place"),
         ({"engine": "tcp://somewhere"}, "is not an engine"),
         ({"solver": "newton"}, "solver"),
@@ -386,7 +386,7 @@ def test_categories_are_refused():
         table, node="node", sample="sample", reference="before", target="after", categorical="sky"
     )
     graph = gr.Graph.from_edges([("a", "b"), ("b", "c")])
-    with pytest.raises(InputError, match="'sky' cannot be fitted with an engine"):
+    with pytest.raises(InputError, match="'sky' cannot be used with an engine"):
         gr.GRULSIF(**FIXED, engine=LocalEngine(2)).fit(samples, graph)
 
 

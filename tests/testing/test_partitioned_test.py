@@ -134,6 +134,23 @@ class TestGrulsif:
         for engine in (LocalEngine(4), LocalEngine(4, loader=loader_of(data[0]))):
             assert_same(ask(data, PENALTIES, engine), one)
 
+    def test_several_nodes_are_hidden_together(self, monkeypatch):
+        """As in all graphs with more than 20 nodes, in smaller ones every node is hidden alone."""
+        monkeypatch.setattr("graphratio.testing.predictions.N_PARTS", 1)
+        data = ring()
+        assert_same(ask(data, FIXED, LocalEngine(3)), ask(data, FIXED))
+
+    def test_many_nodes_are_permuted_in_the_same_batches(self, monkeypatch):
+        for module in ("node_null", "partitioned_counts"):
+            monkeypatch.setattr(f"graphratio.testing.{module}.KEPT_ROWS", 60)
+        # Random numbers are drawn in chunks that end within nodes.
+        monkeypatch.setattr("graphratio.distributed.fold_keys.KEYS_AT_ONCE", 7)
+        draw = np.random.default_rng(0).normal(size=(2, 9, 12))
+        samples = gr.NodeSamples.from_arrays(*map(list, draw), nodes=range(9))
+        data = samples, gr.Graph.from_edges([(v, v + 1) for v in range(8)])
+        options = {"correction": None, "n_permutations": 499}
+        assert_same(ask(data, FIXED, LocalEngine(3), **options), ask(data, FIXED, **options))
+
     def test_many_observations_are_reduced_by_the_same_part_of_them(self, monkeypatch):
         monkeypatch.setattr("graphratio.features.nystrom.PRINCIPAL_ROWS", 60)
         data = ring()
@@ -189,6 +206,19 @@ class TestResult:
         assert_array_equal(parted.effect_size, one.effect_size)
         assert_array_equal(parted.detectable_shift, one.detectable_shift)
         assert parted.to_frame().columns.tolist() == one.to_frame().columns.tolist()
+        assert parted.notes == one.notes
+        assert parted.assumptions == one.assumptions
+
+    def test_times_without_dependence_are_those_of_one_process(self):
+        draw = np.random.default_rng(0).normal(size=(2, 6, 30))
+        time = tuple([np.arange(30.0) + 30 * side] * 6 for side in (0, 1))
+        samples = gr.NodeSamples.from_arrays(*map(list, draw), nodes=range(6), time=time)
+        data = samples, gr.Graph.from_edges([(v, v + 1) for v in range(5)])
+        one, parted = ask(data, FIXED), ask(data, FIXED, LocalEngine(2))
+        assert parted.timed
+        assert parted.notes == one.notes
+        assert parted.correlation == one.correlation
+        assert_array_equal(parted.blocks.number, one.blocks.number)
 
     def test_without_samples_partitions_measure_what_the_table_needs(self):
         data = ring()
@@ -203,6 +233,7 @@ class TestResult:
             assert parted.to_frame()["p_value"].tolist() == parted.p_value.tolist()
             assert parted.summary == one.summary
             assert parted.remarks == []
+            assert "was checked within partitions only" in parted.notes[-1]
             assert {v for region in parted.regions() for v in region.nodes} == {
                 v for region in one.regions() for v in region.nodes
             }
@@ -271,14 +302,15 @@ class TestFaults:
     def test_a_loss_changes_nothing(self):
         data = ring(8)
         options = {"correction": None, "n_permutations": 199}
-        plain = FaultyEngine()
+        loader = loader_of(data[0])
+        plain = FaultyEngine(loader=loader)
         expected = ask(data, PENALTIES, plain, **options)
         wanted = ("attach", "test.describe", "uncovered", "test.labelled_moment", "assign_folds")
         wanted += ("held_out_loss", "test.hide", "test.predicted", "test.predict", "test.count")
         calls = [plain.log.index(name) for name in wanted]
         calls.append(len(plain.log) - 1 - plain.log[::-1].index("conjugate.advance"))
         for number in calls:
-            engine = FaultyEngine(losses={number: (number % 3,)})
+            engine = FaultyEngine(losses={number: (number % 3,)}, loader=loader)
             found = ask(data, PENALTIES, engine, **options)
             assert len(engine.log) > len(plain.log), plain.log[number]
             for name in ("evidence", "p_value", "penalties"):
@@ -320,7 +352,7 @@ class TestRefusals:
         draw = np.random.default_rng(0).normal(size=(2, 3, 20, 1))
         timed = gr.NodeSamples.from_arrays(*draw, block=5)
         for kind, settings in ((gr.GRULSIF, FIXED), (gr.GraphRatio, PROFILES)):
-            with pytest.raises(InputError, match=r"cannot be tested with an engine\. Test in one"):
+            with pytest.raises(InputError, match=r"cannot be tested with .* as independent"):
                 ask((timed, None), settings, LocalEngine(2), kind)
 
     def test_correlated_nodes(self):
@@ -330,8 +362,12 @@ class TestRefusals:
         data = samples, gr.Graph.from_edges([(v, v + 1) for v in range(7)])
         one = ask(data, FIXED)
         assert one.cross_fitted
-        with pytest.raises(InputError, match=r"correlated \(0\.\d\d at .* Test in one process"):
-            ask(data, FIXED, LocalEngine(2))
+        # With samples all pairs of nodes are compared, wherever partitions end.
+        for engine in (LocalEngine(8), LocalEngine(2, loader=loader_of(samples))):
+            with pytest.raises(InputError, match=r"correlated \(0\.\d\d at .* Test in one process"):
+                ask(data, FIXED, engine)
+        alone = ask(data, FIXED, LocalEngine(8, loader=loader_of(samples)))
+        assert "no partition has two nodes whose observations can be matched" in alone.notes[-1]
         with pytest.warns(DataWarning, match="neighbouring nodes move together"):
             ask(data, PROFILES, LocalEngine(2), gr.GraphRatio)
 
@@ -340,8 +376,11 @@ class TestRefusals:
         with pytest.raises(InputError, match="no samples, and the engine has no loader"):
             ask((None, whole), FIXED, LocalEngine(2))
         engine = LocalEngine(2, loader=loader_of(samples))
-        with pytest.raises(InputError, match="but the loader of the engine reads them"):
+        with pytest.raises(InputError, match=r"samples were given, but the loader .*Pass None in"):
             gr.two_sample_test(samples, whole, gr.GRULSIF(engine=engine))
+        for asked in (gr.two_sample_test, gr.divergence_bounds):
+            with pytest.raises(InputError, match=r"loader needs a graph, .* Pass the graph"):
+                asked(None, None, gr.GRULSIF(engine=engine))
         with pytest.raises(InputError, match="needs all observations in one place"):
             ask((samples, whole), {"dictionary": "kmeans"}, LocalEngine(2))
         with pytest.raises(InputError, match="too large for any node to be significant"):

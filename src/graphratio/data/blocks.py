@@ -66,6 +66,12 @@ class Blocks:
     measured: Dependence | None = None
     n_units: int = 1
 
+    @classmethod
+    def elsewhere(cls, sizes: IntArray) -> Blocks:
+        """Single observations that are not here, `sizes` (n_nodes, 2) of each sample."""
+        nothing = np.empty(0, dtype=np.intp)
+        return cls(nothing, nothing.astype(bool), sizes, "none", 1, None, False, None)
+
     @property
     def exist(self) -> bool:
         """Whether observations are kept together at all."""

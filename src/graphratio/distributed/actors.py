@@ -281,11 +281,14 @@ class DaskPartitions(Engine):
     async def _answer(self, p: int, send: Send, allowed: float) -> Answer:
         """Wait for an answer, until its worker is lost or the time is over."""
         answer, loss = asyncio.ensure_future(send()), asyncio.ensure_future(self._loss(p))
-        await asyncio.wait([answer, loss], timeout=allowed, return_when=asyncio.FIRST_COMPLETED)
-        loss.cancel()
-        if answer.done():
-            return answer.result()
-        answer.cancel()
+        try:
+            await asyncio.wait([answer, loss], timeout=allowed, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+        finally:
+            # Also if the wait is interrupted, so that no task remains.
+            loss.cancel()
+            answer.cancel()
         # Cancels the pending message, which would otherwise wait until the fit ends.
         self.client.rpc.remove(self.address[p])
         raise loss.result() if loss.done() else TimeoutError(f"no answer within {allowed:g} s")

@@ -95,7 +95,8 @@ class FoldKeys:
         if samples.has_blocks and samples.blocks.exist:
             raise InputError(
                 "observations that depend on each other in time cannot be split with an engine",
-                "Fit in one process, give all hyperparameters, or build samples with block=None",
+                "Work in one process, or fit with all hyperparameters given, which needs no folds; "
+                "block=None would treat the observations as independent",
             )
         keys = OwnKeys(self.generator, self.starts, samples.sizes.sum(axis=1), self.total)
         drawn = keys.random(samples.n_observations)

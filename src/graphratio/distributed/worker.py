@@ -40,8 +40,8 @@ class Partition:
         if samples.encoding is not None:
             names = listing(list(samples.encoding.levels))
             raise InputError(
-                f"the categorical features {names} cannot be fitted with an engine",
-                "Fit in one process, or let the loader return indicators as numeric features",
+                f"the categorical features {names} cannot be used with an engine",
+                "Work in one process, or let the loader return indicators as numeric features",
             )
         self.take(samples)
 

@@ -48,24 +48,22 @@ def fit_partitioned(
     model: NystromEstimator, samples: Any, graph: Graph | None, work: Work | None = None
 ) -> None:
     """Fit on the engine of the model; `work` is done on its partitions, by default `_fit`."""
-    settings = check_engine(model, samples)
+    settings = check_engine(model, samples, graph)
     aligned = None
     if settings.loader is None:
         aligned = model._prepare(samples, graph, borrow=model._couples)
         graph = model.graph_
-    elif graph is None:
-        raise InputError(
-            "a fit with a loader needs a graph, which names the nodes, but none was given",
-            "Call fit(None, graph); gr.Graph.empty(labels) has no edges",
-        )
     # Partitions already work side by side, and all tasks here would wait for the same engine.
     with at_most(1), open_session(settings, aligned, check_graph(graph)) as session:
         _keep(model, session)
         (work or _fit)(model, session, settings)
 
 
-def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
-    """The engine of a model that can run on one, with samples or a loader but not both."""
+def check_engine(model: NystromEstimator, samples: Any, graph: Any) -> EngineSettings:
+    """The engine of a model that can run on one, with samples, or a loader and a graph.
+
+    For fits, bounds and tests; the words of its messages suit all of them.
+    """
     settings = model.engine
     if not isinstance(settings, EngineSettings):
         raise InputError(
@@ -78,12 +76,12 @@ def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
     if model.solver in ("direct", "cbcgd"):
         raise InputError(
             f'solver="{model.solver}" does not run on an engine',
-            'Use solver="auto", or fit in this process without an engine',
+            'Use solver="auto", or work in one process, without an engine',
         )
     if model.selection_nodes not in (None, "all") or model.max_memory is not None:
         raise InputError(
-            "selection_nodes and max_memory apply only to fits in one process",
-            "Leave them out: an engine selects on all nodes, and each worker has its own memory",
+            "selection_nodes and max_memory apply only in one process, not with an engine",
+            "Leave them out; each worker has its own memory",
         )
     if isinstance(model.dictionary, str) and model.dictionary in ("uniform", "kmeans", "all"):
         raise InputError(
@@ -94,13 +92,18 @@ def check_engine(model: NystromEstimator, samples: Any) -> EngineSettings:
         if samples is None:
             raise InputError(
                 "there are no samples, and the engine has no loader",
-                "Pass samples to fit, or loader= to the engine",
+                "Pass samples, or loader= to the engine",
             )
         return settings
     if samples is not None:
         raise InputError(
-            "samples were passed to fit, but the loader of the engine reads them",
-            "Call fit(None, graph), or leave out loader=",
+            "samples were given, but the loader of the engine reads them",
+            "Pass None in place of the samples, or leave out loader=",
+        )
+    if graph is None:
+        raise InputError(
+            "an engine with a loader needs a graph, which names the nodes, but none was given",
+            "Pass the graph; gr.Graph.empty(labels) has no edges",
         )
     return settings
 

@@ -40,7 +40,7 @@ def bounds_on_engine(
     random_state: np.random.Generator,
 ) -> DivergenceBounds:
     """Bounds of all nodes, from fits on the engine of the estimator."""
-    settings = check_engine(estimator, samples)
+    settings = check_engine(estimator, samples, graph)
     alpha = check_real(estimator.alpha, "alpha", low=0, high=1, include_low=True)
     given = None
     if samples is not None:
@@ -116,9 +116,7 @@ def _bounds(
     lower, estimate, interval, enough = ask(1)
     if options.simultaneous:
         lower, estimate, interval, enough = ask(int(np.isfinite(estimate).sum()))
-    nothing = np.empty(0, dtype=np.intp)
-    # Observations and their numbers stay on the partitions.
-    blocks = Blocks(nothing, nothing.astype(bool), session.sizes, "none", 1, None, False, None)
+    blocks = Blocks.elsewhere(session.sizes)
     return DivergenceBounds(
         nodes=session.graph.nodes,
         true_divergence_lower_bound=lower,

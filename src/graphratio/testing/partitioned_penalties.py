@@ -27,9 +27,7 @@ from graphratio.selection.cross_validation import (
 from graphratio.selection.patches import choose_patches
 from graphratio.testing.partitioned_rows import SelectionRows
 from graphratio.testing.pooled import POOLED_FLOOR, RatioSettings, whitened
-from graphratio.testing.predictions import MOST_SELECTED_ON
-
-Penalties = list[tuple[float, float, float]]
+from graphratio.testing.predictions import MOST_SELECTED_ON, Penalties
 
 
 def reduced_map(

@@ -99,7 +99,7 @@ class NodeTestRows(SelectionRows):
         if tested.has_blocks and tested.blocks.exist:
             raise InputError(
                 "observations that depend on each other in time cannot be tested with an engine",
-                "Test in one process, or build samples with block=None",
+                "Test in one process; block=None would treat the observations as independent",
             )
         if half is not None:
             tested = tested.subset(observations=~first_half(tested, half, joint=False))

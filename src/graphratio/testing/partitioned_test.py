@@ -29,7 +29,7 @@ from graphratio.data.alignment import (
 )
 from graphratio.data.blocks import Blocks
 from graphratio.data.graph import Graph
-from graphratio.data.node_correlation import Correlation, correlation_from
+from graphratio.data.node_correlation import Correlation, correlation_from, cross_correlation
 from graphratio.data.samples import NodeSamples
 from graphratio.distributed.conjugate import solve_conjugate
 from graphratio.distributed.fold_keys import OwnKeys, own_keys
@@ -41,16 +41,16 @@ from graphratio.moments.node_moments import has_both
 from graphratio.testing.multiplicity import Resolution, enough_permutations
 from graphratio.testing.node_null import NodeTests, rank_nodes
 from graphratio.testing.partitioned_counts import PartitionedCount
-from graphratio.testing.partitioned_penalties import Penalties, penalties_on_engine, reduced_map
+from graphratio.testing.partitioned_penalties import penalties_on_engine, reduced_map
 from graphratio.testing.partitioned_rows import NodeTestRows, SecondHalf
 from graphratio.testing.pooled import ratio_settings, whitened
-from graphratio.testing.predictions import group_conductances, group_parts, node_groups
+from graphratio.testing.predictions import Penalties, group_conductances, group_parts, node_groups
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.statistics import NAMES
 from graphratio.testing.ways_to_test import HALF_NAMES, TwoSampleOutcome, answers_at, over_nodes
 from graphratio.testing.wording import correlation_note
 
-# Small systems are solved exactly in one process; here all are solved to this residual.
+# A smaller residual than in one process, so that predictions hardly depend on the partitions.
 _TOLERANCE = 1e-8
 _ITERATIONS = 500
 
@@ -79,7 +79,7 @@ def node_test_on_engine(
     question: EngineQuestion, samples: Any, graph: Graph | None
 ) -> TwoSampleResult:
     """Test every node where its observations are."""
-    settings = check_engine(question.estimator, samples)
+    settings = check_engine(question.estimator, samples, graph)
     given = None
     if samples is not None:
         read = as_samples(samples)
@@ -105,16 +105,14 @@ class _EngineTest:
         """Run the test that suits the estimator."""
         halves = not self.question.estimator._is_quadratic
         done = self._by_halves() if halves else self._each_node()
-        nothing = np.empty(0, dtype=np.intp)
-        sizes = self.session.sizes
+        elsewhere = Blocks.elsewhere(self.session.sizes)
         found = done.result(
             self.question.level,
             nodes=self.graph.nodes,
             graph=self.graph,
             null="node",
             correction=self.question.correction,
-            # Observations and their numbers stay on the partitions.
-            blocks=Blocks(nothing, nothing.astype(bool), sizes, "none", 1, None, False, None),
+            blocks=elsewhere if self.samples is None else self.samples.blocks,
             joint=False,
             halves=halves,
             cross_fitted=False,
@@ -144,9 +142,19 @@ class _EngineTest:
             name="test",
             make=NodeTestRows,
         )
+        self.timed, self.correlation = self._dependence()
+
+    def _dependence(self) -> tuple[bool, Correlation | None]:
+        """Whether observations have times, and the correlation between nodes.
+
+        Of all nodes, if their samples are here, and otherwise within partitions.
+        """
+        if self.samples is not None:
+            pairs = np.random.default_rng(0)
+            found = cross_correlation(self.samples, self.graph, pairs)
+            return self.samples.time is not None, found
         times, sums = zip(*self.fleet.ask("test.describe"), strict=True)
-        self.timed = any(times)
-        self.correlation: Correlation | None = correlation_from(sums, by_stamp=self.timed)
+        return any(times), correlation_from(sums, by_stamp=any(times))
 
     def _each_node(self) -> TwoSampleOutcome:
         """Permute one node at a time, with the neighbours' predictions."""

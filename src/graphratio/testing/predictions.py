@@ -42,6 +42,9 @@ from graphratio.testing.permutations import PermutationPlan
 from graphratio.testing.pooled import POOLED_FLOOR, PooledFeatures, RatioSettings, pooled_features
 from graphratio.testing.statistics import Columns
 
+# Bandwidth, graph penalty and ridge of every group of nodes.
+Penalties = list[tuple[float, float, float]]
+
 N_GROUPS = 5
 
 # Parts of a group: up to so many nodes the neighbours' prediction is cheap enough to compute once
@@ -117,7 +120,7 @@ def selected_penalties(
     settings: RatioSettings,
     dictionary: FloatArray,
     rng: np.random.Generator,
-) -> list[tuple[float, float, float]]:
+) -> Penalties:
     """Bandwidth, graph penalty and ridge of every group.
 
     All groups share the features of a single bandwidth, which know the observations of a group but

@@ -26,7 +26,7 @@ from graphratio.testing.multiplicity import (
 from graphratio.testing.node_null import NodeTests, node_evidence, permute_each_node
 from graphratio.testing.permutations import PermutationPlan, Units
 from graphratio.testing.pooled import PooledFeatures, PooledSamples, read_settings
-from graphratio.testing.predictions import Predictions, node_groups, selected_penalties
+from graphratio.testing.predictions import Penalties, Predictions, node_groups, selected_penalties
 from graphratio.testing.result import TwoSampleResult
 from graphratio.testing.shared_times import (
     OWN_SHARE_OF_LEVEL,
@@ -41,8 +41,6 @@ OWN_NAMES = tuple(name for name, share in zip(NAMES, OWN_SHARES, strict=True) if
 
 # The only statistic of a test on halves.
 HALF_NAMES = ("held-out ratio",)
-
-Penalties = list[tuple[float, float, float]]
 
 
 @dataclass(frozen=True, eq=False)

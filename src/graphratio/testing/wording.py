@@ -148,8 +148,24 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
             "large"
         )
     if result.null == "node" and several and not result.cross_fitted:
-        found += correlation_note(result.correlation, spelling, timed=result.timed)
+        if result.samples is None:
+            found.append(_checked_within_partitions(result.correlation))
+        if result.samples is not None or result.correlation is not None:
+            found += correlation_note(result.correlation, spelling, timed=result.timed)
     return tuple(found)
+
+
+def _checked_within_partitions(correlation: Correlation | None) -> str:
+    """A note for samples that only the partitions of an engine have."""
+    if correlation is None:
+        return (
+            "the correlation between nodes could not be checked, since no partition has two nodes "
+            "whose observations can be matched; the test assumes that nodes are independent"
+        )
+    return (
+        "the correlation between nodes was checked within partitions only; the test assumes that "
+        "nodes of different partitions are independent"
+    )
 
 
 def correlation_note(
