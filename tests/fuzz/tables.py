@@ -101,18 +101,23 @@ def matrix(rng: random.Random) -> Rows:
     return rows
 
 
-def packed(content: bytes, rng: random.Random) -> bytes:
-    """The same, compressed in one of the ways that are unpacked."""
+def zipped(content: bytes) -> bytes:
+    """The same in an archive, whose only entry bears no time of today."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("data.csv", content)
+        archive.writestr(zipfile.ZipInfo("data.csv"), content)
+    return buffer.getvalue()
+
+
+def packed(content: bytes, rng: random.Random) -> bytes:
+    """The same, compressed in one of the ways that are unpacked."""
     zstandard = pa.compress(content, codec="zstd", asbytes=True)
     ways = [
         gzip.compress(content, mtime=0),
         bz2.compress(content),
         lzma.compress(content, preset=0),
     ]
-    return rng.choice([*ways, buffer.getvalue(), zstandard])
+    return rng.choice([*ways, zipped(content), zstandard])
 
 
 def points(rng: random.Random) -> Rows:
@@ -268,10 +273,7 @@ def damage(content: bytes, rng: random.Random) -> bytes:
             changed[rng.randrange(len(changed))] = rng.randrange(256)
         return bytes(changed)
     if kind == "pack":
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
-            archive.writestr("data.csv", content)
-        return rng.choice([gzip.compress(content, mtime=0), buffer.getvalue()])
+        return rng.choice([gzip.compress(content, mtime=0), zipped(content)])
     if kind == "field":
         # Beyond the 131,072 characters at which Python's own reader stops.
         return content[:place] + b"a" * rng.choice([1000, 200_000]) + content[place:]
