@@ -34,6 +34,7 @@ from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.moments.objective import GraphObjective
 from graphratio.moments.second_moments import FactoredSecond, SecondMoment
+from graphratio.solvers.clusters import CLUSTER_SHARE
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick, times
 from graphratio.solvers.node_basis import NodeBasis
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
@@ -41,9 +42,6 @@ from graphratio.solvers.preconditioners.block_jacobi import FEW_CANDIDATES, Node
 
 # Up to this many nodes the eigendecomposition costs less than it saves.
 LARGEST_SPECTRUM = 400
-
-# Modes of the Laplacian below this share of the mean degree separate clusters.
-CLUSTER_SHARE = 0.5
 
 # Abar counts as diagonal when its correlations are this small: two rotations per iteration would
 # then cost more than they save.

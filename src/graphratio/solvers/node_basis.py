@@ -20,6 +20,7 @@ from scipy.sparse.linalg import eigsh
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.graph import Graph
+from graphratio.solvers.clusters import clusters_of, dense_or_clustered
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, by_columns, pick, times
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.multigrid import Multigrid
@@ -50,10 +51,13 @@ class NodeBasis:
 
     @computed_once
     def laplacian(self) -> Any:
-        """The Laplacian, sparse or dense, whichever multiplies many columns faster."""
+        """The Laplacian, sparse, dense or in blocks, whichever multiplies many columns faster."""
         sparse_form = self.graph.laplacian.astype(self.constants.dtype)
-        crowded = sparse_form.nnz > DENSE_SHARE * self.graph.n_nodes**2
-        return sparse_form.toarray() if crowded else sparse_form
+        if sparse_form.nnz <= DENSE_SHARE * self.graph.n_nodes**2:
+            return sparse_form
+        if not self.crowded:
+            return sparse_form.toarray()
+        return dense_or_clustered(sparse_form, clusters_of(*self.lowest, self.graph.mean_degree))
 
     @computed_once
     def hierarchy(self) -> Hierarchy:
