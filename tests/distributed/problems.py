@@ -68,6 +68,31 @@ def loader_of(samples):
     )
 
 
+def loader_that_fails(samples):
+    """A loader that reads three times, and then no more."""
+    asked = []
+
+    def loader(nodes):
+        asked.append(nodes)
+        if len(asked) > 3:
+            raise OSError("disk gone")
+        return loader_of(samples)(nodes)
+
+    return loader
+
+
+def assert_no_observation_in(messages, samples, least):
+    """No number in any message is one of an observation, and there are at least so many numbers."""
+    observed = np.unique(samples.values)
+    floats = [a for m in messages for a in arrays_in(m.payload) if a.dtype.kind == "f"]
+    assert sum(a.size for a in floats) > least
+    rounded = samples.values.astype(np.float32)
+    for array in floats:
+        assert not np.isin(array, observed).any()
+        # In single precision one number may agree by chance, all of an observation do not.
+        assert not np.isin(rounded, array.astype(np.float32)).all(axis=1).any()
+
+
 class FaultyPartitions(LocalPartitions):
     """Partitions that are lost at given calls.
 

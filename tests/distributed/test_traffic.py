@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.distributed.problems import FIXED, arrays_in, loader_of, ring
+from tests.distributed.problems import FIXED, arrays_in, assert_no_observation_in, loader_of, ring
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine
@@ -76,14 +76,7 @@ def test_no_observation_travels(dictionary):
     engine = LocalEngine(3, loader=loader_of(samples), observe=messages.append)
     settings = {"bandwidth": [1.0, 2.0], "graph_penalty": 0.18, "ridge": [0.0018, 0.18], "cv": 2}
     model = gr.GRULSIF(**settings, **dictionary, random_state=0, engine=engine).fit(None, graph)
-    observed = np.unique(samples.values)
-    floats = [a for m in messages for a in arrays_in(m.payload) if a.dtype.kind == "f"]
-    assert sum(a.size for a in floats) > 10_000
-    rounded = samples.values.astype(np.float32)
-    for array in floats:
-        assert not np.isin(array, observed).any()
-        # In single precision one number may agree by chance, all three of an observation not.
-        assert not np.isin(rounded, array.astype(np.float32)).all(axis=1).any()
+    assert_no_observation_in(messages, samples, least=10_000)
     assert model.n_atoms_ > 10
     one = gr.GRULSIF(**settings, **dictionary, random_state=0).fit(samples, graph)
     assert_array_equal(model.dictionary_, one.dictionary_)

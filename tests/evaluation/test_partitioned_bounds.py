@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.distributed.problems import FaultyEngine, arrays_in, loader_of, ring
+from tests.distributed.problems import FaultyEngine, arrays_in, loader_of, loader_that_fails, ring
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine
@@ -101,14 +101,7 @@ class TestFaults:
 
     def test_a_loader_that_fails_later_is_named(self):
         samples, whole = ring()
-        asked = []
-
-        def loader(nodes):
-            asked.append(nodes)
-            if len(asked) > 3:
-                raise OSError("disk gone")
-            return loader_of(samples)(nodes)
-
+        loader = loader_that_fails(samples)
         with pytest.raises(InputError, match=r"partition 0 .*raised OSError: disk gone"):
             bounds((samples, whole), FIXED, LocalEngine(3, loader=loader))
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.distributed.problems import FaultyEngine, arrays_in, loader_of, ring
+from tests.distributed.problems import (
+    FaultyEngine,
+    arrays_in,
+    assert_no_observation_in,
+    loader_of,
+    loader_that_fails,
+    ring,
+)
 
 import graphratio as gr
 from graphratio.distributed import LocalEngine
@@ -257,13 +264,7 @@ class TestTraffic:
         messages = []
         engine = LocalEngine(2, loader=loader_of(samples), observe=messages.append)
         ask((samples, whole), {**settings, **dictionary}, engine, kind)
-        observed = np.unique(samples.values)
-        floats = [a for m in messages for a in arrays_in(m.payload) if a.dtype.kind == "f"]
-        assert sum(a.size for a in floats) > 5_000
-        rounded = samples.values.astype(np.float32)
-        for array in floats:
-            assert not np.isin(array, observed).any()
-            assert not np.isin(rounded, array.astype(np.float32)).all(axis=1).any()
+        assert_no_observation_in(messages, samples, least=5_000)
 
     def test_no_message_grows_with_the_observations(self):
         """But a few numbers per node, moments and counts leave a partition."""
@@ -334,14 +335,7 @@ class TestFaults:
 
     def test_a_loader_that_fails_is_named(self):
         samples, whole = ring()
-        asked = []
-
-        def loader(nodes):
-            asked.append(nodes)
-            if len(asked) > 3:
-                raise OSError("disk gone")
-            return loader_of(samples)(nodes)
-
+        loader = loader_that_fails(samples)
         # The fit on the first half loads the data again.
         with pytest.raises(InputError, match=r"partition 0 .*raised OSError: disk gone"):
             ask((samples, whole), PROFILES, LocalEngine(3, loader=loader), gr.GraphRatio)

@@ -30,8 +30,8 @@ _ROUNDING = 1e-13
 _MOST_EDGES = 200_000
 
 
-# Of some pairs of nodes: sums of the excess of their squared correlation over its expectation
-# and of their degrees of freedom, and how many they are.
+# What some pairs of nodes add up to: by how much their squared correlations exceed what chance
+# gives, their degrees of freedom, and the number of pairs.
 PairSums = tuple[float, float, int]
 
 

@@ -147,7 +147,7 @@ class _EngineTest:
     def _dependence(self) -> tuple[bool, Correlation | None]:
         """Whether observations have times, and the correlation between nodes.
 
-        Of all nodes, if their samples are here, and otherwise within partitions.
+        If the samples are here, all pairs of nodes are compared; otherwise pairs within partitions.
         """
         if self.samples is not None:
             pairs = np.random.default_rng(0)
