@@ -39,6 +39,9 @@ CHUNK_NODES = 32
 CHUNK_ENTRIES = 2**17
 TASK_NODES = 2048
 
+# Entries of blocks that are formed at once to be summed: every sum is read once for all of them.
+FORMED_ENTRIES = 2**22
+
 # Use as many directions as carry this share of the variance, but at most MOST_DIRECTIONS.
 CARRIED = 0.9
 MOST_DIRECTIONS = 8
@@ -159,7 +162,7 @@ class FactoredSecond:
         dtype = np.float32 if compact else self.dtype
         blocks = np.zeros((*self.shape, self.shape[1]), dtype=dtype)
         for nodes, psi, weights in self.parts:
-            blocks[nodes] = (psi * weights[:, :, np.newaxis]).transpose(0, 2, 1) @ psi
+            blocks[nodes] = _blocks(psi, weights)
         return blocks
 
     def mean(self, rough: bool = False) -> FloatArray:
@@ -176,23 +179,30 @@ class FactoredSecond:
         return self._mean(ROUGH_ROWS / sum(weights.size for _, _, weights in self.parts))
 
     def _mean(self, share: float) -> FloatArray:
-        even = np.full((1, self.n_nodes), 1 / self.n_nodes, dtype=self.dtype)
-        return np.asarray(self.combinations(even, share)[0])
-
-    def combinations(self, factors: FloatArray, share: float = 1.0) -> FloatArray:
-        """Weighted sums without forming the blocks, (k, m, m), from a share of random rows."""
+        """Average block from a share of random rows."""
         m = self.shape[1]
-        totals = np.zeros((len(factors), m, m), dtype=self.dtype)
+        total = np.zeros((m, m), dtype=self.dtype)
+        for _, psi, weights in self.parts:
+            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1) / (share * self.n_nodes)
+            if share < 1:
+                kept = np.random.default_rng(0).random(len(flat)) < share
+                flat, scale = flat[kept], scale[kept]
+            for begin in range(0, len(flat), SUM_ROWS):
+                rows = slice(begin, begin + SUM_ROWS)
+                total += flat[rows].T @ (flat[rows] * scale[rows])
+        return total
+
+    def combinations(self, factors: FloatArray) -> FloatArray:
+        """Weighted sums of the blocks, shape (k, m, m); the blocks of a few nodes at a time."""
+        m = self.shape[1]
+        totals = np.zeros((len(factors), m * m), dtype=self.dtype)
+        step = max(1, FORMED_ENTRIES // m**2)
         for nodes, psi, weights in self.parts:
-            flat = psi.reshape(-1, m)
-            kept = np.random.default_rng(0).random(len(flat)) < share if share < 1 else slice(None)
-            flat = flat[kept]
-            for total, factor in zip(totals, factors, strict=True):
-                scale = (weights * (factor[nodes, np.newaxis] / share)).reshape(-1, 1)[kept]
-                for begin in range(0, len(flat), SUM_ROWS):
-                    rows = slice(begin, begin + SUM_ROWS)
-                    total += flat[rows].T @ (flat[rows] * scale[rows])
-        return totals
+            for begin in range(0, len(nodes), step):
+                some = slice(begin, begin + step)
+                blocks = _blocks(psi[some], weights[some]).reshape(-1, m * m)
+                totals += factors[:, nodes[some]].astype(self.dtype, copy=False) @ blocks
+        return totals.reshape(-1, m, m)
 
     def take(self, nodes: IntArray) -> FactoredSecond:
         """Rows of some of the nodes; a node may appear once."""
@@ -208,6 +218,13 @@ class FactoredSecond:
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])
+
+
+def _blocks(psi: FloatArray, weights: FloatArray) -> FloatArray:
+    """Blocks of nodes from their features (k, rows, m) and weights (k, rows)."""
+    # The product of a matrix with itself takes half the work and is exactly symmetric.
+    scaled = psi * np.sqrt(weights)[:, :, np.newaxis]
+    return np.asarray(scaled.transpose(0, 2, 1) @ scaled)
 
 
 SecondMoment: TypeAlias = DenseSecond | FactoredSecond

@@ -35,6 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from graphratio._utils.typing import FloatArray
 from graphratio.solvers.learned_edges import Edges, typical_distance
 from graphratio.solvers.path import SMALL_SYSTEM
+from graphratio.solvers.positive_definite import smallest_solution, solve_positive
 from graphratio.solvers.profile_problem import ProfileData
 from graphratio.solvers.solution import Solution
 
@@ -208,7 +209,7 @@ def _dense_coordinates(blocks: FloatArray, coupling: FloatArray, rhs: FloatArray
     for k in range(r):
         matrix[:, k, :, k] = coupling
     matrix[each, :, each, :] += blocks
-    return _positive_solve(matrix.reshape(n_nodes * r, -1), rhs.ravel()).reshape(n_nodes, r)
+    return solve_positive(matrix.reshape(n_nodes * r, -1), rhs.ravel()).reshape(n_nodes, r)
 
 
 def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
@@ -217,29 +218,7 @@ def _solve_blocks(blocks: FloatArray, rhs: FloatArray) -> FloatArray:
     try:
         return np.asarray(np.linalg.solve(blocks, right)[:, :, 0])
     except np.linalg.LinAlgError:
-        return _smallest_solution(blocks, right)[:, :, 0]
-
-
-def _smallest_solution(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Least-norm solution of a singular system; eigenvalues of pure rounding count as zero."""
-    values, vectors = np.linalg.eigh(matrix)
-    precision = np.finfo(np.float32)
-    floor = np.maximum(precision.eps * values[..., -1:], precision.tiny / precision.eps)
-    inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
-    projected = np.swapaxes(vectors, -1, -2) @ rhs
-    return np.asarray(vectors @ (inverse[..., np.newaxis] * projected)).astype(rhs.dtype)
-
-
-def _positive_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve a positive definite system in the precision of the matrix; least norm if singular."""
-    # LAPACK itself, since there are thousands of small systems.
-    single = matrix.dtype == np.float32
-    factorise = linalg.lapack.sposv if single else linalg.lapack.dposv
-    # A symmetric matrix in C order is the same in Fortran order.
-    _, solved, info = factorise(matrix.T, rhs.astype(matrix.dtype), lower=1)
-    if info:
-        solved = _smallest_solution(matrix, rhs.astype(np.float64)[:, np.newaxis])
-    return np.asarray(solved).reshape(rhs.shape)
+        return smallest_solution(blocks, right)[:, :, 0]
 
 
 def _iterative_coordinates(
@@ -280,18 +259,19 @@ def fit_profiles(
     m, r = problem.metric.shape[0], coordinates.shape[1]
     first, second = np.triu_indices(r)
     sums, rhs = problem.pooled(coordinates)
-    system = np.empty((r, r, m, m))
+    dtype = problem.dtype
+    system = np.empty((r, r, m, m), dtype=dtype)
     system[first, second] = system[second, first] = sums
     c = coordinates.astype(np.float64)
     differences = strength * problem.edges.quadratic(c, weights)
-    system += differences[:, :, np.newaxis, np.newaxis] * problem.metric
+    system += differences.astype(dtype)[:, :, np.newaxis, np.newaxis] * problem.metric.astype(dtype)
     each = np.arange(m)
-    system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis]
+    system[:, :, each, each] += (ridge * (c.T @ c))[:, :, np.newaxis].astype(dtype)
     square = system.transpose(0, 2, 1, 3).reshape(r * m, r * m)
     # Profiles that no node uses make the system singular; then any answer will do.
-    square[np.diag_indices(r * m)] += np.finfo(problem.dtype).eps * np.trace(square) / (r * m)
-    solved = _positive_solve(square, rhs.ravel())
-    return np.asarray(solved.reshape(r, m).T.astype(problem.dtype))
+    square[np.diag_indices(r * m)] += np.finfo(dtype).eps * np.trace(square) / (r * m)
+    solved = solve_positive(square, rhs.ravel())
+    return np.asarray(solved.reshape(r, m).T.astype(dtype))
 
 
 def orthonormal(

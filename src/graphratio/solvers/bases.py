@@ -37,6 +37,7 @@ from graphratio.moments.second_moments import FactoredSecond, SecondMoment
 from graphratio.solvers.clusters import CLUSTER_SHARE
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick, times
 from graphratio.solvers.node_basis import NodeBasis
+from graphratio.solvers.positive_definite import inverses
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, build_hierarchy
 from graphratio.solvers.preconditioners.block_jacobi import FEW_CANDIDATES, NodeInverses
 
@@ -242,7 +243,7 @@ def with_clusters(inner: Linear, objective: GraphObjective, basis: NodeBasis) ->
     C = np.repeat(data[np.newaxis], n_candidates, axis=0)
     diagonal = np.arange(k * m)
     C[:, diagonal, diagonal] += np.repeat(penalty, m, axis=1)
-    return Corrected(inner, slice(None), P, DenseInverse(np.linalg.inv(C)))
+    return Corrected(inner, slice(None), P, DenseInverse(inverses(C)))
 
 
 def with_components(inner: Linear, objective: GraphObjective, basis: Basis) -> Linear:

@@ -16,6 +16,7 @@ from graphratio._utils.jobs import in_parallel
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, pick
+from graphratio.solvers.positive_definite import inverses
 
 # Smallest ridge as a share of the mean eigenvalue of a block, so that rounding in single
 # precision cannot make the inverse indefinite.
@@ -62,8 +63,7 @@ class NodeInverses:
             part = second[nodes].astype(dtype, copy=False)
             if scale is None:
                 shifted = part[:, np.newaxis] + ridge[nodes, :, np.newaxis, np.newaxis] * unit
-                inverse = np.linalg.inv(shifted)
-                blocks[nodes] = (0.5 * damping) * (inverse + inverse.transpose(0, 1, 3, 2))
+                blocks[nodes] = damping * inverses(shifted)
             else:
                 eigenvalues, blocks[nodes] = np.linalg.eigh(part)
                 data = np.maximum(eigenvalues, 0.0)[:, np.newaxis]

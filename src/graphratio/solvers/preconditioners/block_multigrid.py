@@ -26,6 +26,7 @@ from graphratio._utils.typing import FloatArray
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers.bases import Basis, DenseInverse
 from graphratio.solvers.conjugate_gradients import Chosen, Linear, times
+from graphratio.solvers.positive_definite import inverses
 from graphratio.solvers.preconditioners.aggregation import Hierarchy, Level
 from graphratio.solvers.preconditioners.block_jacobi import NodeInverses
 
@@ -131,5 +132,5 @@ def _dense_inverse(
         coupling: Any = strength * hierarchy.laplacian + ridge * hierarchy.mass
         matrix = np.kron(coupling, unit).reshape(n, m, n, m)
         matrix[each, :, each, :] += blocks
-        inverse[candidate] = np.linalg.inv(matrix.reshape(n * m, n * m))
+        inverse[candidate] = inverses(matrix.reshape(n * m, n * m))
     return inverse
