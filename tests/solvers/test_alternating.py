@@ -8,9 +8,11 @@ from graphratio.data.graph import Graph
 from graphratio.datasets import make_scenario
 from graphratio.features.kernels import get_kernel
 from graphratio.features.nystrom import NystromMap
+from graphratio.moments import second_moments
 from graphratio.moments.node_moments import MomentSums, factored_moments, node_moments
 from graphratio.moments.objective import GraphObjective
 from graphratio.solvers import alternating as core
+from graphratio.solvers import profile_problem
 from graphratio.solvers.alternating import (
     Profiles,
     first_profiles,
@@ -124,6 +126,20 @@ def test_dense_and_factored_moments_combine_alike():
     each = np.einsum("kv,vmn->kmn", factors, dense.dense())
     np.testing.assert_allclose(dense.combinations(factors), each)
     np.testing.assert_allclose(factored.mean(), dense.mean())
+
+
+def test_sums_do_not_depend_on_how_many_blocks_are_formed_at_once(monkeypatch):
+    _, _, psi, sizes = build()
+    moments = factored_moments(psi, sizes, 0.1, 1.0)
+    coordinates = np.random.default_rng(0).normal(size=(len(sizes), 2))
+    edges = Edges.of(Graph.empty(len(sizes)))
+    formed, rhs = ProfileProblem.of(moments, edges).pooled(coordinates)
+    monkeypatch.setattr(profile_problem, "LARGEST_BLOCKS", 0)
+    for entries in (1, 3 * psi.shape[1] ** 2):
+        monkeypatch.setattr(second_moments, "FORMED_ENTRIES", entries)
+        sums, again = ProfileProblem.of(moments, edges).pooled(coordinates)
+        np.testing.assert_allclose(sums, formed)
+        np.testing.assert_array_equal(again, rhs)
 
 
 def test_adaptive_penalty_is_bounded_by_its_quadratic():

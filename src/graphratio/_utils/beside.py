@@ -54,20 +54,28 @@ def beside(
     Without a second core to use, without forks, or if the child dies, that object does the work
     itself. It does so too if the work fails, so that errors are raised in this process. The child
     runs `quietly` instead of work that shows its progress. Meanwhile this process has one thread
-    less.
+    less; whichever of the two has finished leaves its core to the other.
     """
     cores = _cores.get() or n_tasks()
     if not wanted or cores < 2 or not sys.platform.startswith("linux"):
         yield Beside(work, started=False)
         return
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    child = context.Process(target=_send, args=(quietly or work, here, there), daemon=True)
-    started = _started(child)
+    here, there = context.Pipe()
+    todo = (quietly or work, here, there, cores)
+    child = context.Process(target=_send, args=todo, daemon=True)
+    started = running = _started(child)
     there.close()
+    most = n_tasks()
+
+    def tasks() -> int:
+        return max(most - (running and not here.poll()), 1)
 
     def result() -> Result:
+        nonlocal running
+        running = False
         try:
+            here.send(None)  # this process only waits from now on
             found: Result = here.recv()
         except (EOFError, OSError):
             return work()
@@ -75,7 +83,7 @@ def beside(
 
     token = _cores.set(cores)
     try:
-        with at_most(max(n_tasks() - started, 1)):
+        with at_most(tasks):
             yield Beside(result, started)
     finally:
         _cores.reset(token)
@@ -97,7 +105,7 @@ def _started(child: BaseProcess) -> bool:
     return True
 
 
-def _send(work: Callable[[], object], here: Connection, there: Connection) -> None:
+def _send(work: Callable[[], object], here: Connection, there: Connection, cores: int) -> None:
     """Work in the child, and send the result; send nothing if that fails."""
     # An interruption reaches both processes; the parent ends the child.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -109,7 +117,7 @@ def _send(work: Callable[[], object], here: Connection, there: Connection) -> No
     _cores.set(1)
     try:
         # The limit of threads of the parent does not hold after a fork.
-        with at_most(1), single_thread():
+        with at_most(lambda: cores if there.poll() else 1), single_thread():
             there.send(work())
     except Exception:
         there.close()

@@ -39,8 +39,9 @@ Tasks = deque[tuple[Future[Any], Callable[[], Any]]]
 # Tasks on fewer numbers run one after the other.
 SMALL_TASK = 2**17
 
-# Tasks side by side; None outside of any call with `n_jobs`.
-_jobs: ContextVar[int | None] = ContextVar("graphratio_jobs", default=None)
+# Tasks side by side, or a function that says how many there may be now; None outside of any call
+# with `n_jobs`.
+_jobs: ContextVar[int | Callable[[], int] | None] = ContextVar("graphratio_jobs", default=None)
 
 
 def check_jobs(n_jobs: Any) -> int | None:
@@ -81,8 +82,11 @@ def working(n_jobs: Any) -> Iterator[None]:
 
 
 @contextmanager
-def at_most(tasks: int) -> Iterator[None]:
-    """Context in which so many tasks run side by side, whatever `n_jobs` says around it."""
+def at_most(tasks: int | Callable[[], int]) -> Iterator[None]:
+    """Context in which so many tasks run side by side, whatever `n_jobs` says around it.
+
+    A function is asked whenever tasks begin.
+    """
     token = _jobs.set(tasks)
     try:
         yield
@@ -112,7 +116,12 @@ def across_jobs(function: Callable[P, Result]) -> Callable[P, Result]:
 
 def n_tasks() -> int:
     """How many tasks run side by side here."""
-    return _jobs.get() or 1
+    return _allowed() or 1
+
+
+def _allowed() -> int | None:
+    tasks = _jobs.get()
+    return tasks() if callable(tasks) else tasks
 
 
 def each(
@@ -207,7 +216,7 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
 
 def n_threads() -> int:
     """Threads of `in_parallel`: those of `n_jobs`, or OMP_NUM_THREADS, or the number of cores."""
-    if (given := _jobs.get()) is not None:
+    if (given := _allowed()) is not None:
         return given
     variable = os.environ.get("OMP_NUM_THREADS", "")
     if variable.isdigit() and int(variable) > 0:

@@ -11,9 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
+from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.node_moments import Moments
+from graphratio.moments.second_moments import DenseSecond, FactoredSecond, SecondMoment
 from graphratio.solvers.learned_edges import Edges
+
+# Entries of the blocks that are formed from features to be summed in every round.
+LARGEST_BLOCKS = 2**25
 
 
 class ProfileData(Protocol):
@@ -61,8 +66,17 @@ class ProfileSums:
         """Sums over nodes of c_k c_l A_v for k <= l, (n_pairs, m, m), and of c_k b_v, (r, m)."""
         first, second = np.triu_indices(coordinates.shape[1])
         pairs = (coordinates[:, first] * coordinates[:, second]).T
-        sums = self.moments.second.combinations(np.ascontiguousarray(pairs))
+        sums = self._summed.combinations(np.ascontiguousarray(pairs))
         return sums, np.asarray(coordinates.T @ self.moments.first)
+
+    @computed_once
+    def _summed(self) -> SecondMoment:
+        """The second moments, as blocks if these fit: every round of a fit sums them again."""
+        second = self.moments.second
+        n_nodes, m = second.shape
+        if isinstance(second, FactoredSecond) and n_nodes * m**2 <= LARGEST_BLOCKS:
+            return DenseSecond(second.dense())
+        return second
 
     def loss(self, profiles: FloatArray, coordinates: FloatArray) -> float:
         """Sum over nodes of 1/2 theta' A_v theta - b_v' theta, with theta = B c_v."""
