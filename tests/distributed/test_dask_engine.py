@@ -1,5 +1,6 @@
 """The Dask engine on real worker processes: the same bits, and real faults."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from tests.distributed.problems import FIXED, arrays_in, ring
 import graphratio as gr
 from distributed import Client, LocalCluster
 from graphratio.distributed import LocalEngine
+from graphratio.distributed.actors import DaskPartitions
 from graphratio.exceptions import EngineError, InputError, MissingDependencyError
 
 # Left out by `make quick`.
@@ -118,6 +120,26 @@ def same(one, other):
 def contents(message):
     arrays = [array.tobytes() for array in arrays_in(message.payload)]
     return message.partition, message.method, message.outgoing, arrays
+
+
+def test_actors_that_are_made_at_once_all_belong_to_the_client(cluster, client, monkeypatch):
+    """Dask fetches together what several wait for, in the context of the first of them."""
+    engine = DaskPartitions(client, [None] * 16, [None] * 16, TIMEOUT, HANG)
+    addresses, submit = sorted(running(cluster)), client.submit
+
+    def uneven(function, *arguments, **where):
+        if function is exec:
+            # Some imports take longer than others.
+            arguments = (f"import time; time.sleep({next(seconds)})",)
+        return submit(function, *arguments, **where)
+
+    async def made():
+        return await asyncio.gather(*(engine._create(addresses[k % 4]) for k in range(16)))
+
+    monkeypatch.setattr(client, "submit", uneven)
+    for _ in range(5):
+        seconds = iter(0.002 * np.arange(16))
+        assert all(actor._client is client for _, (actor, _) in client.sync(made))
 
 
 def test_two_and_four_workers_give_the_bits_of_one_process(cluster, client, data):

@@ -215,12 +215,13 @@ class DaskPartitions(Engine):
 
     async def _create(self, address: str) -> Answer:
         where = {"workers": [address], "allow_other_workers": False, "pure": False}
-        # Workers unpickle in the thread that answers pings. The import that this needs takes
-        # seconds on a busy machine, so a task does it first.
-        await self.client.submit(exec, f"import {__name__}", **where)
-        future = self.client.submit(PartitionHost, self.fit, actor=True, **where)
-        # An actor takes the current client for its own.
+        # An actor takes the current client for its own. Dask fetches the results that several
+        # coroutines wait for at once, and whichever began has to be in the context.
         with self.client.as_current():
+            # Workers unpickle in the thread that answers pings. The import that this needs takes
+            # seconds on a busy machine, so a task does it first.
+            await self.client.submit(exec, f"import {__name__}", **where)
+            future = self.client.submit(PartitionHost, self.fit, actor=True, **where)
             return "done", (await future, future)
 
     async def _send(self, p: int, method: str, *arguments: Any) -> Answer:
