@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,8 +65,7 @@ def pick(x: FloatArray, candidates: Chosen) -> FloatArray:
 
 def times(matrix: Any, x: FloatArray) -> FloatArray:
     """Product of a dense or sparse matrix over the nodes with a stack."""
-    width = int(np.prod(x.shape[1:]))
-    return np.asarray(matrix @ x.reshape(len(x), width)).reshape(-1, *x.shape[1:])
+    return np.asarray(matrix @ x.reshape(len(x), prod(x.shape[1:]))).reshape(-1, *x.shape[1:])
 
 
 def by_columns(
@@ -146,11 +146,10 @@ class StackIterates:
 
     def keep(self, going: BoolArray) -> None:
         """Drop all other candidates."""
-        self.solution()
+        self.x[:, self.active[~going]] += self.steps[:, ~going]
         self.active = self.active[going]
         self.system, self.inverse = self.system.restrict(going), self.inverse.restrict(going)
-        self.r, self.p = pick(self.r, going), pick(self.p, going)
-        self.steps = np.zeros(self.r.shape, self.r.dtype)
+        self.r, self.p, self.steps = (pick(stack, going) for stack in (self.r, self.p, self.steps))
 
     def slope(self) -> FloatArray:
         """R'Z. Z is computed here, since the last residual needs none."""
