@@ -356,3 +356,19 @@ def test_folds_that_do_not_fit_into_memory_are_made_again(monkeypatch):
     monkeypatch.setattr(held_out_data, "LARGEST_KEPT", 0)
     again = gr.GraphRatio(**given).fit(scenario.samples, scenario.graph)
     np.testing.assert_array_equal(kept.coef_, again.coef_)
+
+
+@pytest.mark.parametrize(("spread", "limit"), [(0.5, 0.04), (1.0, 0.02)])
+def test_a_single_pair_of_samples_has_enough_atoms_for_a_shape(spread, limit):
+    """The paper's filter would keep two, and miss a change of spread altogether."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(4):
+        pair = gr.NodeSamples.from_arrays(rng.normal(size=250), rng.normal(0, spread, size=250))
+        model = gr.GraphRatio(random_state=0).fit(pair)
+        x = rng.normal(size=(1000, 1))
+        density_ratio = np.exp((1 - 1 / spread**2) * x[:, 0] ** 2 / 2) / spread
+        truth = density_ratio / (0.9 + 0.1 * density_ratio)
+        errors.append(np.mean(np.square(model.predict(x, node=0) - truth)))
+        assert 10 <= model.n_atoms_ <= 60
+    assert np.mean(errors) < limit

@@ -5,6 +5,7 @@ from scipy.spatial import cKDTree
 
 from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
+from graphratio.features import dictionary
 from graphratio.features.dictionary import DictionaryRecipe, graph_filter, node_filter
 from graphratio.features.kernels import KERNELS, get_kernel, median_bandwidths
 from graphratio.features.nystrom import NystromMap
@@ -50,6 +51,28 @@ def test_graph_stage_is_the_papers_greedy_pass(samples, block, coherence, monkey
     kernel = get_kernel("gaussian")
     found = graph_filter(samples.values, kernel, 2.0, coherence)
     assert_array_equal(found, literal_filter(samples.values, kernel, 2.0, coherence))
+
+
+def test_without_a_coherence_it_grows_until_there_are_enough_atoms(samples, monkeypatch):
+    kernel = get_kernel("gaussian")
+    sigma = median_bandwidths(samples, kernel)
+
+    def built(coherence):
+        return DictionaryRecipe("coherence", node_coherence=coherence).build(samples, kernel, sigma)
+
+    sizes = [len(built(coherence)) for coherence in dictionary.NODE_COHERENCES]
+    assert sizes == sorted(set(sizes))
+    # 53 observations ask for one atom, which the first threshold gives.
+    assert_array_equal(built(None), built(dictionary.NODE_COHERENCES[0]))
+    monkeypatch.setattr(dictionary, "OBSERVATIONS_OF_AN_ATOM", 53 / (sizes[0] + 1))
+    assert_array_equal(built(None), built(dictionary.NODE_COHERENCES[1]))
+    # More than the last one gives cannot be had.
+    monkeypatch.setattr(dictionary, "OBSERVATIONS_OF_AN_ATOM", 0.5)
+    monkeypatch.setattr(dictionary, "ENOUGH_ATOMS", 100)
+    assert_array_equal(built(None), built(dictionary.NODE_COHERENCES[-1]))
+    # A few atoms are enough, however many observations there are.
+    monkeypatch.setattr(dictionary, "ENOUGH_ATOMS", sizes[0])
+    assert_array_equal(built(None), built(dictionary.NODE_COHERENCES[0]))
 
 
 def test_coherence_is_at_most_the_threshold(samples):

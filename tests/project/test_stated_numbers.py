@@ -25,7 +25,7 @@ from graphratio.data import links, node_correlation, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, node_means, ratio_interval, skewed_means, ways, worth
-from graphratio.features import dictionary, unobserved
+from graphratio.features import dictionary, numbered, unobserved
 from graphratio.moments import log_ratio, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section, node_panels, page_file
 from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
@@ -232,10 +232,15 @@ STATED = [
     ("docs/dask.md", "at most # points at a time", atoms.BLOCK),
     ("docs/restricted-data.md", "node, # by default and never fewer than #",
      unobserved.DEFAULT_GROUP, unobserved.SMALLEST_GROUP),
-    ("docs/restricted-data.md", r"`max_atoms` of them \(# by default\)", dictionary.DEFAULT_ATOMS),
+    ("docs/restricted-data.md", r"`max_atoms` of them \(# by default\)", numbered.DEFAULT_ATOMS),
     (gr.GRULSIF, "this many observations of a node; at least #", unobserved.SMALLEST_GROUP),
     (gr.GRULSIF, 'Default # for "uniform", "kmeans" and "quasi-random", # for "centres"',
-     dictionary.DEFAULT_ATOMS, dictionary.MOST_CENTRES),
+     numbered.DEFAULT_ATOMS, dictionary.MOST_CENTRES),
+    (gr.GraphRatio, "the paper's #, or the first of #, #, #, #, # that gives # atoms, or one for "
+     "every # observations", *dictionary.NODE_COHERENCES, dictionary.ENOUGH_ATOMS,
+     dictionary.OBSERVATIONS_OF_AN_ATOM),
+    ("docs/guide/selection.md", "fewer than # atoms and fewer than one for every # observations",
+     dictionary.ENOUGH_ATOMS, dictionary.OBSERVATIONS_OF_AN_ATOM),
     ("docs/report.md", "A page holds up to # nodes", page_file.NODES_ON_A_PAGE),
     ("docs/scaling.md", r"\*\*Reports\*\* hold at most # nodes", page_file.NODES_ON_A_PAGE),
     ("docs/scaling.md", "grows with the nodes up to #", multiplicity.MOST_BY_DEFAULT),

@@ -8,6 +8,8 @@ centres of groups, with which no observation leaves its partition.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from graphratio._utils.typing import FloatArray
@@ -20,7 +22,12 @@ BLOCK = 512
 
 
 def coherence_dictionary(
-    fleet: Fleet, recipe: DictionaryRecipe, kernel: Kernel, sigma: FloatArray, n_features: int
+    fleet: Fleet,
+    recipe: DictionaryRecipe,
+    kernel: Kernel,
+    sigma: FloatArray,
+    n_features: int,
+    n_observations: int,
 ) -> FloatArray:
     """Atoms in the order of the graph, shape (n_atoms, n_features).
 
@@ -29,16 +36,13 @@ def coherence_dictionary(
     """
     bandwidth = float(np.median(sigma))
 
-    def node_stage() -> None:
-        if recipe.is_grouped:
-            fleet.engine.gather("group_nodes", group_size=recipe.group_size)
-            return
-        own = [{"sigma": part} for part in fleet.parts(sigma)]
-        fleet.engine.gather("filter_nodes", own, kernel=kernel, coherence=recipe.node_coherence)
-
-    def both_stages() -> FloatArray:
+    def both_stages(coherence: float | None) -> FloatArray:
         # Partitions drop candidates on the way, so after a loss all start again.
-        node_stage()
+        if coherence is None:
+            fleet.engine.gather("group_nodes", group_size=recipe.group_size)
+        else:
+            own = [{"sigma": part} for part in fleet.parts(sigma)]
+            fleet.engine.gather("filter_nodes", own, kernel=kernel, coherence=coherence)
         atoms = new = np.empty((0, n_features))
         after, more = -1, True
         while more:
@@ -65,4 +69,8 @@ def coherence_dictionary(
             atoms = np.concatenate([atoms, new])
         return atoms
 
-    return fleet.attempt(both_stages)
+    if recipe.is_grouped:
+        return fleet.attempt(partial(both_stages, None))
+    return recipe.until_enough(
+        lambda coherence: fleet.attempt(partial(both_stages, coherence)), n_observations
+    )

@@ -58,7 +58,7 @@ class NystromEstimator(BorrowingMixin):
     bandwidth: float | Sequence[float] | None
     ridge: float | Sequence[float] | None
     dictionary: Any
-    node_coherence: float
+    node_coherence: float | None
     graph_coherence: float
     max_atoms: int | None
     group_size: int

@@ -76,25 +76,27 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         in `GRULSIF`, the edges stay as given, and differences between neighbours are measured in
         the kernel space.
     graph_penalty : float, sequence of float, or None
-        graph_penalty times the mean degree is the joint weight of all neighbours of a node,
-        relative to its own data. 0 switches the graph off.
+        Times the mean degree it is the joint weight of all neighbours of a node, relative to its
+        own data. 0 switches the graph off.
     ridge : float, sequence of float, or None
     adaptive : bool, default True
         Learn the weights of the edges.
     n_rounds : int or None
         How often profiles and edge weights are refitted; None chooses.
-    kernel, bandwidth, dictionary, node_coherence, graph_coherence, max_atoms, group_size,
-    bounds, cv, tol, max_iter, selection_nodes, n_jobs, random_state, progress :
-        As in `GRULSIF`. Parameters that are None are searched on grids that grow while the best
-        candidate is at their end. With bandwidth=None the candidates of `GRULSIF` are thinned: one
-        within 10% of another is left out, unless it is the smallest or the largest.
+    node_coherence : float in (0, 1], optional
+        Threshold of the filter of atoms within a node. Default the paper's 0.1, or the first of
+        0.3, 0.5, 0.7, 0.9, 0.99 that gives 30 atoms, or one for every 40 observations.
+    kernel, bandwidth, dictionary, graph_coherence, max_atoms, group_size, bounds, cv, tol,
+    max_iter, selection_nodes, n_jobs, random_state, progress :
+        As in `GRULSIF`. Grids of parameters that are None grow while the best candidate is at their
+        end. Bandwidths of `GRULSIF` within 10% of another are left out, except at both ends.
     prior_ratio : float, default 1
         Ratios are shrunk towards this constant; only with loss="pearson".
     loss : {"pearson", "kl", "jensen-shannon"}
         As in `GRULSIF`. With "kl" and "jensen-shannon" nodes share no profiles: every node has its
-        own log-ratio, and edge weights are learned as in `GRULSIF`. Everything else is the same.
+        own log-ratio, and edge weights are learned as in `GRULSIF`.
     engine : DaskEngine, optional
-        Where to run: partitions of the graph on Dask workers. Default this process.
+        Run on partitions of the graph on Dask workers. Default this process.
 
     Attributes
     ----------
@@ -106,16 +108,14 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         Rotated so that nodes use few profiles each; most used profile first.
     n_profiles_, n_rounds_ : int
     shared_ : bool
-        Whether nodes share the profiles; otherwise every node has its own ratio, and the
-        profiles only describe them (or their log-ratios).
+        Whether nodes share the profiles; otherwise these only describe the nodes' own ratios.
     graph_learned_ : Graph
         With the learned weights; the given graph if not adaptive.
     coef_, divergence_, divergence_held_out_, dictionary_, bandwidth_,
     divergence_name_, intercept_, graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
-        As in `GRULSIF`, with the columns n_profiles and n_rounds instead of gamma. n_profiles is
-        0 where every node has its own ratio.
+        As in `GRULSIF`, with n_profiles (0 for nodes by themselves) and n_rounds instead of gamma.
     solution_, nodes_, notes_, n_atoms_, n_components_, n_features_in_, graph_ :
         As in `GRULSIF`; the history of the solution holds the objective after every round.
 
@@ -147,7 +147,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         adaptive: bool = True,
         n_rounds: int | None = None,
         dictionary: Any = "coherence",
-        node_coherence: float = 0.1,
+        node_coherence: float | None = None,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
         group_size: int = 10,

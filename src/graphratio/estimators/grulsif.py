@@ -61,7 +61,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         observations, and "quasi-random" points fill `bounds`: no atom is then an observation.
     node_coherence, graph_coherence : float in (0, 1]
         Thresholds of the paper's filter, within a node and over the graph; "centres" use the
-        second.
+        second. With node_coherence=None it grows until there are enough atoms, as in `GraphRatio`.
     max_atoms : int, optional
         Largest size of the dictionary; atoms that the others represent best are left out first.
         Default 100 for "uniform", "kmeans" and "quasi-random", 500 for "centres".
@@ -176,7 +176,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         graph_penalty: float | Sequence[float] | None = None,
         ridge: float | Sequence[float] | None = None,
         dictionary: Any = "coherence",
-        node_coherence: float = 0.1,
+        node_coherence: float | None = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
         group_size: int = 10,

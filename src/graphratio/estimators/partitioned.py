@@ -163,7 +163,8 @@ def chosen_atoms(
     if atoms is None and recipe.strategy == "quasi-random":
         atoms = recipe.filled(session.feature_names, session.scaling, rng)
     elif atoms is None:
-        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, n_features)
+        size = int(session.sizes.sum())
+        atoms = coherence_dictionary(session.fleet, recipe, kernel, sigma, n_features, size)
         if not len(atoms):
             raise no_centre(recipe.group_size)
     return limited(atoms, kernel, float(np.median(sigma)), recipe.most)

@@ -69,7 +69,7 @@ class Pool(NystromEstimator):
         bandwidth: float | Sequence[float] | None = None,
         ridge: float | Sequence[float] | None = None,
         dictionary: Any = "coherence",
-        node_coherence: float = 0.1,
+        node_coherence: float | None = 0.1,
         graph_coherence: float = 0.99,
         max_atoms: int | None = None,
         group_size: int = 10,

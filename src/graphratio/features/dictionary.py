@@ -12,14 +12,12 @@ stage works in this way for all nodes at once, with one accepted point per node 
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
-from sklearn.exceptions import ConvergenceWarning
 
 from graphratio._utils.arrays import node_ranges
 from graphratio._utils.errors import Argument, InputError, listing
@@ -30,6 +28,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_points
 from graphratio.features.kernels import Kernel
+from graphratio.features.numbered import DEFAULT_ATOMS, fixed_number, most_distinct
 from graphratio.features.unobserved import (
     DEFAULT_GROUP,
     SMALLEST_GROUP,
@@ -41,8 +40,12 @@ from graphratio.features.unobserved import (
 
 STRATEGIES = ("coherence", "uniform", "kmeans", "all", "centres", "quasi-random")
 
-# Number of atoms of "uniform", "kmeans" and "quasi-random" without max_atoms.
-DEFAULT_ATOMS = 100
+# Coherences of the node stage that are tried in turn without a given one. The paper's, the first,
+# keeps two or three observations of a node, which is too few for the shape of a ratio if there are
+# few nodes. So many atoms are enough, or one for so many observations: more of them overfit.
+NODE_COHERENCES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+ENOUGH_ATOMS = 30
+OBSERVATIONS_OF_AN_ATOM = 40
 
 # Largest number of centres without max_atoms: unlike the node stage, groups remove no redundancy.
 MOST_CENTRES = 500
@@ -51,11 +54,9 @@ MOST_CENTRES = 500
 DISCRETE_VALUES = 20
 _REPEATS = 5
 
-# Warning filters belong to the whole process: two threads at once could leave changed ones behind.
-_ONE_AT_A_TIME = Lock()
-
 # The Gram matrix of the atoms must fit into memory: 6,000 atoms take 288 MB.
 LARGEST_DICTIONARY = 6_000
+
 
 _BLOCK = 512
 
@@ -89,11 +90,12 @@ class DictionaryRecipe:
     cluster centres, "all" every distinct observation. "centres" is the graph stage on means of at
     least `group_size` observations of a node, and "quasi-random" fills `bounds`, shape
     (n_features, 2), whatever the data are. If there are more than `max_atoms`, a pivoted Cholesky
-    factorisation of their Gram matrix keeps those that the others represent worst.
+    factorisation of their Gram matrix keeps those that the others represent worst. Without a
+    `node_coherence` the filter tries `NODE_COHERENCES` until there are `enough` atoms.
     """
 
     strategy: Any = "coherence"
-    node_coherence: float = 0.1
+    node_coherence: float | None = 0.1
     graph_coherence: float = 0.99
     max_atoms: int | None = None
     group_size: int = DEFAULT_GROUP
@@ -103,7 +105,8 @@ class DictionaryRecipe:
     def of(cls, estimator: Any) -> DictionaryRecipe:
         """Read the parameters of an estimator and check them."""
         for name in ("node_coherence", "graph_coherence"):
-            check_real(getattr(estimator, name), name, low=0, high=1, include_high=True)
+            if name == "graph_coherence" or estimator.node_coherence is not None:
+                check_real(getattr(estimator, name), name, low=0, high=1, include_high=True)
         if estimator.max_atoms is not None:
             check_integer(estimator.max_atoms, "max_atoms", low=1)
         if isinstance(estimator.dictionary, str):
@@ -174,7 +177,7 @@ class DictionaryRecipe:
         elif atoms is None:
             strategy = check_choice(self.strategy, "dictionary", STRATEGIES)
             rng = random_state if random_state is not None else np.random.default_rng()
-            atoms = _fixed_number(strategy, samples, self.max_atoms or DEFAULT_ATOMS, rng)
+            atoms = fixed_number(strategy, samples, self.max_atoms or DEFAULT_ATOMS, rng)
         return limited(atoms, kernel, middle, self.most)
 
     def filled(
@@ -187,17 +190,37 @@ class DictionaryRecipe:
         rng = random_state if random_state is not None else np.random.default_rng()
         return quasi_random(self.bounds, names, scaling, self.max_atoms or DEFAULT_ATOMS, rng)
 
+    def until_enough(
+        self, filtered: Callable[[float], FloatArray], n_observations: int
+    ) -> FloatArray:
+        """Atoms that the filter keeps at the given coherence, or at the first that is enough.
+
+        `filtered` takes the coherence of the node stage.
+        """
+        if self.node_coherence is not None:
+            return filtered(self.node_coherence)
+        wanted = min(ENOUGH_ATOMS, n_observations / OBSERVATIONS_OF_AN_ATOM)
+        for coherence in NODE_COHERENCES:
+            atoms = filtered(coherence)
+            if len(atoms) >= wanted:
+                break
+        return atoms
+
     def _coherent(
         self, samples: NodeSamples, kernel: Kernel, sigma: FloatArray, middle: float
     ) -> FloatArray:
-        candidates = samples.values[node_filter(samples, kernel, sigma, self.node_coherence)]
         levels = _by_level(samples)
-        if levels is not None:
-            same = np.full(levels.n_nodes, middle)
-            first = node_filter(levels, kernel, same, self.node_coherence)
-            candidates = np.vstack([candidates, levels.values[first]])
-        kept = graph_filter(candidates, kernel, middle, self.graph_coherence)
-        return np.asarray(candidates[kept])
+
+        def filtered(coherence: float) -> FloatArray:
+            candidates = samples.values[node_filter(samples, kernel, sigma, coherence)]
+            if levels is not None:
+                same = np.full(levels.n_nodes, middle)
+                first = node_filter(levels, kernel, same, coherence)
+                candidates = np.vstack([candidates, levels.values[first]])
+            kept = graph_filter(candidates, kernel, middle, self.graph_coherence)
+            return np.asarray(candidates[kept])
+
+        return self.until_enough(filtered, samples.n_observations)
 
 
 def limited(
@@ -205,7 +228,7 @@ def limited(
 ) -> FloatArray:
     """Keep the `max_atoms` most distinct atoms; refuse more than fit into memory."""
     if max_atoms is not None and len(atoms) > max_atoms:
-        atoms = atoms[_most_distinct(atoms, kernel, bandwidth, max_atoms)]
+        atoms = atoms[most_distinct(atoms, kernel, bandwidth, max_atoms)]
     if len(atoms) > LARGEST_DICTIONARY:
         raise InputError(
             f"the dictionary has {len(atoms)} atoms, more than {LARGEST_DICTIONARY}",
@@ -353,37 +376,3 @@ def _within(
                 free[i + 1 :] &= ~covers[i, i + 1 :]
         kept = np.concatenate([kept, part[free]])
     return kept
-
-
-def _fixed_number(
-    strategy: str, samples: NodeSamples, n_atoms: int, rng: np.random.Generator
-) -> FloatArray:
-    distinct = np.unique(samples.values, axis=0)
-    n_atoms = min(n_atoms, len(distinct))
-    if strategy == "uniform":
-        return distinct[np.sort(rng.choice(len(distinct), n_atoms, replace=False))]
-    # Imported here: scikit-learn's cluster module would double the time of `import graphratio`.
-    from sklearn.cluster import KMeans
-
-    seed = int(rng.integers(2**31 - 1))
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
-        # Fewer clusters than requested do no harm: repeated centres are dropped.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)
-    return np.asarray(fitted.cluster_centers_, dtype=np.float64)
-
-
-def _most_distinct(atoms: FloatArray, kernel: Kernel, bandwidth: float, n_atoms: int) -> IntArray:
-    """Pivots of a Cholesky factorisation, without forming the whole Gram matrix."""
-    residual = np.ones(len(atoms))
-    factor = np.zeros((n_atoms, len(atoms)))
-    pivots = np.empty(n_atoms, dtype=np.intp)
-    for step in range(n_atoms):
-        pivot = int(np.argmax(residual))
-        pivots[step] = pivot
-        column = kernel(atoms[pivot : pivot + 1], atoms, bandwidth)[0]
-        column -= factor[:step, pivot] @ factor[:step]
-        factor[step] = column / np.sqrt(max(residual[pivot], np.finfo(np.float64).tiny))
-        residual = np.maximum(residual - factor[step] ** 2, 0.0)
-        residual[pivots[: step + 1]] = -1.0
-    return np.sort(pivots)
