@@ -127,6 +127,17 @@ class TestValues:
         assert not len(samples.standardized().check())
         assert samples.check().sentences(without=("scales",)) == []
 
+    def test_nodes_that_hardly_vary(self):
+        reference, target, _ = clean()
+        reference[1], target[1] = 1 + reference[1] / 200, 1 + target[1] / 200
+        finding = only(built(reference, target, {"feature_names": ["pressure"]}))
+        assert (finding.kind, finding.nodes, finding.feature) == ("node scales", (1,), "pressure")
+        assert "'pressure' varies less than a 100th as much as at the widest node" in str(finding)
+        # A constant has no scale, and a factor of 50 is usual.
+        reference[1], target[1] = 0.1, 0.3
+        reference[2], target[2] = reference[2] / 50, target[2] / 50
+        assert "node scales" not in kinds(built(reference, target))
+
     def test_few_observations(self):
         rng = np.random.default_rng(0)
         samples = built(

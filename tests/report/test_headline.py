@@ -1,6 +1,7 @@
 """The first sentence of the report, the counts beside it, and the colours of the map."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from graphratio.report import write_report
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.headline import _capital, direction_of, page_headline, page_words
 from graphratio.report.node_table import Subject
+from graphratio.report.summary import what_changed
 from graphratio.report.verdicts import CANNOT_SAY, CHANGED, NOT_FOUND, NodeVerdicts
 
 WORDS = {"noun": ("station", "stations"), "units": {"x0": "mm"}}
@@ -60,7 +62,34 @@ def test_one_direction_is_the_verb():
 def test_two_directions_are_told_apart():
     text = said(subject_of([2.0, 2.0, 2.0, -2.0]))
     assert text.startswith("x0 rose at 3 of 4 stations from winter to summer")
-    assert text.endswith("; it fell at 1.")
+    assert text.endswith("; 1 went the other way.")
+
+
+def test_noise_of_a_mean_has_no_direction():
+    """A third of a standard deviation is two thirds of a standard error of 8 observations."""
+    subject = subject_of([0.0, 0.0], n=8)
+    spread = np.ones((2, 2, 1))
+    for change, told in ((0.35, "changed in shape or spread"), (1.2, "x0 rose at all 2 stations")):
+        own = replace(subject, change=np.full((2, 1), change), spread=spread)
+        verdicts = NodeVerdicts(np.array([CHANGED] * 2), "test", ["changed"] * 2, np.zeros(2))
+        words = page_words(("winter", "summer"), **WORDS, samples=subject.samples)
+        assert told in page_headline(own, verdicts, words)
+
+
+def test_a_constant_that_moves_has_a_direction():
+    rng = np.random.default_rng(0)
+    samples = gr.NodeSamples.from_arrays(
+        {"a": np.full(30, 7.0), "b": rng.normal(size=30)},
+        {"a": np.full(30, 8.0), "b": rng.normal(size=30)},
+        feature_names=["x0"],
+    )
+    model = gr.Pool(random_state=0).fit(samples)
+    subject = Subject.of(model, samples)
+    test = gr.two_sample_test(samples, None, random_state=0)
+    text = said(subject, test)
+    assert text == "x0 rose at 1 of 2 stations from winter to summer, most at a (+1 mm)."
+    words = page_words(("winter", "summer"), **WORDS, samples=samples)
+    assert what_changed(subject, np.array([0]), words) == "mean of x0 from 7 to 8"
 
 
 def test_a_change_of_spread_has_no_direction():

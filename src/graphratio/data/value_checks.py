@@ -35,6 +35,11 @@ _FEWEST_VALUES = 10
 _FAR = 12
 _BEYOND = 8
 
+# Spreads of a feature at two nodes that differ by more than this factor are too different, and
+# this share of the mean is rounding.
+_UNEVEN_NODES = 100
+_ROUNDING = 1e-9
+
 
 def labels_of(samples: NodeSamples, positions: IntArray) -> tuple[Label, ...]:
     """Labels of the nodes at `positions`, each once and in order."""
@@ -283,6 +288,38 @@ def scales(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
     ]
 
 
+def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
+    """Features that vary so little at some nodes that a change there is hardly seen."""
+    found = []
+    for j in _measured(samples):
+        name = samples.feature_names[j]
+        _, low, middle, high, _ = segment_quartiles(ordered[j], samples)
+        # The wider of both samples; a constant has no scale, but a spread from rounding.
+        spread = (high - low).reshape(-1, 2).max(axis=1)
+        varies = spread > _ROUNDING * np.abs(middle).reshape(-1, 2).max(axis=1)
+        narrow = np.flatnonzero(varies & (spread * _UNEVEN_NODES < spread.max(initial=0.0)))
+        if not narrow.size:
+            continue
+        nodes = labels_of(samples, narrow)
+        found.append(
+            SampleFinding(
+                "node scales",
+                len(nodes),
+                nodes,
+                name,
+                f"{name!r} varies less than a {_UNEVEN_NODES}th as much as at the widest node "
+                f"{at_nodes(nodes)}",
+                (
+                    "All nodes share one unit, in which changes there have hardly any size, even "
+                    "if a test finds them. Take the logarithm, ",
+                    Argument("log", name),
+                    ", or divide every node by its own spread",
+                ),
+            )
+        )
+    return found
+
+
 def few(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
     """Nodes with a sample of few observations."""
     small = np.any((samples.sizes > 0) & (samples.sizes < FEW_OBSERVATIONS), axis=1)
@@ -296,10 +333,10 @@ def few(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
             nodes,
             None,
             f"a sample has fewer than {FEW_OBSERVATIONS} observations {at_nodes(nodes)}",
-            "With a graph, neighbours decide most of their results; without one, collect more "
-            "observations",
+            "With a graph that helps, neighbours decide most of their results; otherwise collect "
+            "more observations",
         )
     ]
 
 
-VALUE_RULES = (duplicates, spikes, outliers, scales, few)
+VALUE_RULES = (duplicates, spikes, outliers, scales, node_scales, few)

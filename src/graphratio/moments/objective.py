@@ -37,8 +37,10 @@ from graphratio.moments.node_moments import Moments
 # Quantiles that effect sizes compare.
 N_QUANTILES = 20
 
-# The standard deviation at a node counts as at least this share of that of all data.
+# Where a feature is constant but for rounding, the standard deviation counts as this share of that
+# of all data.
 _SMALLEST_SPREAD = 1e-3
+_ROUNDING = 1e-9
 
 # Divergences above this share of their ceiling are near it.
 NEAR_CEILING = 0.9
@@ -146,7 +148,9 @@ def effect_sizes(samples: NodeSamples) -> FloatArray:
         ordered = column[np.lexsort((column, samples.segments))]
         quantiles = ordered[rows].reshape(samples.n_nodes, 2, -1)
         distance = np.abs(quantiles[:, 1] - quantiles[:, 0]).mean(axis=1)
-        spread = np.maximum(_spread(column, samples), _SMALLEST_SPREAD * column.std())
+        spread, size = _spread(column, samples), np.abs(quantiles).max(axis=(1, 2))
+        constant = spread <= _ROUNDING * size
+        spread[constant] = _SMALLEST_SPREAD * column.std()
         np.maximum(largest, distance / np.where(spread > 0, spread, 1.0), out=largest)
     return np.where(samples.complete, largest, np.nan)
 

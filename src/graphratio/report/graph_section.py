@@ -114,7 +114,10 @@ def _borrowed(model: Any, spelling: Spelling, noun: tuple[str, str]) -> str:
     )
     parts = contributions(model, np.empty(0, dtype=np.intp))
     if parts is None:
-        return f"Cross-validation left the graph out: every {noun[0]} was fitted by itself. {more}"
+        how = f"every {noun[0]} was fitted by itself"
+        if getattr(model, "shared_", False):
+            how = f"{noun[1]} share only their profiles"
+        return f"Cross-validation left the graph out: {how}. {more}"
     share = 1 - float(np.median(parts["own"]))
     return (
         f"At half of the {noun[1]} at least {share:.0%} of the estimate is borrowed from others. "

@@ -22,6 +22,13 @@ _NAMED = 3
 # Smaller changes of the mean or spread, in standard deviations, are not mentioned.
 NOTABLE = 0.2
 
+# Nor are changes of a mean below so many standard errors of the node's own observations. Changes
+# that neighbours agree on are surer than these errors say.
+SURE_ALONE, SURE_TOGETHER = 2.0, 1.0
+
+# Changes of a mean count up to so many standard deviations.
+_STRONGEST = 3.0
+
 
 @dataclass(frozen=True)
 class PageWords:
@@ -92,10 +99,10 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
     changed, judged = np.flatnonzero(verdicts.changed), int(verdicts.judged.sum())
     n_changed, these = len(changed), words.judged(verdicts)
     effect = _effects(subject)
-    feature = int(np.argmax(np.minimum(np.abs(effect[changed]), 3.0).sum(axis=0)))
+    feature = int(np.argmax(np.minimum(np.abs(effect[changed]), _STRONGEST).sum(axis=0)))
     name = _feature_name(subject, feature)
     own = effect[changed, feature]
-    up, down = changed[own >= NOTABLE], changed[own <= -NOTABLE]
+    up, down = changed[own > 0], changed[own < 0]
     rest = n_changed - up.size - down.size
     between = f"from {words.sides[0]} to {words.sides[1]}"
     where = f"{n_changed:,} of {these}" if judged > 1 else these
@@ -107,14 +114,14 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
         most = enumeration([subject.names[i] for i in ranked[:_NAMED]])
         text = f"the distribution of {name} changed in shape or spread at {where} {between}"
         return f"{text}, most at {most}"
-    main, verb, other, opposite = up, "rose", down, "fell"
+    main, verb, other = up, "rose", down
     if down.size > up.size:
-        main, verb, other, opposite = down, "fell", up, "rose"
+        main, verb, other = down, "fell", up
     if main.size < judged:
         where = f"{main.size:,} of {these}"
     more = []
     if other.size:
-        more.append(f"it {opposite} at {other.size:,}")
+        more.append(f"{other.size:,} went the other way")
     if rest:
         way = "in shape or spread" if subject.samples.n_features == 1 else "in other ways"
         more.append(f"{rest:,} changed {way}")
@@ -123,9 +130,18 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
 
 
 def _effects(subject: Subject) -> FloatArray:
-    """Changes of means in standard deviations, shape (n_nodes, n_features); 0 where unknown."""
-    spread = np.sqrt((subject.spread**2).mean(axis=1))
-    return np.nan_to_num(subject.change / np.where(spread > 0, spread, np.inf))
+    """Changes of means in standard deviations, (n_nodes, n_features); 0 where too small to tell."""
+    effect = in_spreads(subject.change, np.sqrt((subject.spread**2).mean(axis=1)))
+    error = np.sqrt((subject.spread**2 / subject.samples.sizes[:, :, np.newaxis]).sum(axis=1))
+    sure = (SURE_TOGETHER if subject.smoothed else SURE_ALONE) * error
+    told = (np.abs(effect) >= NOTABLE) & (np.abs(subject.change) >= sure)
+    return np.where(told, effect, 0.0)
+
+
+def in_spreads(change: FloatArray, spread: FloatArray) -> FloatArray:
+    """Changes in units of the spread; infinite where a constant changed, 0 where it did not."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(change == 0, 0.0, change / spread)
 
 
 def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:

@@ -57,10 +57,11 @@ def describe_kinds(
     headline = meaning = ""
     if found is not None:
         headline = _found(found, words)
-        meaning = (
-            f"Own observations decide which {words.noun[1]} changed: {found.test.summary}. This "
-            "error rate does not cover the kinds, which are estimates."
-        )
+        if found.answerable:
+            meaning = (
+                f"Own observations decide which {words.noun[1]} changed: {found.test.summary}. "
+                "This error rate does not cover the kinds, which are estimates."
+            )
         # Nodes that could not be judged come last, since no line describes them.
         labels = sorted(set(found.counts) - {UNCHANGED}, key=lambda k: (k in _SILENT, k))
         numbers = {label: k for k, label in enumerate(labels, start=1)}
@@ -70,7 +71,7 @@ def describe_kinds(
     were = "was" if len(ends) == 1 else "were"
     cut = f"{len(ends):,} of {count(len(links.kept), 'link')} {were} cut."
     if not ends:
-        cut = f"None of {count(len(links.kept), 'link')} was cut: neighbours change alike."
+        cut = f"None of {count(len(links.kept), 'link')} was cut."
     n_silent = int((kind == 0).sum())
     return {
         "found": headline,
@@ -120,7 +121,8 @@ def _kind_line(label: str, members: IntArray, subject: Subject, words: PageWords
     # The most changed first; those without an estimate of their own last.
     order = members[np.argsort(-np.nan_to_num(divergence[members], nan=-np.inf), kind="stable")]
     known = divergence[members][~np.isnan(divergence[members])]
-    size = f"divergence {number(float(known.mean()), 2)} on average; " if known.size else ""
+    average = " on average" if len(known) > 1 else ""
+    size = f"divergence {number(float(known.mean()), 2)}{average}; " if known.size else ""
     text = (
         f"{words.nodes(len(members))}: {enumeration([names[i] for i in order], limit=_NAMED)}; "
         f"{size}{what_changed(subject, members, words)}"

@@ -11,7 +11,7 @@ from graphratio._utils.typing import IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.headline import NOTABLE, PageWords, page_headline
+from graphratio.report.headline import NOTABLE, PageWords, in_spreads, page_headline
 from graphratio.report.node_table import Subject
 from graphratio.report.verdicts import NodeVerdicts
 from graphratio.report.words import count, number
@@ -105,9 +105,7 @@ def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     samples = subject.samples
     mean, spread = (np.nanmean(part[nodes], axis=0) for part in (subject.mean, subject.spread))
     typical = np.sqrt((spread**2).mean(axis=0))
-    usable = np.where(typical > 0, typical, np.inf)
-    in_mean = np.abs(mean[1] - mean[0]) / usable
-    in_spread = np.abs(spread[1] - spread[0]) / usable
+    in_mean, in_spread = (in_spreads(np.abs(part[1] - part[0]), typical) for part in (mean, spread))
     kind, values, sizes = max(
         ("mean", mean, in_mean), ("spread", spread, in_spread), key=lambda item: item[2].max()
     )

@@ -11,6 +11,7 @@ from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
 from graphratio.report.page_file import short
+from graphratio.testing.sensitivity import POWER
 
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
@@ -121,7 +122,10 @@ class NodeVerdicts:
         shift = float(np.median(shifts)) if shifts.size else np.inf
         if np.isinf(shift):
             return sure, "they may have changed too"
-        return sure, f"a shift of about {shift:#.2g} standard deviations would have been found"
+        return sure, (
+            f"a shift by about {shift:#.2g} standard deviations would have been found at half of "
+            f"them with a chance of {POWER:.0%}"
+        )
 
 
 def positions_in(test: TwoSampleResult, nodes: tuple[Label, ...]) -> IntArray:
@@ -152,4 +156,7 @@ def _in_full(test: TwoSampleResult, v: int, state: int) -> str:
         return "no change found"
     if np.isinf(shift):
         return "no change found; only an extreme change would have been found"
-    return f"no change found; a shift of {shift:#.2g} standard deviations would have been found"
+    return (
+        f"no change found; a shift by {shift:#.2g} standard deviations would have been found with "
+        f"a chance of {POWER:.0%}"
+    )

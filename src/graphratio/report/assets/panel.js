@@ -107,8 +107,11 @@ const verdict = (i) => {
   const like = value <= 0 ? "not above 0"
     : `${nodes.near_ceiling.includes(i) ? "at least" : "about"} the effect of a shift by ${number(nodes.shift[i], 2)} standard deviations`;
   if (!tested) return isChanged(i) ? `A clear change: ${like}.` : `No clear change: the estimate is ${like}.`;
-  if (verdicts.by === "test" && isChanged(i)) return `Changed significantly: ${like}.`;
-  return `${sentenceOf(verdicts.words[i])} The estimate is ${like}${isChanged(i) ? "" : ", which chance may explain"}.`;
+  if (verdicts.by === "test" && isChanged(i)) {
+    return value <= 0 ? "Changed significantly, but too little in the units of all nodes for an estimate of its size."
+      : `Changed significantly: ${like}.`;
+  }
+  return `${sentenceOf(verdicts.words[i])} The estimate is ${like}.`;
 };
 
 const numbersTable = (i) => {
@@ -145,7 +148,7 @@ const neighbourList = (i, onSelect) => {
 
 const featureCaption = (i) => {
   const said = ["Above: the distribution of each sample. Below: the estimated ratio, above 1 (dashed) where “" +
-    `${data.sides[1]}” has more observations than “${data.sides[0]}”, below 1 where it has fewer. The curve is dotted just outside the data of this ${data.noun[0]}, and then ends.`];
+    `${data.sides[1]}” has a larger share of its observations than “${data.sides[0]}”, below 1 where it has a smaller one. The curve is dotted just outside the data of this ${data.noun[0]}, and then ends.`];
   if (panels.features.length > 1) said.push(`Along each feature the others are held at the median of this node${panels.features.some((f) => f.levels.length) ? ", categories at the most frequent level" : ""}.`);
   const drawn = panels.drawn[placeOf(i)].length, near = nodes.neighbours[i].length;
   if (drawn) {
@@ -185,7 +188,7 @@ const meansOf = (i) => {
   const { feature, unit } = data.direction, inUnits = unit ? ` ${unit}` : "";
   const own = ownChange(i, 0) === null ? "" : `; in its own observations alone ${signed(ownChange(i, 0))}`;
   return [element("p", { id: "mean-change" }, `Change of the mean of ${feature}: ${signed(nodes.change[i][0])}${inUnits}`
-    + (nodes.smoothed ? ` with the help of neighbours${own}.` : "."))];
+    + (nodes.smoothed && nodes.neighbours[i].length ? ` with the help of neighbours${own}.` : "."))];
 };
 
 const restsOn = (i) => {
@@ -195,9 +198,10 @@ const restsOn = (i) => {
   const others = (hasCharts(i) ? borrowed.largest[placeOf(i)] : []).filter(([, share]) => share >= 0.01)
     .map(([other, share]) => `${nameOf(other)} (${percent(share)})`);
   const rest = others.length ? ` Neighbours that contributed most: ${others.join(", ")}.` : "";
+  const whose = percent(borrowed.own[i]) === "100%" ? "all of them are its own."
+    : `${percent(borrowed.own[i])} of them are its own, the rest is borrowed through the graph.`;
   return [element("p", { id: "rests-on" },
-    `The ratio rests on about ${number(borrowed.total[i], 2)} observations of both samples; ` +
-    `${percent(borrowed.own[i])} of them are its own, the rest is borrowed through the graph.${rest}`)];
+    `The ratio rests on about ${number(borrowed.total[i], 2)} observations of both samples; ${whose}${rest}`)];
 };
 
 const heldOut = (i) => {
