@@ -187,11 +187,16 @@ def test_a_test_of_all_nodes_together_only_explores():
 def test_colours_have_a_direction_with_one_feature_only():
     subject = subject_of([2.0, -2.0])
     words = page_words(("a", "b"), **WORDS, samples=subject.samples)
-    found = direction_of(subject, words)
+    found = direction_of(subject, verdicts_of(subject), words)
     assert found["change"][0] > 1.5
     assert found["change"][1] < -1.5
     assert found["unit"] == "mm"
-    assert direction_of(subject_of([2.0, 2.0], n_features=2), words) is None
+    several = subject_of([2.0, 2.0], n_features=2)
+    assert direction_of(several, verdicts_of(several), words) is None
+    spread = subject_of([0.0, 0.0, 0.0], scales=[3.0, 3.0, 1.0])
+    assert direction_of(spread, verdicts_of(spread, judged_by(spread)), words) is None
+    quiet = subject_of([0.0, 0.0, 0.0])
+    assert direction_of(quiet, verdicts_of(quiet, judged_by(quiet)), words) is not None
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,10 @@ def _regions(found: GraphComparison) -> str:
 def _at_grid_end(found: GraphComparison) -> str:
     if not found.at_grid_end:
         return ""
+    graphs = found.at_grid_end
+    which = "the graph" if list(graphs) == [UNNAMED] else listing(graphs)
     return (
-        f"With {listing(found.at_grid_end)} most fits chose the strongest coupling of all "
+        f"With {which} most fits chose the strongest coupling of all "
         "candidates; an even stronger one may do better."
     )
 

@@ -150,8 +150,9 @@ def _warnings(model: Any, spelling: Spelling) -> list[str]:
 def _few(subject: Subject, noun: tuple[str, str]) -> str:
     """A sentence about nodes with few observations; empty if there are none."""
     samples = subject.samples
-    smallest = np.minimum(samples.n_reference, samples.n_target)
-    few = np.flatnonzero((smallest < FEW_AT_A_NODE) & samples.complete)
+    # An empty sample is not a small one; the page says so elsewhere.
+    smallest = np.where(samples.sizes > 0, samples.sizes, FEW_AT_A_NODE).min(axis=1)
+    few = np.flatnonzero(smallest < FEW_AT_A_NODE)
     if not few.size:
         return ""
     few = few[np.argsort(smallest[few], kind="stable")]

@@ -178,10 +178,17 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if ordinary else text
 
 
-def direction_of(subject: Subject, words: PageWords) -> dict[str, Any] | None:
-    """Changes of the mean for the colours of the map, if there is one numeric feature."""
+def direction_of(
+    subject: Subject, verdicts: NodeVerdicts, words: PageWords
+) -> dict[str, Any] | None:
+    """Changes of the mean for the colours of the map, if there is one numeric feature.
+
+    None if nodes changed, but no mean did: then colours show how strong the changes are.
+    """
     samples = subject.samples
     if samples.n_features != 1 or samples.encoding is not None:
+        return None
+    if verdicts.changed.any() and not _effects(subject)[verdicts.changed].any():
         return None
     change = subject.change[:, 0]
     known = np.abs(change[np.isfinite(change)])

@@ -149,7 +149,7 @@ def write_report(
         "held_out": None if graph is None else graph["nodes"],
         "selection": fitting["selection"],
         "verdicts": verdicts.to_json(),
-        "direction": direction_of(subject, words),
+        "direction": direction_of(subject, verdicts, words),
         "noun": words.noun,
         "units": [words.units.get(name, "") for name in aligned.feature_names],
         "kinds": None if alike is None else alike["data"],
