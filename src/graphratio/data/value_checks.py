@@ -307,8 +307,8 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
                 len(nodes),
                 nodes,
                 name,
-                f"{name!r} varies less than a {_UNEVEN_NODES}th as much as at the widest node "
-                f"{at_nodes(nodes)}",
+                f"{at_nodes(nodes)} {name!r} varies less than 1/{_UNEVEN_NODES} as much as at "
+                "others",
                 (
                     "All nodes share one unit, in which changes there have hardly any size, even "
                     "if a test finds them. Take the logarithm, ",
