@@ -125,6 +125,7 @@ cli.main()
         assert (done.returncode, done.stderr) == (130, "Aborted!\n")
         assert time.monotonic() - began < 50
 
+    @pytest.mark.usefixtures("interruptible")
     def test_of_the_program(self, data, earlier):
         before = contents(earlier)
         code = (

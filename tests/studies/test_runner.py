@@ -62,6 +62,7 @@ def test_nothing_is_computed_twice(tmp_path, whole, monkeypatch):
     pd.testing.assert_frame_equal(rows(tmp_path), whole)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("sign", "workers"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
 def test_a_stopped_run_goes_on_where_it_stopped(tmp_path, whole, sign, workers):
     folder = tmp_path / "study"

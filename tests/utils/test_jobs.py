@@ -165,6 +165,7 @@ def test_a_part_that_cannot_be_made_is_an_error(n_jobs):
         in_stages(make, range(4), lambda _, x: x, range(3))
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
 @pytest.mark.parametrize("run", [each, on_large_arrays])
 def test_an_interruption_ends_the_work(run):
@@ -182,6 +183,7 @@ def test_an_interruption_ends_the_work(run):
     assert len(done) < 100
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals to threads")
 def test_an_interruption_at_the_start_of_many_tasks_does_not_hang():
     def work(x):
