@@ -72,6 +72,14 @@ def data():
     return ring()
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Two nodes per partition in two groups: tests of nodes select and solve for every group."""
+    monkeypatch.setattr("graphratio.testing.predictions.N_GROUPS", 2)
+    monkeypatch.setattr("graphratio.testing.predictions.N_PARTS", 2)
+    return ring(8)
+
+
 @pytest.fixture(scope="module")
 def whole(data):
     return gr.GRULSIF(**FIXED, tol=1e-10).fit(*data)
@@ -182,14 +190,17 @@ def test_bounds_have_the_bits_of_one_process(client, data):
         assert_array_equal(getattr(here, name), getattr(there, name))
 
 
-def test_node_tests_have_the_bits_of_one_process(client, data):
-    options = {"correction": None, "n_permutations": 199, "random_state": 0}
+# Few permutations: they are counted within a partition, whatever their number.
+TESTS = {"correction": None, "n_permutations": 199, "random_state": 0}
+
+
+def test_node_tests_have_the_bits_of_one_process(client, few):
     for kind, given in (
         (gr.GRULSIF, {**FIXED, "graph_penalty": [0.24, 2.4], "cv": 2}),
         (gr.GraphRatio, {**PROFILES, "graph_penalty": 0.6, "n_rounds": 1}),
     ):
         here, there = (
-            gr.two_sample_test(*data, kind(**given, engine=engine), **options)
+            gr.two_sample_test(*few, kind(**given, engine=engine), **TESTS)
             for engine in (LocalEngine(4), gr.DaskEngine(client, 4))
         )
         for name in ("evidence", "p_value", "adjusted_p_value", "rejected"):
@@ -351,17 +362,17 @@ def test_bounds_survive_a_killed_worker(cluster, client, data):
 
 
 @pytest.mark.parametrize("method", ["test.predicted", "test.count"])
-def test_node_tests_survive_a_killed_worker(cluster, client, data, method):
+def test_node_tests_survive_a_killed_worker(cluster, client, few, method):
     attack = Attack(cluster, client, {(method, 2): (KILL,)})
     try:
         found = finished(
-            lambda: gr.two_sample_test(*data, gr.GRULSIF(**FIXED, engine=attack), random_state=0)
+            lambda: gr.two_sample_test(*few, gr.GRULSIF(**FIXED, engine=attack), **TESTS)
         )
     finally:
         attack.clean_up()
     assert not attack.plan
     here = gr.GRULSIF(**FIXED, engine=LocalEngine(4))
-    expected = gr.two_sample_test(*data, here, random_state=0)
+    expected = gr.two_sample_test(*few, here, **TESTS)
     assert_array_equal(found.evidence, expected.evidence)
     assert_array_equal(found.p_value, expected.p_value)
 

@@ -40,6 +40,13 @@ def exact(monkeypatch):
     monkeypatch.setattr("graphratio.testing.predictions._ITERATIONS", 1000)
 
 
+@pytest.fixture
+def two_groups(monkeypatch):
+    """Two groups of nodes in two parts each: all of them are selected for and solved alike."""
+    monkeypatch.setattr("graphratio.testing.predictions.N_GROUPS", 2)
+    monkeypatch.setattr("graphratio.testing.predictions.N_PARTS", 2)
+
+
 def assert_same(found, expected, atol=1e-5):
     """Scores are in single precision, and permutations count whole data sets."""
     for name in expected.scores:
@@ -73,6 +80,7 @@ class TestGrulsif:
         assert len(set(one.penalties)) > 1
         assert_same(ask(data, settings, LocalEngine(3)), one)
 
+    @pytest.mark.usefixtures("two_groups")
     @pytest.mark.parametrize(
         "dictionary",
         [
@@ -87,6 +95,7 @@ class TestGrulsif:
         settings = {**FIXED, **dictionary}
         assert_same(ask(data, settings, LocalEngine(3)), ask(data, settings))
 
+    @pytest.mark.usefixtures("two_groups")
     def test_nodes_of_equal_sizes_share_splits_across_partitions(self):
         rng = np.random.default_rng(0)
         graph = gr.Graph.from_edges([(v, (v + 1) % 9) for v in range(9)])
@@ -109,6 +118,7 @@ class TestGrulsif:
         assert_array_equal(found.extrapolated, one.extrapolated)
         assert_allclose(found.p_value, one.p_value, rtol=1e-4)
 
+    @pytest.mark.usefixtures("two_groups")
     def test_a_node_without_a_sample_and_a_graph_without_edges(self):
         samples, whole = ring()
         target = {v: samples.target(v) for v in whole.nodes}
@@ -147,6 +157,7 @@ class TestGrulsif:
         data = ring()
         assert_same(ask(data, FIXED, LocalEngine(3)), ask(data, FIXED))
 
+    @pytest.mark.usefixtures("two_groups")
     def test_many_nodes_are_permuted_in_the_same_batches(self, monkeypatch):
         for module in ("node_null", "partitioned_counts"):
             monkeypatch.setattr(f"graphratio.testing.{module}.KEPT_ROWS", 60)
@@ -158,11 +169,13 @@ class TestGrulsif:
         options = {"correction": None, "n_permutations": 499}
         assert_same(ask(data, FIXED, LocalEngine(3), **options), ask(data, FIXED, **options))
 
+    @pytest.mark.usefixtures("two_groups")
     def test_many_observations_are_reduced_by_the_same_part_of_them(self, monkeypatch):
         monkeypatch.setattr("graphratio.features.nystrom.PRINCIPAL_ROWS", 60)
         data = ring()
         assert_same(ask(data, PENALTIES, LocalEngine(3)), ask(data, PENALTIES))
 
+    @pytest.mark.usefixtures("two_groups")
     def test_any_generator_is_left_as_by_one_process(self):
         data = ring()
         for bits in (np.random.PCG64, np.random.MT19937):
@@ -206,6 +219,7 @@ class TestHalves:
         assert one.p_value[5] == 1
 
 
+@pytest.mark.usefixtures("two_groups")
 class TestResult:
     def test_with_samples_everything_is_there(self):
         data = ring()
@@ -246,6 +260,7 @@ class TestResult:
             }
 
 
+@pytest.mark.usefixtures("two_groups")
 class TestTraffic:
     @pytest.mark.parametrize(
         ("kind", "settings"),
@@ -299,20 +314,21 @@ class TestTraffic:
         assert grows <= {("test.pooled_moment", False)}
 
 
+@pytest.mark.usefixtures("two_groups")
 class TestFaults:
     def test_a_loss_changes_nothing(self):
-        data = ring(8)
+        data, chosen = ring(8), {**PENALTIES, "ridge": 0.03}
         options = {"correction": None, "n_permutations": 199}
         loader = loader_of(data[0])
         plain = FaultyEngine(loader=loader)
-        expected = ask(data, PENALTIES, plain, **options)
+        expected = ask(data, chosen, plain, **options)
         wanted = ("attach", "test.describe", "uncovered", "test.labelled_moment", "assign_folds")
         wanted += ("held_out_loss", "test.hide", "test.predicted", "test.predict", "test.count")
         calls = [plain.log.index(name) for name in wanted]
         calls.append(len(plain.log) - 1 - plain.log[::-1].index("conjugate.advance"))
         for number in calls:
             engine = FaultyEngine(losses={number: (number % 3,)}, loader=loader)
-            found = ask(data, PENALTIES, engine, **options)
+            found = ask(data, chosen, engine, **options)
             assert len(engine.log) > len(plain.log), plain.log[number]
             for name in ("evidence", "p_value", "penalties"):
                 assert_array_equal(getattr(found, name), getattr(expected, name))
@@ -341,6 +357,7 @@ class TestFaults:
             ask((samples, whole), PROFILES, LocalEngine(3, loader=loader), gr.GraphRatio)
 
 
+@pytest.mark.usefixtures("two_groups")
 class TestRefusals:
     def test_dependent_observations(self):
         draw = np.random.default_rng(0).normal(size=(2, 3, 20, 1))
