@@ -429,19 +429,19 @@ def test_a_pipe_is_read_once(tmp_path):
 
 def test_standard_input(tmp_path):
     command = [
-        sys.executable, "-m", "graphratio", "fit", "-", *COLUMNS, "--features", "pm25",
-        "--no-graph", "--no-kinds", "--json", "--output", str(tmp_path / "out"),
+        "fit", "-", *COLUMNS, "--features", "pm25",
+        "--no-graph", "--no-kinds", "--json", "--output",
     ]  # fmt: skip
     rows = "".join(ROWS.replace("1.", f"{k}.").replace("2.", f"{k + 1}.") for k in range(1, 5))
-    done = subprocess.run(
-        command, input=gzip.compress((HEADER + rows).encode()), capture_output=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+    packed = gzip.compress((HEADER + rows).encode())
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "a")], input=packed)
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["n_observations"] == 16
-    again = CliRunner().invoke(app, [*command[3:-1], str(tmp_path / "b")], input=b"")
+    again = CliRunner().invoke(app, [*command, str(tmp_path / "b")], input=b"")
     assert again.exit_code == 1
     assert "standard input is empty" in again.stderr
-    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *command[:-1], str(tmp_path / "c")]
+    program = [sys.executable, "-m", "graphratio", *command, str(tmp_path / "c")]
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *program]
     done = subprocess.run(closed, capture_output=True, timeout=60)
     assert done.returncode == 1
     assert b"standard input is empty" in done.stderr

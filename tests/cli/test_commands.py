@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -431,24 +431,29 @@ def test_without_pyarrow_it_says_what_to_install(run, write, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_progress_on_a_terminal_only(data, run, tmp_path):
+def test_progress_on_a_terminal_only(data, run, program, tmp_path, monkeypatch, capsys):
     """The same command with standard error on a terminal draws a bar, and stays quiet elsewhere."""
     arguments = ["fit", data, *COLUMNS, *FEATURES, "--no-graph", "--estimator", "pool"]
     arguments += ["--output", str(tmp_path / "out"), "--overwrite"]
-    program = [sys.executable, "-m", "graphratio"]
     ours, theirs = os.openpty()
-    drawn = subprocess.run(
-        [*program, *arguments], stderr=theirs, stdout=subprocess.PIPE, check=True
-    )
-    os.close(theirs)
-    shown = b""
-    # A closed terminal ends in an error, not in an empty read.
-    with contextlib.suppress(OSError):
-        while part := os.read(ours, 4096):
-            shown += part
+    shown = []
+
+    def read():
+        # A closed terminal ends in an error, not in an empty read.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 4096):
+                shown.append(part)
+
+    # A terminal keeps little: what is not read would stop the program.
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        program.main(arguments, standalone_mode=False)
+    reader.join()
     os.close(ours)
-    assert b"model selection: [####################]" in shown
-    assert b"model selection" not in drawn.stdout
+    assert b"model selection: [####################]" in b"".join(shown)
+    assert "model selection" not in capsys.readouterr().out
     elsewhere = run(*arguments)
     assert elsewhere.exit_code == 0, elsewhere.stderr
     assert "model selection" not in elsewhere.stderr
