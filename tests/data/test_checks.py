@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import graphratio as gr
+from graphratio._utils.errors import Argument
 from graphratio.data.frames import make_frame
 
 
@@ -134,6 +135,9 @@ class TestValues:
         assert (finding.kind, finding.nodes, finding.feature) == ("node scales", (1,), "pressure")
         told = "at 1 node (1) 'pressure' varies less than 1/100 as much as at others"
         assert told in finding.sentence
+        assert Argument("log", "pressure") in finding.help
+        below = only(built(reference - 20, target - 20, {"feature_names": ["pressure"]}))
+        assert Argument("log", "pressure") not in below.help
         # A constant has no scale, and a factor of 50 is usual.
         reference[1], target[1] = 0.1, 0.3
         reference[2], target[2] = reference[2] / 50, target[2] / 50

@@ -92,6 +92,22 @@ def test_a_constant_that_moves_has_a_direction():
     assert what_changed(subject, np.array([0]), words) == "mean of x0 from 7 to 8"
 
 
+def test_neither_neighbours_nor_rounding_nor_one_observation_move_a_constant():
+    subject = subject_of([0.0, 0.0])
+    words = page_words(("winter", "summer"), **WORDS, samples=subject.samples)
+    verdicts = NodeVerdicts(np.array([CHANGED] * 2), "test", ["changed"] * 2, np.zeros(2))
+    mean = np.full((2, 2, 1), 7.0)
+    mean[:, 1] += 1e-12
+    fixed = replace(subject, mean=mean, spread=np.zeros((2, 2, 1)), change=np.full((2, 1), 0.5))
+    assert "changed in shape or spread" in page_headline(fixed, verdicts, words)
+    told = what_changed(fixed, np.array([0]), words)
+    assert told == "a change of shape more than of mean or spread"
+    alone = gr.NodeSamples.from_arrays({"a": [1.0], "b": [1.0]}, {"a": [2.0], "b": [1.0]})
+    once = Subject.of(gr.Pool(bandwidth=1.0, ridge=1.0).fit(alone), alone)
+    words = page_words(("winter", "summer"), WORDS["noun"], None, alone)
+    assert "changed in shape or spread" in page_headline(once, verdicts, words)
+
+
 def test_a_change_of_spread_has_no_direction():
     subject = subject_of([0.0, 0.0, 0.0], scales=[3.0, 3.0, 1.0])
     text = said(subject, judged_by(subject))

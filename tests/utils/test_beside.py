@@ -48,9 +48,11 @@ def test_two_processes_share_the_cores_and_the_last_one_has_them_all():
 
 @pytest.mark.skipif(not FORKS, reason="needs forks")
 def test_a_child_that_has_finished_leaves_its_core():
-    with working(2), beside(lambda: "done") as result:
+    with working(2), beside(os.getpid) as result:
         assert until(lambda: n_tasks() == 2)
-        assert result() == "done"
+        # It has ended, but its result is still there, and the work is not done again.
+        time.sleep(0.2)
+        assert result() != os.getpid()
 
 
 @pytest.mark.skipif(not FORKS, reason="needs forks")

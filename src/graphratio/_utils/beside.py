@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -74,8 +74,10 @@ def beside(
     def result() -> Result:
         nonlocal running
         running = False
+        # From now on this process only waits. A child that has finished does not hear of it.
+        with suppress(OSError):
+            here.send(None)
         try:
-            here.send(None)  # this process only waits from now on
             found: Result = here.recv()
         except (EOFError, OSError):
             return work()

@@ -17,10 +17,10 @@ class SampleFinding:
     Attributes
     ----------
     kind : str
-        "duplicates", "spike", "outliers", "scales", "few", "stuck", "overlap", "seasons",
-        "single day", "dependent rows" or "sorted rows".
+        "duplicates", "spike", "outliers", "scales", "node scales", "few", "stuck", "overlap",
+        "seasons", "single day", "dependent rows" or "sorted rows".
     count : int
-        Observations concerned; nodes for "few" and "overlap", features for "scales".
+        Observations concerned; nodes for "node scales", "few" and "overlap", features for "scales".
     nodes, feature : tuple of labels, str or None
         Where it was found, if at single nodes or in one feature.
     sentence, help : str or tuple of str and Argument

@@ -301,6 +301,8 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
         if not narrow.size:
             continue
         nodes = labels_of(samples, narrow)
+        positive = (samples.values[:, j] > 0).all()
+        logarithm = ("take the logarithm, ", Argument("log", name), ", or ") if positive else ()
         found.append(
             SampleFinding(
                 "node scales",
@@ -311,9 +313,9 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
                 "others",
                 (
                     "All nodes share one unit, in which changes there have hardly any size, even "
-                    "if a test finds them. Take the logarithm, ",
-                    Argument("log", name),
-                    ", or divide every node by its own spread",
+                    "if a test finds them: ",
+                    *logarithm,
+                    "divide every node by its own spread",
                 ),
             )
         )

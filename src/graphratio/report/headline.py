@@ -26,6 +26,9 @@ NOTABLE = 0.2
 # that neighbours agree on are surer than these errors say.
 SURE_ALONE, SURE_TOGETHER = 2.0, 1.0
 
+# Rounding, as a share of the values.
+ROUNDING = 1e-9
+
 # Changes of a mean count up to so many standard deviations.
 _STRONGEST = 3.0
 
@@ -131,17 +134,26 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
 
 def _effects(subject: Subject) -> FloatArray:
     """Changes of means in standard deviations, (n_nodes, n_features); 0 where too small to tell."""
-    effect = in_spreads(subject.change, np.sqrt((subject.spread**2).mean(axis=1)))
-    error = np.sqrt((subject.spread**2 / subject.samples.sizes[:, :, np.newaxis]).sum(axis=1))
+    spread = np.sqrt((subject.spread**2).mean(axis=1))
+    size = np.abs(subject.mean).max(axis=1)
+    constant = spread <= ROUNDING * size
+    # Neighbours say nothing about a constant.
+    effect = in_spreads(np.where(constant, subject.own_change, subject.change), spread, size)
+    sizes = subject.samples.sizes[:, :, np.newaxis]
+    error = np.sqrt((subject.spread**2 / np.maximum(sizes, 1)).sum(axis=1))
     sure = (SURE_TOGETHER if subject.smoothed else SURE_ALONE) * error
-    told = (np.abs(effect) >= NOTABLE) & (np.abs(subject.change) >= sure)
-    return np.where(told, effect, 0.0)
+    told = (np.abs(effect) >= NOTABLE) & (constant | (np.abs(subject.change) >= sure))
+    # A single observation has no spread to compare with.
+    return np.where(told & (sizes >= 2).all(axis=1), effect, 0.0)
 
 
-def in_spreads(change: FloatArray, spread: FloatArray) -> FloatArray:
-    """Changes in units of the spread; infinite where a constant changed, 0 where it did not."""
+def in_spreads(change: FloatArray, spread: FloatArray, size: FloatArray) -> FloatArray:
+    """Changes in units of the spread; infinite where a constant changed.
+
+    Differences that rounding explains in values of this `size` are 0.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(change == 0, 0.0, change / spread)
+        return np.where(np.abs(change) <= ROUNDING * size, 0.0, change / spread)
 
 
 def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:

@@ -91,7 +91,8 @@ def _compared(samples: NodeSamples, words: PageWords) -> str:
 
 def _doubt(samples: NodeSamples, verdicts: NodeVerdicts) -> str:
     """What limits a headline that rests on no test."""
-    typical_size = float(np.median(np.minimum(samples.n_reference, samples.n_target)))
+    smaller = np.minimum(samples.n_reference, samples.n_target)[samples.complete]
+    typical_size = float(np.median(smaller)) if smaller.size else 0.0
     if not verdicts.changed.any() or typical_size >= HEADLINE_OBSERVATIONS:
         return ""
     return (
@@ -105,7 +106,10 @@ def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     samples = subject.samples
     mean, spread = (np.nanmean(part[nodes], axis=0) for part in (subject.mean, subject.spread))
     typical = np.sqrt((spread**2).mean(axis=0))
-    in_mean, in_spread = (in_spreads(np.abs(part[1] - part[0]), typical) for part in (mean, spread))
+    largest = np.abs(mean).max(axis=0)
+    in_mean, in_spread = (
+        in_spreads(np.abs(part[1] - part[0]), typical, largest) for part in (mean, spread)
+    )
     kind, values, sizes = max(
         ("mean", mean, in_mean), ("spread", spread, in_spread), key=lambda item: item[2].max()
     )

@@ -122,9 +122,10 @@ class NodeVerdicts:
         shift = float(np.median(shifts)) if shifts.size else np.inf
         if np.isinf(shift):
             return sure, "they may have changed too"
+        where = " at half of them" if self.count(NOT_FOUND) > 1 else ""
         return sure, (
-            f"a shift by about {shift:#.2g} standard deviations would have been found at half of "
-            f"them with a chance of {POWER:.0%}"
+            f"a shift by about {shift:#.2g} standard deviations would have been found{where} with "
+            f"a chance of {POWER:.0%}"
         )
 
 

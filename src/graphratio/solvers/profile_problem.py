@@ -69,14 +69,10 @@ class ProfileSums:
         sums = self._summed.combinations(np.ascontiguousarray(pairs))
         return sums, np.asarray(coordinates.T @ self.moments.first)
 
-    @computed_once
+    @property
     def _summed(self) -> SecondMoment:
-        """The second moments, as blocks if these fit: every round of a fit sums them again."""
-        second = self.moments.second
-        n_nodes, m = second.shape
-        if isinstance(second, FactoredSecond) and n_nodes * m**2 <= LARGEST_BLOCKS:
-            return DenseSecond(second.dense())
-        return second
+        """The second moments that are summed over nodes."""
+        return self.moments.second
 
     def loss(self, profiles: FloatArray, coordinates: FloatArray) -> float:
         """Sum over nodes of 1/2 theta' A_v theta - b_v' theta, with theta = B c_v."""
@@ -98,6 +94,15 @@ class ProfileProblem(ProfileSums):
         """Set up from moments; nodes without one of the samples do not enter the metric."""
         share = max(float(moments.complete.mean()), 1 / len(moments.complete))
         return cls(moments, moments.second.mean() / moments.first.dtype.type(share), edges)
+
+    @computed_once
+    def _summed(self) -> SecondMoment:
+        """The second moments, as blocks if these fit: every round of a fit sums them again."""
+        second = self.moments.second
+        n_nodes, m = second.shape
+        if isinstance(second, FactoredSecond) and n_nodes * m**2 <= LARGEST_BLOCKS:
+            return DenseSecond(second.dense())
+        return second
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
