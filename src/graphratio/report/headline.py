@@ -27,7 +27,7 @@ NOTABLE = 0.2
 SURE_ALONE, SURE_TOGETHER = 2.0, 1.0
 
 # Rounding, as a share of the values.
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 
 # Changes of a mean count up to so many standard deviations.
 _STRONGEST = 3.0
@@ -136,7 +136,7 @@ def _effects(subject: Subject) -> FloatArray:
     """Changes of means in standard deviations, (n_nodes, n_features); 0 where too small to tell."""
     spread = np.sqrt((subject.spread**2).mean(axis=1))
     size = np.abs(subject.mean).max(axis=1)
-    constant = spread <= ROUNDING * size
+    constant = spread <= _ROUNDING * size
     # Neighbours say nothing about a constant.
     effect = in_spreads(np.where(constant, subject.own_change, subject.change), spread, size)
     sizes = subject.samples.sizes[:, :, np.newaxis]
@@ -153,7 +153,7 @@ def in_spreads(change: FloatArray, spread: FloatArray, size: FloatArray) -> Floa
     Differences that rounding explains in values of this `size` are 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.abs(change) <= ROUNDING * size, 0.0, change / spread)
+        return np.where(np.abs(change) <= _ROUNDING * size, 0.0, change / spread)
 
 
 def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
