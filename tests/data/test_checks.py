@@ -5,6 +5,7 @@ import pytest
 
 import graphratio as gr
 from graphratio._utils.errors import Argument
+from graphratio.data.checks import checks_before
 from graphratio.data.frames import make_frame
 
 
@@ -292,3 +293,32 @@ def test_empty_samples_and_single_observations():
         {"a": [1.0], "b": []}, {"a": [2.0], "b": [3.0]}, time=({"a": [0]}, {"a": [1], "b": [2]})
     )
     assert kinds(samples) == ["few"]
+
+
+class TestLogarithms:
+    """What a logarithm resolves is not reported once it was taken."""
+
+    @staticmethod
+    def skewed(far=1.0):
+        rng = np.random.default_rng(0)
+        sizes = 10.0 ** np.arange(5)[:, np.newaxis]
+        before, after = sizes * np.exp(rng.normal(0, 0.2, (2, 5, 60)))
+        before[0, 0] *= far
+        return gr.NodeSamples.from_arrays(list(before), list(after), feature_names=["sales"])
+
+    def test_scales_of_nodes_are_judged_as_the_fit_sees_them(self):
+        samples = self.skewed()
+        assert Argument("log", "sales") in only(samples).help
+        logged = samples.standardized(log="sales")
+        assert not checks_before(samples, logged.scaling).findings
+        assert len(checks_before(samples, samples.standardized().scaling)) == 1
+        assert len(checks_before(samples, None)) == 1
+
+    def test_an_outlier_is_still_one(self):
+        samples = self.skewed(far=1e6)
+        logged = samples.standardized(log="sales")
+        (found,) = checks_before(samples, logged.scaling)
+        assert found.kind == "outliers"
+        assert f"such as {samples.reference(0)[0, 0]:g}" in found.text()
+        assert found.remedy() == "Correct it"
+        assert logged.check().findings[0].remedy() == "Correct it"

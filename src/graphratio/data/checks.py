@@ -6,8 +6,10 @@ No check changes the data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from graphratio._utils.errors import Spelling, listing
 from graphratio._utils.html import rows_table, titled
@@ -16,6 +18,7 @@ from graphratio.data.finding import SampleFinding
 
 if TYPE_CHECKING:
     from graphratio.data.samples import NodeSamples
+    from graphratio.data.scaling import Scaling
 
 _SHOWN = 3
 
@@ -79,6 +82,26 @@ class DataChecks:
             for finding in self.findings
         ]
         return titled("data checks", rows_table(("finding", "count", "nodes", "what helps"), body))
+
+
+def checks_before(samples: NodeSamples, scaling: Scaling | None) -> DataChecks:
+    """Check samples that a fit transforms, without advising a logarithm that it takes."""
+    found = samples.check()
+    if scaling is None or scaling.log is None:
+        return found
+    logged = [samples.feature_names[j] for j in np.flatnonzero(scaling.log)]
+    again = samples.standardized(log=logged, standardize=False).check()
+    kept = []
+    for finding in found:
+        if finding.feature not in logged:
+            kept.append(finding)
+        elif finding.kind == "outliers":
+            kept.append(replace(finding, help=value_checks.correction(finding.count)))
+        elif finding.kind != "node scales":
+            kept.append(finding)
+    # The scale that counts is that of the fit.
+    kept += [each for each in again if each.kind == "node scales" and each.feature in logged]
+    return DataChecks(tuple(kept))
 
 
 def check_samples(samples: NodeSamples) -> DataChecks:

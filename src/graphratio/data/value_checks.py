@@ -38,7 +38,7 @@ _BEYOND = 8
 # Spreads of a feature at two nodes that differ by more than this factor are too different, and
 # this share of the mean is rounding.
 _UNEVEN_NODES = 100
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 
 
 def labels_of(samples: NodeSamples, positions: IntArray) -> tuple[Label, ...]:
@@ -216,6 +216,17 @@ def _measured(samples: NodeSamples) -> list[int]:
     return np.flatnonzero(~samples.encoding.is_indicator).tolist()
 
 
+def _logged(samples: NodeSamples, feature: int) -> bool:
+    """Whether the values of a feature are logarithms already."""
+    scaling = samples.scaling
+    return scaling is not None and scaling.log is not None and bool(scaling.log[feature])
+
+
+def correction(count: int) -> str:
+    """What helps against outliers, whatever their scale."""
+    return f"Correct {'it' if count == 1 else 'them'}"
+
+
 def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
     """Values far outside the rest of their sample."""
     found: list[SampleFinding] = []
@@ -237,6 +248,10 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
         nodes, name = labels_of(samples, samples.node_index[far]), samples.feature_names[j]
         count, worst = int(far.sum()), x[np.argmax(scores)]
         several = "s" if count > 1 else ""
+        logarithm = (
+            ", or take the logarithm of a feature with a long tail: ",
+            Argument("log", name),
+        )
         found.append(
             SampleFinding(
                 "outliers",
@@ -245,11 +260,7 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
                 name,
                 f"{count:,} value{several} of {name!r} lie{'' if several else 's'} far outside the "
                 f"rest, such as {worst:g}, {at_nodes(nodes)}",
-                (
-                    f"Correct {'them' if several else 'it'}, or take the logarithm of a feature "
-                    "with a long tail: ",
-                    Argument("log", name),
-                ),
+                (correction(count), *(() if _logged(samples, j) else logarithm)),
             )
         )
     return found
@@ -301,8 +312,8 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
         if not narrow.size:
             continue
         nodes = labels_of(samples, narrow)
-        positive = (samples.values[:, j] > 0).all()
-        logarithm = ("take the logarithm, ", Argument("log", name), ", or ") if positive else ()
+        useful = not _logged(samples, j) and (samples.values[:, j] > 0).all()
+        logarithm = ("take the logarithm, ", Argument("log", name), ", or ") if useful else ()
         found.append(
             SampleFinding(
                 "node scales",

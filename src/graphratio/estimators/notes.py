@@ -29,7 +29,7 @@ def data_notes(sizes: IntArray, graph: Graph) -> list[Words]:
     if lacking:
         notes.append(
             "nodes without reference or target observations borrow their ratio from "
-            f"neighbours, and their divergence is undefined (NaN): {listing(lacking)}"
+            f"neighbours, and their divergence is undefined: {listing(lacking)}"
         )
     return notes
 
