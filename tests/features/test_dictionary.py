@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import cKDTree
+from threadpoolctl import threadpool_limits
 
 from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
 from graphratio.features import dictionary
 from graphratio.features.dictionary import DictionaryRecipe, graph_filter, node_filter
 from graphratio.features.kernels import KERNELS, get_kernel, median_bandwidths
+from graphratio.features.numbered import fixed_number
 from graphratio.features.nystrom import NystromMap
 
 
@@ -205,3 +207,14 @@ def test_node_stage_in_ranges_of_nodes(samples, monkeypatch):
     whole = node_filter(samples, kernel, sigma, 0.5)
     monkeypatch.setattr("graphratio.features.dictionary._FILTER_ROWS", 10)
     assert_array_equal(node_filter(samples, kernel, sigma, 0.5), whole)
+
+
+def test_cluster_centres_have_the_same_bits_whatever_openmp_may_use():
+    samples = NodeSamples.from_arrays(
+        *map(list, np.random.default_rng(0).normal(size=(2, 40, 500, 3)))
+    )
+    found = []
+    for most in (1, 4):
+        with threadpool_limits(most, user_api="openmp"):
+            found.append(fixed_number("kmeans", samples, 30, np.random.default_rng(0)))
+    assert_array_equal(*found)

@@ -7,6 +7,7 @@ from threading import Lock
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
@@ -31,7 +32,8 @@ def fixed_number(
     from sklearn.cluster import KMeans
 
     seed = int(rng.integers(2**31 - 1))
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
+    # Threads would change the last digits with their number.
+    with _ONE_AT_A_TIME, threadpool_limits(1), warnings.catch_warnings():
         # Fewer clusters than requested do no harm: repeated centres are dropped.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_clusters=n_atoms, n_init=1, random_state=seed).fit(samples.values)

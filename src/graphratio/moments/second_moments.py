@@ -23,12 +23,14 @@ import numpy as np
 from scipy import linalg
 
 from graphratio._utils.arrays import as_slice
-from graphratio._utils.jobs import in_parallel
+from graphratio._utils.jobs import SMALL_TASK, in_parallel
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray, IntArray
 
 # Sums over many rows run block by block, so that intermediate results stay in the cache.
 SUM_ROWS = 2048
+# Large sums are split into this many, for threads, whatever their number.
+SUMS_AT_ONCE = 4
 
 # This many rows give the average block well enough for a preconditioner.
 ROUGH_ROWS = 2**14
@@ -183,13 +185,12 @@ class FactoredSecond:
         m = self.shape[1]
         total = np.zeros((m, m), dtype=self.dtype)
         for _, psi, weights in self.parts:
-            flat, scale = psi.reshape(-1, m), weights.reshape(-1, 1) / (share * self.n_nodes)
+            flat = psi.reshape(-1, m)
+            scale = np.sqrt(weights.reshape(-1, 1) / (share * self.n_nodes))
             if share < 1:
                 kept = np.random.default_rng(0).random(len(flat)) < share
                 flat, scale = flat[kept], scale[kept]
-            for begin in range(0, len(flat), SUM_ROWS):
-                rows = slice(begin, begin + SUM_ROWS)
-                total += flat[rows].T @ (flat[rows] * scale[rows])
+            total += _sum_of_squares(flat, scale)
         return total
 
     def combinations(self, factors: FloatArray) -> FloatArray:
@@ -218,6 +219,23 @@ class FactoredSecond:
         _, psi, weights = self.parts[0]
         nothing = (np.empty(0, dtype=np.intp), psi[:0], weights[:0])
         return FactoredSecond(len(nodes), parts or [nothing])
+
+
+def _sum_of_squares(psi: FloatArray, scale: FloatArray) -> FloatArray:
+    """Sum of psi_i psi_i' over rows (n_rows, m), each multiplied by its `scale`, (n_rows, 1)."""
+    # The size alone decides, so that the number of threads changes no bit of the sum.
+    n_sums = SUMS_AT_ONCE if psi.size >= SUMS_AT_ONCE * SMALL_TASK else 1
+    ends = np.linspace(0, len(psi), n_sums + 1).astype(int)
+    parts = np.zeros((n_sums, psi.shape[1], psi.shape[1]), dtype=scale.dtype)
+
+    def work(i: int) -> None:
+        for begin in range(ends[i], ends[i + 1], SUM_ROWS):
+            rows = slice(begin, min(begin + SUM_ROWS, ends[i + 1]))
+            scaled = psi[rows] * scale[rows]
+            parts[i] += scaled.T @ scaled
+
+    in_parallel(work, n_sums)
+    return np.asarray(parts.sum(axis=0))
 
 
 def _blocks(psi: FloatArray, weights: FloatArray) -> FloatArray:
