@@ -51,8 +51,11 @@ def test_a_false_discovery_rate_lets_nodes_support_each_other():
     assert strict.missing == strict.needed - 5
     together = answers(n_pieces, tested, 0.05 / 40, most=0.05)
     assert together.nodes.all()
-    # 2 / 252 is the level times k / 40 for k = 6.35.
-    assert together.together == 7
+    # 1 / 252, if neighbours tell exchanged samples apart, is the level times k / 40 for k = 3.17.
+    assert together.together == 4
+    n_pieces[:, 1] = 6
+    # 1 / 462 in any case.
+    assert answers(n_pieces, tested, 0.05 / 40, most=0.05).together == 2
 
 
 def test_too_few_blocks_cannot_say_whatever_the_data_are():
@@ -363,3 +366,19 @@ def test_blocks_of_interleaved_times_hold_as_many_observations_of_every_node():
     ).blocks
     assert alone.length > 10
     assert abs(int(joint.counts.min()) - int(alone.counts.min())) <= 1
+
+
+def test_the_note_on_correlation_counts_what_nodes_share():
+    """All nodes have all times in common, but few independent blocks."""
+    samples = timed(12, 60, 0.5, seed=0, block=30)
+    notes = gr.two_sample_test(samples, path(12), random_state=0).notes
+    (said,) = [note for note in notes if "could not be checked" in note]
+    assert "two nodes need 5 independent blocks (blocks of 30 observations) in common" in said
+
+
+def test_a_single_piece_is_singular():
+    samples = timed(6, 60, 0.97, seed=0, block="auto")
+    found = gr.two_sample_test(samples, path(6), random_state=0)
+    pieces = found.answers.n_pieces.min(axis=1)
+    assert pieces.max() == 1
+    assert any(note.endswith("rests on 1 independent piece of each sample") for note in found.notes)

@@ -137,7 +137,17 @@ class TestPermutations:
         assert found.reached(19_999, int(np.ceil(enough / 10)), 100)
         assert not found.reached(1999, 0, 100)
 
+    def test_the_next_look_comes_when_the_nodes_that_are_left_will_do(self):
+        """140 nodes need 2,858 permutations, and 1.25 times as many leave a reserve."""
+        found = Resolution(7999, 200, 0.05, "fdr", extrapolates=False)
+        look = found.next_look(7999, 140, 100)
+        assert look == 3571
+        assert found.reached(look, 112, 100)
+        assert not found.reached(look, 111, 100)
+        assert found.next_look(7999, 40, 100) == 7999
+
     @pytest.mark.parametrize("correction", ["fwer", None])
     def test_no_support_without_a_false_discovery_rate(self, correction):
         found = Resolution(199_999, 20, 0.05, correction, extrapolates=False)
         assert not found.reached(10**9, 20, 100)
+        assert found.next_look(19_999, 20, 100) == 19_999

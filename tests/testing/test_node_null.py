@@ -5,14 +5,16 @@ import pytest
 
 import graphratio as gr
 from graphratio._utils.progress import ProgressBar
-from graphratio.testing import node_null
+from graphratio.testing import multiplicity, node_null
 from graphratio.testing.multiplicity import Resolution
 from graphratio.testing.node_null import (
     TIE,
     TOP_VALUES,
+    Counts,
     NodeTests,
     node_evidence,
     permute_each_node,
+    rank_nodes,
     tail_p_values,
 )
 from graphratio.testing.permutations import PermutationPlan, Units
@@ -181,33 +183,95 @@ def test_a_node_whose_smallest_p_value_is_the_threshold_can_be_rejected():
         assert found.answerable_nodes[0] != hopeless
 
 
+class Drawn:
+    """Counts of nodes with known evidence under fresh permuted values; `asked` notes how many."""
+
+    def __init__(self, observed, rng):
+        self.observed, self.rng, self.asked = np.asarray(observed), rng, []
+
+    def __call__(self, nodes, n_permutations):
+        self.asked.append((len(nodes), n_permutations))
+        own = self.observed[nodes]
+        permuted = self.rng.normal(size=(len(nodes), n_permutations))
+        extreme = (permuted >= own[:, np.newaxis]).sum(axis=1)
+        return Counts(own, own[np.newaxis], np.vstack([extreme, extreme]), permuted[:, :0])
+
+
 class TestFalseDiscoveryRate:
-    def run(self, n_changed, correction="fdr"):
-        """Numbers of permutations; of 40 nodes so many are beyond all permuted values."""
+    def run(self, n_changed, correction="fdr", fades=None):
+        """Outcome; of 40 nodes so many are beyond all permuted values, one only at first."""
         observed = np.where(np.arange(40) < n_changed, 9.0, 0.0)
+        permuted = np.ones((40, 19_999))
+        if fades is not None:
+            permuted[fades, FIRST:] = 10.0
         outcome = NodeTests.blank(40, 1)
         permute_each_node(
             outcome,
             np.arange(40),
-            lambda nodes: Known(observed[nodes], np.ones((len(nodes), 19_999))),
+            lambda nodes: Known(observed[nodes], permuted[nodes]),
             plan_of([(5, 5)] * 40, 19_999),
             asking(19_999, correction, n_tests=40),
             bar(),
         )
-        return outcome.n_permutations
+        return outcome
 
     def test_nodes_that_support_each_other_need_fewer_permutations(self):
         """40 changed nodes are compared with 0.05, of which 1,999 permutations are plenty."""
-        assert (self.run(40) == FIRST).all()
-        assert self.run(39).max() == 19_999
+        assert (self.run(40).n_permutations == FIRST).all()
+        counts = self.run(39).n_permutations
+        assert (counts[:39] == 2564).all()
+        assert counts[39] == FIRST
+
+    def test_nodes_that_lose_support_are_looked_at_again(self, monkeypatch):
+        """Thirty nodes would do with 2,666 permutations; one of them is not extreme by then."""
+        monkeypatch.setattr(multiplicity, "NEXT_LOOK", 1.0)
+        found = self.run(30, fades=29)
+        assert found.n_permutations[29] == 2666
+        assert found.p_value[29] == BOUND
+        assert (found.n_permutations[:29] == 2758).all()
+        assert (found.p_value[:29] == 1 / 2759).all()
+
+    def test_nodes_that_did_not_change_have_uniform_p_values(self, monkeypatch):
+        """Whatever looks the others bring about: three changed nodes, and chance among seven."""
+        monkeypatch.setattr(node_null, "FIRST_LOOK", 19)
+        monkeypatch.setattr(node_null, "ENOUGH_EXTREME", 4)
+        rng = np.random.default_rng(0)
+        p_values, looks = [], set()
+        for _ in range(1500):
+            count = Drawn(np.append(np.full(3, 9.0), rng.normal(size=7)), rng)
+            outcome = NodeTests.blank(10, 1)
+            question = asking(999, "fdr", n_tests=10)
+            rank_nodes(outcome, np.arange(10), count, 999, question, bar())
+            p_values.append(outcome.p_value[3:])
+            looks |= set(outcome.n_permutations.tolist())
+            np.testing.assert_array_equal(outcome.p_value[:3], 1 / (outcome.n_permutations[:3] + 1))
+        # Besides those at 19 and 199 there were looks that depend on the data.
+        assert {19, 199} < looks
+        assert len(looks) > 5
+        for level in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5):
+            rate = np.mean(np.array(p_values) <= level)
+            error = 4 * np.sqrt(level * (1 - level) / (7 * 1500))
+            # P-values are multiples of 1 / 100 or less, unless a first look decides.
+            assert level - 0.01 - error <= rate <= level + error
+
+    @pytest.mark.parametrize(("n_permutations", "first"), [(19_999, FIRST), (7_000, 7_000)])
+    def test_the_first_look_is_as_planned(self, n_permutations, first):
+        """All nodes are active then, though 624 permutations would do if all were changed."""
+        count = Drawn(np.full(40, 9.0), np.random.default_rng(0))
+        question = asking(n_permutations, "fdr", n_tests=40, level=0.2)
+        assert question.next_look(first, 40, node_null.ENOUGH_EXTREME) == 624
+        outcome = NodeTests.blank(40, 1)
+        rank_nodes(outcome, np.arange(40), count, n_permutations, question, bar())
+        assert count.asked == [(40, first)]
+        assert (outcome.n_permutations == first).all()
 
     def test_a_single_node_needs_all(self):
-        counts = self.run(1)
+        counts = self.run(1).n_permutations
         assert counts[0] == 19_999
         assert (counts[1:] == FIRST).all()
 
     def test_the_family_wise_error_gains_nothing(self):
-        assert (self.run(40, "fwer") == 19_999).all()
+        assert (self.run(40, "fwer").n_permutations == 19_999).all()
 
 
 class TestExtrapolation:

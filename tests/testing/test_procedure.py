@@ -74,6 +74,18 @@ def test_global_p_value_of_single_tests_is_that_of_bonferroni(result, graph):
     assert same.global_p_value > same.p_value.min()
 
 
+@pytest.mark.parametrize("correction", ["fwer", "fdr", "fdr-by"])
+def test_the_global_p_value_agrees_with_the_rejections(graph, correction):
+    for shift in (0.0, 0.5, 0.8):
+        found = gr.two_sample_test(
+            draw(shift=shift), graph, correction=correction, n_permutations=999, random_state=0
+        )
+        assert found.global_p_value == found.adjusted_p_value.min()
+        assert (found.global_p_value <= found.level) == found.rejected.any()
+    # Simes: nodes with small p-values support each other.
+    assert (found.global_p_value < 9.9 * found.p_value.min()) == (correction == "fdr")
+
+
 def test_result_is_frozen(result):
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.level = 0.1

@@ -48,6 +48,21 @@ def test_a_lone_node_with_this_shift_is_found_about_four_times_in_five(n, n_feat
     assert 0.7 <= found / 120 <= 0.92
 
 
+@pytest.mark.parametrize("n_levels", [2, 5])
+def test_levels_are_no_easier_to_find_than_normal_data(n_levels):
+    """A shifted level lies between the old ones, where no observation can be."""
+    rng = np.random.default_rng(0)
+    sizes = np.full((20, 2), 80.0)
+    levels = rng.integers(n_levels, size=(2, 20, 80)).astype(float)
+    usual = rng.normal(size=(2, 20, 80))
+    found = [
+        detectable_shifts(gr.NodeSamples.from_arrays(list(x[0]), list(x[1])), sizes, 0.05 / 20)[0]
+        for x in (levels, usual)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=0.15)
+    assert found[0] > 0.55
+
+
 def test_one_feature_without_noise_is_close_to_the_t_test():
     """For normal data the energy distance loses little to the best test."""
     law = ShiftLaw.of(np.random.default_rng(0).normal(size=(256, 1)))

@@ -19,9 +19,10 @@ from graphratio.data.samples import NodeSamples
 # 0.3 gave a single node 11 % false alarms at a nominal 5 %.
 CORRELATION_BOUND = 0.2
 
-# The estimate uses at most this many pairs of nodes, with at least this many shared times each.
+# The estimate uses at most this many pairs of nodes, with at least this many shared times, or
+# shared blocks, each.
 _MOST_PAIRS = 1000
-_FEWEST_SHARED = 5
+FEWEST_SHARED = 5
 
 # A spread below this share of the largest value is rounding.
 _ROUNDING = 1e-13
@@ -176,7 +177,7 @@ def _sums(
     matched = codes[second] == wanted
     pair, first, second = pair[matched], first[matched], second[matched]
     shared = np.bincount(pair, minlength=len(pairs))
-    enough = shared >= _FEWEST_SHARED
+    enough = shared >= FEWEST_SHARED
     if not enough.any():
         return None
 

@@ -27,6 +27,9 @@ _FEWEST_BY_DEFAULT = 999
 # At most this many by default; if p-values must be smaller, they come from a fitted tail.
 MOST_BY_DEFAULT = 199_999
 
+# Times the permutations that nodes need if all that are extreme now remain so.
+NEXT_LOOK = 1.25
+
 
 def check_correction(correction: object) -> str | None:
     """Return a known correction, or None."""
@@ -101,9 +104,21 @@ class Resolution:
         Under a false discovery rate they support each other: if k of them are changed, each is
         compared with k times the strictest threshold.
         """
-        if self.correction not in ("fdr", "fdr-by"):
-            return False
-        return (look + 1) * self.strictest * n_active >= enough
+        return look + 1 >= self._needed(n_active, enough)
+
+    def next_look(self, planned: int, n_active: int, enough: int) -> int:
+        """Permutations after which to look again: fewer than planned if they will probably do.
+
+        Some of the active nodes will no longer be extreme then, hence the reserve.
+        """
+        needed = NEXT_LOOK * self._needed(n_active, enough)
+        return planned if needed >= planned + 1 else math.ceil(needed) - 1
+
+    def _needed(self, n_active: int, enough: int) -> float:
+        """Permutations, plus one, that nodes need; infinite if they do not support each other."""
+        if self.correction not in ("fdr", "fdr-by") or not n_active:
+            return math.inf
+        return enough / (self.strictest * n_active)
 
 
 def fewest_permutations(n_tests: int, level: float, correction: str | None) -> int:
@@ -237,7 +252,10 @@ def answers(
     nodes = tested & (smallest <= most) & ~long_memory
     together = 1
     if most > strictest and nodes.any():
-        together = max(1, int(np.ceil(round(float(np.median(smallest[nodes])) / strictest, 9))))
+        # Neighbours may tell a split from the one with exchanged samples, so that no two tie.
+        equal = n_pieces[nodes, 0] == n_pieces[nodes, 1]
+        least = float(np.median(smallest[nodes] / np.where(equal, 2.0, 1.0)))
+        together = max(1, int(np.ceil(round(least / strictest, 9))))
     return Answers(nodes, n_pieces, pieces_needed(strictest), tested & long_memory, together)
 
 

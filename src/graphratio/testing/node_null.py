@@ -6,8 +6,9 @@ own evidence counts too (`pooled.OwnColumns`). How much each counts depends on h
 prediction is, not on the labels of the node (`statistics.shares_of`).
 
 Permutations come in looks. All nodes begin with a few; nodes that are clearly not extreme are
-finished, and the others go on with ten times as many. P-values that are too small for the number
-of permutations come from a fitted tail (`tail_p_values`).
+finished, and the others go on with ten times as many, or with fewer where many extreme nodes
+support each other (`Resolution.next_look`). P-values that are too small for the number of
+permutations come from a fitted tail (`tail_p_values`).
 """
 
 from __future__ import annotations
@@ -191,7 +192,10 @@ def rank_nodes(
     extreme = np.zeros((len(outcome.scores) + 1, len(outcome.p_value)), dtype=np.intp)
     top = no_values(len(outcome.p_value), keeps=resolution.extrapolates)
     looks = _looks(n_permutations)
-    for look in looks:
+    while active.size:
+        planned = next(look for look in looks if look > seen)
+        # All nodes are active before the first look, which says nothing about them.
+        look = resolution.next_look(planned, active.size, ENOUGH_EXTREME) if seen else planned
         found = count(active, look - seen)
         outcome.evidence[active], outcome.scores[:, active] = found.evidence, found.scores
         extreme[:, active] += found.extreme
@@ -208,9 +212,7 @@ def rank_nodes(
         if resolution.extrapolates and look > FIRST_LOOK and not resolved:
             goes_on &= ~_extrapolate(outcome, active, top, look, resolution, last)
         bar.advance(int(active.size if last else (~goes_on).sum()))
-        active = active[goes_on]
-        if last or not active.size:
-            break
+        active = active[goes_on & ~np.bool_(last)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,8 +91,9 @@ class TwoSampleResult(Mappable):
     rejected : ndarray of bool, shape (n_nodes,)
     global_p_value : float
         For "nothing changed anywhere". With null="global" from the largest statistic over
-        nodes; with null="node" the smallest p-value times the number of tested nodes
-        (Bonferroni), which is valid under any dependence, but conservative.
+        nodes; with null="node" the smallest adjusted p-value, so that it is at most the level
+        if and only if a node is rejected. Without a correction it is the smallest p-value times
+        the number of tested nodes (Bonferroni).
     scores, p_values : dict of str to ndarray of shape (n_nodes,)
         The single statistics on a standard normal scale, and their own p-values, by name; see
         `two_sample_test`.

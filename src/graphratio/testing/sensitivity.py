@@ -38,6 +38,10 @@ _SHIFTS = np.array([0.005, 0.02, 0.07, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5])
 # Observations of the typical node.
 _TYPICAL = 128
 
+# A feature with at most this many values has levels. Shifted levels would fall between the old
+# ones, where the energy distance finds them at once, while real data move from level to level.
+_FEW_LEVELS = 12
+
 # Share of the level of the energy distance at a node whose neighbours predict nothing, and a little
 # more, because the other statistics of the node see a shift as well.
 OWN_SHARE = 0.6 * (1 - LEAST_TRUST)
@@ -138,7 +142,8 @@ def usual_observations(samples: NodeSamples) -> FloatArray:
     """Observations of all nodes as if they were of one, shape (n, n_features).
 
     Each is centred at its own sample and divided by the standard deviation there, and then
-    multiplied by the usual one. Equally spaced rows are used if there are many.
+    multiplied by the usual one. Features with a few levels are replaced by normal data of the same
+    standard deviation. Equally spaced rows are used if there are many.
     """
     segment, sizes = samples.segments, np.maximum(samples.sizes.ravel(), 1)
     columns = []
@@ -152,6 +157,9 @@ def usual_observations(samples: NodeSamples) -> FloatArray:
         spread = np.sqrt(np.bincount(segment, away**2, minlength=sizes.size) / sizes)
         usual = float(np.median(spread[sizes > 1])) if (sizes > 1).any() else 1.0
         columns.append(away / np.where(spread > 0, spread, 1.0)[segment] * (usual or 1.0))
+        if np.unique(column).size <= _FEW_LEVELS and usual:
+            # Moving between levels is found about as well as a shift of normal data.
+            columns[-1] = usual * np.random.default_rng(0).normal(size=len(column))
     if not columns or not (sizes > 1).any():
         return np.empty((0, 0))
     values = np.column_stack(columns)[(sizes > 1)[segment]]

@@ -341,6 +341,8 @@ def over_nodes(
     """Adjusted p-values, and the p-value for "nothing changed anywhere".
 
     For the global null `against` is the share of data sets with a value as extreme as each node's.
+    Otherwise the second is the smallest adjusted p-value, so that both agree: Bonferroni's, or
+    that of Simes under a false discovery rate.
     """
     adjusted = np.ones_like(p_value)
     if against is not None and correction == "fwer":
@@ -349,4 +351,6 @@ def over_nodes(
         adjusted[tested] = adjust(p_value[tested], correction)
     if against is not None:
         return adjusted, float(against[tested].min(initial=1.0))
-    return adjusted, min(1.0, float(p_value[tested].min(initial=1.0)) * int(tested.sum()))
+    if correction is None:
+        return adjusted, min(1.0, float(p_value[tested].min(initial=1.0)) * int(tested.sum()))
+    return adjusted, float(adjusted[tested].min(initial=1.0))

@@ -9,7 +9,7 @@ import numpy as np
 from graphratio._utils.errors import Argument, Spelling, listing, spelled
 from graphratio._utils.html import facts_table, rows_table, titled
 from graphratio._utils.typing import BoolArray
-from graphratio.data.node_correlation import CORRELATION_BOUND, Correlation
+from graphratio.data.node_correlation import CORRELATION_BOUND, FEWEST_SHARED, Correlation
 
 if TYPE_CHECKING:
     from graphratio.testing.result import TwoSampleResult
@@ -116,8 +116,9 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         pieces = result.answers.n_pieces[result.tested].min(axis=1)
         if pieces.size and result.blocks.exist:
             span = " to ".join(str(number) for number in sorted({pieces.min(), pieces.max()}))
+            noun = "piece" if pieces.max() == 1 else "pieces"
             found.append(
-                f"{result.blocks.describe()}; the answer rests on {span} independent pieces of "
+                f"{result.blocks.describe()}; the answer rests on {span} independent {noun} of "
                 "each sample"
             )
     if result.cross_fitted and result.correlation is not None:
@@ -151,7 +152,8 @@ def notes(result: TwoSampleResult, spelling: Spelling = str) -> tuple[str, ...]:
         if result.samples is None:
             found.append(_checked_within_partitions(result.correlation))
         if result.samples is not None or result.correlation is not None:
-            found += correlation_note(result.correlation, spelling, timed=result.timed)
+            matched = _matched(result) if result.timed else ""
+            found += correlation_note(result.correlation, spelling, matched=matched)
     return tuple(found)
 
 
@@ -168,15 +170,25 @@ def _checked_within_partitions(correlation: Correlation | None) -> str:
     )
 
 
+def _matched(result: TwoSampleResult) -> str:
+    """What the observations of two nodes at the same times are matched by."""
+    blocks = result.blocks
+    return f"independent blocks ({blocks.words()})" if blocks.exist and blocks.shared else "times"
+
+
 def correlation_note(
-    correlation: Correlation | None, spelling: Spelling = str, *, timed: bool = False
+    correlation: Correlation | None, spelling: Spelling = str, *, matched: str = ""
 ) -> list[str]:
-    """A note if nodes are correlated, or if this could not be checked; otherwise empty."""
+    """A note if nodes are correlated, or if this could not be checked; otherwise empty.
+
+    `matched` says what nodes must share to be compared, if observations have times.
+    """
     time = Argument("time")
-    if correlation is None and timed:
+    if correlation is None and matched:
         return [
-            "the correlation between nodes could not be checked, since hardly any two nodes share "
-            "enough times or blocks of time; the test assumes that nodes are independent"
+            f"the correlation between nodes could not be checked: two nodes need {FEWEST_SHARED} "
+            f"{matched} in common, and hardly any two have so many; the test assumes that nodes "
+            "are independent"
         ]
     if correlation is None:
         words = (
