@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from graphratio._utils.beside import beside
-from graphratio._utils.jobs import n_tasks, working
+from graphratio._utils.jobs import at_most, n_tasks, working
 
 FORKS = sys.platform.startswith("linux")
 
@@ -69,6 +69,54 @@ def test_two_children_work_at_a_time_and_start_none_themselves():
     assert len({one, other, os.getpid()}) == 3
 
 
+@pytest.mark.skipif(not FORKS, reason="needs forks")
+def test_cores_of_children_that_have_finished_are_used_again():
+    ends = [multiprocessing.Event() for _ in range(3)]
+    with working(4):
+        with beside(lambda: ends[0].wait(30)):
+            assert n_tasks() == 3
+            with beside(lambda: ends[1].wait(30)) as second:
+                assert n_tasks() == 2
+                ends[0].set()
+                assert until(lambda: n_tasks() == 3)
+                ends[1].set()
+                assert until(lambda: n_tasks() == 4)
+                assert second()
+                assert n_tasks() == 4
+            assert n_tasks() == 4
+            with beside(lambda: ends[2].wait(30)):
+                assert n_tasks() == 3
+            # Its block has ended, and the child with it.
+            assert n_tasks() == 4
+        assert n_tasks() == 4
+
+
+@pytest.mark.skipif(not FORKS, reason="needs forks")
+@pytest.mark.parametrize("outer_first", [True, False])
+def test_a_child_that_is_waited_for_has_what_no_other_process_uses(outer_first):
+    end = multiprocessing.Event()
+
+    def waited_for():
+        two = until(lambda: n_tasks() > 1) and n_tasks()
+        end.set()
+        return two, until(lambda: n_tasks() == 3)
+
+    works = [waited_for, lambda: end.wait(30) and n_tasks()]
+    if not outer_first:
+        works.reverse()
+    with working(3), beside(works[0]) as one, beside(works[1]) as other:
+        first, last = (one, other) if outer_first else (other, one)
+        assert first() == (2, True)
+        # Nobody waited for this one before it ended.
+        assert last() == 1
+        assert n_tasks() == 3
+
+
+def test_a_limit_between_two_blocks_holds():
+    with working(3), beside(os.getpid), at_most(1), beside(os.getpid):
+        assert n_tasks() == 1
+
+
 def test_a_child_works_quietly():
     with working(2), beside(lambda: "loud", quietly=lambda: "quiet") as result:
         assert result() == ("quiet" if FORKS else "loud")
@@ -106,6 +154,24 @@ def test_the_work_is_done_here_if_the_child_is_killed():
         assert result() == "done"
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_result_is_kept(jobs):
+    with working(jobs), beside(object) as result:
+        assert result() is result()
+
+
+class Unreadable:
+    """Cannot be unpickled."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_the_work_is_done_here_if_its_result_cannot_be_read():
+    with working(2), beside(Unreadable) as result:
+        assert isinstance(result(), Unreadable)
+
+
 def test_the_child_ends_with_the_block():
     begin = time.monotonic()
     with (
@@ -128,6 +194,31 @@ def test_linear_algebra_has_one_thread_in_the_child_too():
 
     with working(2), beside(threads) as result:
         assert result() == {1}
+
+
+CLUSTERS = """
+import numpy as np
+from graphratio._utils.threads import single_thread
+with single_thread():  # the library looks for OpenMP before there is any
+    pass
+from sklearn.cluster import KMeans
+from graphratio._utils.beside import beside
+from graphratio._utils.jobs import working
+
+def work():
+    values = np.random.default_rng(0).normal(size=(2000, 2))
+    return KMeans(4, n_init=1, random_state=0).fit(values).n_iter_
+
+here = work()
+with working(2), beside(work) as result:
+    assert result() == here
+"""
+
+
+@pytest.mark.skipif(not FORKS, reason="without forks there is no child")
+def test_openmp_can_be_used_here_and_then_in_a_child():
+    several = {**os.environ, "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", CLUSTERS], env=several, timeout=60, check=True)
 
 
 PARENT = """

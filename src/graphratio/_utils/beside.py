@@ -14,32 +14,75 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Generic, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from graphratio._utils.jobs import at_most, n_tasks
-from graphratio._utils.threads import single_thread
+from graphratio._utils.threads import computed_once, single_thread
 
 Result = TypeVar("Result")
 
-# Cores that this process and its children may use; None outside of `beside`.
-_cores: ContextVar[int | None] = ContextVar("graphratio_cores", default=None)
+
+@dataclass(eq=False)
+class _Child:
+    """A process that was started, and the end of its pipe that is here."""
+
+    pipe: Connection
+    awaited: bool = False
 
 
 @dataclass(frozen=True, eq=False)
+class _Crew:
+    """Processes that share some cores: the present one, and its children."""
+
+    cores: int
+    children: list[_Child] = field(default_factory=list)
+
+    def busy(self) -> list[Connection]:
+        """Pipes of the children that still work, without one that is waited for."""
+        # A pipe can be read once there is a result, or the child has ended without one.
+        return [each.pipe for each in self.children if not (each.awaited or each.pipe.poll())]
+
+    def free(self) -> int:
+        """Cores for this process."""
+        return max(self.cores - len(self.busy()), 1)
+
+    def wait_for(self, child: _Child) -> None:
+        """Wait until a child has finished; it may use the cores of others that finish before."""
+        child.awaited = True
+        finished = False
+        while not finished:
+            others = self.busy()
+            # A child that has finished does not hear of it.
+            with suppress(OSError):
+                child.pipe.send(max(self.cores - len(others), 1))
+            finished = child.pipe in wait([child.pipe, *others])
+
+
+# Those who share the cores; None outside of `beside`.
+_crew: ContextVar[_Crew | None] = ContextVar("graphratio_crew", default=None)
+
+
 class Beside(Generic[Result]):
     """Work that was begun in a child, unless `started` is false; call it for the result."""
 
-    wait: Callable[[], Result]
-    started: bool
+    def __init__(self, wait: Callable[[], Result], *, started: bool) -> None:
+        self._wait = wait
+        self.started = started
 
     def __call__(self) -> Result:
-        """Wait for the result."""
-        return self.wait()
+        """Wait for the result, which is kept."""
+        return self._result
+
+    @computed_once
+    def _result(self) -> Result:
+        return self._wait()
 
 
 @contextmanager
@@ -51,49 +94,46 @@ def beside(
 ) -> Iterator[Beside[Result]]:
     """Begin `work` in a child; the object that is returned waits for its result.
 
-    Without a second core to use, without forks, or if the child dies, that object does the work
-    itself. It does so too if the work fails, so that errors are raised in this process. The child
-    runs `quietly` instead of work that shows its progress. Meanwhile this process has one thread
-    less; whichever of the two has finished leaves its core to the other.
+    Without a second core to use, without forks, or if no result arrives, that object does the work
+    itself, so that errors of the work are raised in this process. The child runs `quietly` instead
+    of work that shows its progress. A child has one core, and this process those that are left;
+    whoever has finished or waits leaves its core to the others.
     """
-    cores = _cores.get() or n_tasks()
-    if not wanted or cores < 2 or not sys.platform.startswith("linux"):
+    around = _crew.get()
+    crew = around or _Crew(n_tasks())
+    if not wanted or crew.cores < 2 or not sys.platform.startswith("linux"):
         yield Beside(work, started=False)
         return
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    todo = (quietly or work, here, there, cores)
-    child = context.Process(target=_send, args=todo, daemon=True)
-    started = running = _started(child)
+    process = context.Process(target=_send, args=(quietly or work, here, there), daemon=True)
+    started = _started(process)
     there.close()
-    most = n_tasks()
-
-    def tasks() -> int:
-        return max(most - (running and not here.poll()), 1)
+    child = _Child(here)
 
     def result() -> Result:
-        nonlocal running
-        running = False
-        # From now on this process only waits. A child that has finished does not hear of it.
-        with suppress(OSError):
-            here.send(None)
+        crew.wait_for(child)
         try:
             found: Result = here.recv()
-        except (EOFError, OSError):
+        except Exception:
+            # The child sent nothing, or something that cannot be unpickled.
             return work()
         return found
 
-    token = _cores.set(cores)
+    crew.children.append(child)
+    token = _crew.set(crew)
     try:
-        with at_most(tasks):
-            yield Beside(result, started)
+        # The limit of a block around this one counts the new child too.
+        with at_most(crew.free) if around is None else nullcontext():
+            yield Beside(result, started=started)
     finally:
-        _cores.reset(token)
+        _crew.reset(token)
+        crew.children.remove(child)
         here.close()
         if started:
             # A child has nothing to tidy up, and inherits what the parent does about SIGTERM.
-            child.kill()
-            child.join()
+            process.kill()
+            process.join()
 
 
 def _started(child: BaseProcess) -> bool:
@@ -107,7 +147,7 @@ def _started(child: BaseProcess) -> bool:
     return True
 
 
-def _send(work: Callable[[], object], here: Connection, there: Connection, cores: int) -> None:
+def _send(work: Callable[[], object], here: Connection, there: Connection) -> None:
     """Work in the child, and send the result; send nothing if that fails."""
     # An interruption reaches both processes; the parent ends the child.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -116,10 +156,19 @@ def _send(work: Callable[[], object], here: Connection, there: Connection, cores
     # So that sending fails, instead of waiting, if the parent is gone.
     here.close()
     # A child starts no further ones.
-    _cores.set(1)
+    _crew.set(_Crew(1))
+    cores = 1
+
+    def allowed() -> int:
+        nonlocal cores
+        while there.poll():
+            cores = there.recv()
+        return cores
+
     try:
-        # The limit of threads of the parent does not hold after a fork.
-        with at_most(lambda: cores if there.poll() else 1), single_thread():
+        # The limit of threads of the parent does not hold after a fork. OpenMP would wait for ever
+        # for the threads that it had in the parent; this limit finds libraries loaded since then.
+        with at_most(allowed), single_thread(), threadpool_limits(1, user_api="openmp"):
             there.send(work())
     except Exception:
         there.close()
