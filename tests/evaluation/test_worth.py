@@ -113,7 +113,7 @@ def test_samples_of_very_different_size_give_the_same_share():
 def test_the_worth_in_words(measured):
     assert "of each node alone: the graph is worth" in measured["right"].in_words
     assert measured["wrong"].in_words.startswith(
-        "It is not clear that the graph replaces observations: it is worth 1.0"
+        "The number of observations that the graph replaces is not clear: 1."
     )
     curve = np.linspace(0.0, -1.0, 4)
     whole = Worth(4.0, 2.5, np.inf, 8, np.array([2.0, 3, 5, 7]), curve - 1, curve, 0.05)
@@ -121,6 +121,18 @@ def test_the_worth_in_words(measured):
     # Where the estimate is open, the lower end is what can be said.
     assert whole.span == "at least 2.5"
     assert whole.fewer == 8 / 2.5
+
+
+def test_a_graph_that_is_ahead_to_the_end_is_worth_more_than_one():
+    """Both curves are continued to n: joined stays below, so it reaches alone at n before n."""
+    subsets = _Subsets(None, None, None, None, np.array([10.0, 20.0, 40.0, 80.0]), 100.0, 80.0)
+    alone = -np.log(subsets.sizes)
+    gain = subsets._still_to_gain(alone)
+    assert gain == pytest.approx(-np.log(100 / 80))
+    for lead, worth in ((0.0, 1.0), (0.1, np.exp(0.1))):
+        ahead = (alone - lead) - alone[-1] - gain
+        found = subsets._worth_at(np.append(ahead, ahead[-1] + gain))
+        assert found == pytest.approx(worth)
 
 
 def make_subsets(sizes, n):

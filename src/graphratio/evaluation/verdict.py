@@ -44,7 +44,7 @@ def in_words(
 def comparison_html(found: GraphComparison) -> str:
     """The verdict and the losses of all fits."""
     body = []
-    for name in found.fits:
+    for name in found.fits if found.answerable else ():
         apart, half = found.against_alone(name)
         body.append((name, f"{found.losses[name].mean:.4f}", f"{apart:+.4f} ± {half:.4f}"))
     facts = [("verdict", found.verdict), ("confidence", f"{1 - found.level:.0%}")]
@@ -98,8 +98,8 @@ def _unclear(found: GraphComparison, name: str, what: str) -> str:
     if found.predicts(name) == "better":
         return (
             f"{what} predicts the change of a held-out node better than no graph does "
-            f"({_p_value(found.on_held_out_nodes(name))}), but made no clear difference next to "
-            "the nodes' own observations."
+            f"({_p_value(found.on_held_out_nodes(name))}). Next to all observations of the node "
+            "itself it made no clear difference."
         )
     text = f"{what} made no clear difference."
     if name in found.unseen:
@@ -114,7 +114,11 @@ def _p_value(apart: Difference) -> str:
 def _worth(found: GraphComparison) -> str:
     """Say how many observations the best-ranked graph replaces."""
     own = found.stated_worth.get(found.ranking[0])
-    return "" if own is None else own.in_words
+    if own is None:
+        return ""
+    if found.effect == "unclear" and own.low > 1:
+        return f"Next to fewer it does: {own.in_words[:1].lower()}{own.in_words[1:]}"
+    return own.in_words
 
 
 def _regions(found: GraphComparison) -> str:

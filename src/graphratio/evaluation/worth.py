@@ -14,8 +14,8 @@ the more the less regions differ beyond noise (empirical Bayes).
 
 Symbols
 -------
-n           typical number of observations in a sample; folds train on a little less, and the loss
-            of each node alone is continued from there to n
+n           typical number of observations in a sample; folds train on a little less, and the
+            losses of both fits are continued from there to n
 m           size of a subset
 K           number of folds
 """
@@ -173,6 +173,7 @@ class _Subsets:
         joined, apart = found.losses[:, known], alone.losses[:, known]
         curve, own = joined.sum(axis=0).mean(axis=0), apart.sum(axis=0).mean(axis=0)
         ahead = (joined - apart[:, :, -1:]).sum(axis=0) - self._still_to_gain(own)
+        ahead = np.column_stack([ahead, ahead[:, -1] + self._still_to_gain(curve)])
         # A single large ratio at a held-out observation would outweigh all other nodes.
         tail = min(WINSORISED / len(ahead), 0.1)
         ahead = np.clip(ahead, *np.quantile(ahead, [tail, 1 - tail], axis=0))
@@ -193,7 +194,7 @@ class _Subsets:
     def _interval(
         self, mean: FloatArray, draws: FloatArray, level: float
     ) -> tuple[float, float, float]:
-        """Estimate, low and high from a mean curve and its draws, (n_draws, n_sizes)."""
+        """Estimate, low and high from a mean curve and its draws, (n_draws, n_sizes + 1)."""
         ends = [level / 2, 1 - level / 2]
         low, high = np.quantile(self._worth_at(draws), ends, method="inverted_cdf")
         most = self.n / self.sizes[0]
@@ -230,7 +231,7 @@ class _Subsets:
         return found
 
     def _still_to_gain(self, own: FloatArray) -> float:
-        """How far the loss of nodes alone falls to n, with the slope of the last doubling; <= 0."""
+        """How far a mean loss falls to n, with the slope of the last doubling; at most 0."""
         half = int(np.argmin(np.abs(np.log(2 * self.sizes / self.sizes[-1]))))
         if half == len(self.sizes) - 1:
             return 0.0
@@ -238,19 +239,23 @@ class _Subsets:
         return float(min(slope, 0.0) * np.log(self.n / self.n_training))
 
     def _luck(self, joined: FloatArray) -> FloatArray:
-        """Standard error of the curve that the choice of subsets adds, shape (n_sizes,)."""
+        """Standard error of the curve that the choice of subsets adds, shape (n_sizes + 1,)."""
         extra = (joined - joined[:, :, -1:]).mean(axis=1)
-        return np.asarray(OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra)))
+        error = OVERLAP * extra.std(axis=0, ddof=1) * np.sqrt(len(extra))
+        return np.append(error, error[-1])
 
     def _worth_at(self, ahead: FloatArray) -> FloatArray:
-        """Where curves (..., n_sizes) fall to 0; infinite if they begin there, 1 if they do not."""
+        """Where curves fall to 0; infinite if they begin there, 1 if they do not.
+
+        They have shape (..., n_sizes + 1): at the sizes of subsets, and at n.
+        """
         falling = np.minimum.accumulate(ahead, axis=-1)
         after = np.argmax(falling <= 0, axis=-1)[..., np.newaxis]
         before, behind = (
             np.take_along_axis(falling, np.maximum(place, 0), -1)[..., 0]
             for place in (after - 1, after)
         )
-        logs = np.log(self.sizes.astype(np.float64))
+        logs = np.log(np.append(self.sizes, self.n).astype(np.float64))
         first, second = (logs[np.maximum(place, 0)][..., 0] for place in (after - 1, after))
         share = before / np.where(before > behind, before - behind, 1.0)
         worth = np.maximum(self.n / np.exp(first + share * (second - first)), 1.0)

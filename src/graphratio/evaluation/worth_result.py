@@ -79,7 +79,7 @@ class Worth:
     def in_words(self) -> str:
         """The worth in one sentence."""
         if self.low <= 1:
-            return f"It is not clear that the graph replaces observations: it is worth {self.span}."
+            return f"The number of observations that the graph replaces is not clear: {self.span}."
         return (
             f"With the graph {self.fewer:.0f} observations per node say as much as {self.n:.0f} of "
             f"each node alone: the graph is worth {self.span}."
