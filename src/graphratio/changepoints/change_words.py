@@ -89,7 +89,10 @@ def event_sentence(event: ChangeEvent, n_nodes: int) -> str:
         sizes.update(one.parts)
     main = sizes.most_common(1)[0][0]
     nodes = [node for node, one in event.changes.items() if main in one.parts]
-    text = f"{time_words(event.time)} {_happened(main)}"
+    began, last = event.onsets[nodes[0]], event.onsets[nodes[-1]]
+    # Nodes that follow later did not change at the time of the event.
+    when = time_words(event.time) if began == last else f"From {_spelled(began)} on"
+    text = f"{when} {_happened(main)}"
     if n_nodes > 1:
         order, named = where_first(event, nodes)
         text += f" at {len(nodes)} of {n_nodes} nodes"
@@ -122,11 +125,15 @@ def time_words(time: Label) -> str:
     >>> time_words(datetime.datetime(2024, 5, 6, 14)), time_words(7)
     ('On 6 May 2024 at 14:00', 'At 7')
     """
-    if isinstance(time, dt.date):
-        text = f"On {time.day} {_MONTHS[time.month - 1]} {time.year}"
-        clock = isinstance(time, dt.datetime) and time.time() != dt.time()
-        return f"{text} at {time:%H:%M}" if clock else text
-    return f"At {time}"
+    return f"{'On' if isinstance(time, dt.date) else 'At'} {_spelled(time)}"
+
+
+def _spelled(time: Label) -> str:
+    if not isinstance(time, dt.date):
+        return str(time)
+    text = f"{time.day} {_MONTHS[time.month - 1]} {time.year}"
+    clock = isinstance(time, dt.datetime) and time.time() != dt.time()
+    return f"{text} at {time:%H:%M}" if clock else text
 
 
 def _happened(main: str) -> str:
