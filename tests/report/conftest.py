@@ -51,6 +51,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
 
 
+def walks(n_nodes: int = 8, n_times: int = 60) -> gr.NodeSamples:
+    """Random walks over the same times: each sample is a single independent piece."""
+    steps = np.random.default_rng(0).normal(size=(n_nodes, 2 * n_times))
+    values = list(np.cumsum(steps, axis=1))
+    times = [np.arange(2.0 * n_times)] * n_nodes
+    return gr.NodeSamples.from_arrays(
+        [value[:n_times] for value in values],
+        [value[n_times:] for value in values],
+        time=([time[:n_times] for time in times], [time[n_times:] for time in times]),
+    )
+
+
 def network(
     n_nodes: int = 30, n_features: int = 2, n: int = 40, coordinates: bool = True
 ) -> tuple[gr.NodeSamples, gr.Graph, dict[str, str]]:

@@ -11,6 +11,7 @@ import pytest
 from tests.report.visits import ARTEFACTS, Visit
 
 from graphratio.report import write_report
+from graphratio.report.words import fixed
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +39,7 @@ def test_a_row_opens_its_panel(visit: Visit, square: Any) -> None:
     row.locator("td").nth(2).click()
     assert visit.heading().startswith(names.get(node, node))
     facts = visit.page.locator("#panel dd").all_text_contents()
-    assert facts[0] == f"{model.divergence_[model.graph_.position(node)]:.3f}"
+    assert facts[0] == fixed(model.divergence_[model.graph_.position(node)], 3)
     assert facts[1] == str(len(samples.reference(node)))
     assert visit.page.locator("#panel .main-svg").count() >= 3
     assert row.get_attribute("aria-selected") == "true"
@@ -61,7 +62,7 @@ def test_a_node_without_charts_has_its_numbers(
         assert (visit.page.locator("#panel .main-svg").count() >= 3) == charted
         assert (visit.page.locator("#no-charts").count() == 1) != charted
         facts = visit.page.locator("#panel dd").all_text_contents()
-        assert facts[0] == f"{model.divergence_[node]:.3f}"
+        assert facts[0] == fixed(model.divergence_[node], 3)
     text = "No charts: this page has charts of the 4 most changed nodes only."
     assert visit.page.text_content("#no-charts") == text
     visit.page.screenshot(path=ARTEFACTS / "no-charts.png")
@@ -76,6 +77,15 @@ def test_a_point_on_the_map_opens_its_panel(visit: Visit, square: Any) -> None:
     most = int(model.divergence_.argmax())
     assert visit.heading().startswith(str(model.nodes_[most]))
     assert visit.complaints == []
+
+
+def test_one_minus_sign(visit: Visit, square: Any) -> None:
+    """Numbers of the page have the sign that the charts have."""
+    negative = int(square[0].divergence_.argmin())
+    visit.page.locator(f"#nodes tbody tr[data-node='{negative}'] button").click()
+    text = str(visit.page.inner_text("body"))
+    assert "\N{MINUS SIGN}" in text
+    assert re.findall(r"(?<![\w-])-\d.*", text) == []
 
 
 def test_neighbours_and_escape(visit: Visit, square: Any) -> None:

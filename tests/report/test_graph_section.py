@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import graphratio as gr
 from graphratio.cli.console import as_option
 from graphratio.datasets import make_scenario
+from graphratio.evaluation.verdict import ALONE
+from graphratio.exceptions import InputError
 from graphratio.report import graphs_page, write_report
 from graphratio.report.graph_section import (
     can_compare,
@@ -30,10 +33,14 @@ def model(scenario):
     return fitted.fit(scenario.samples, scenario.graph)
 
 
-def test_section_and_panel_data(tmp_path, scenario, model):
-    found = compared_with_none(model, scenario.samples)
+@pytest.fixture(scope="module")
+def comparison(scenario, model):
+    return compared_with_none(model, scenario.samples)
+
+
+def test_section_and_panel_data(tmp_path, scenario, model, comparison):
     page = write_report(
-        tmp_path / "report.html", model, scenario.samples, comparison=found
+        tmp_path / "report.html", model, scenario.samples, comparison=comparison
     ).read_text()
     assert "Was the graph worth it?" in page
     assert "with the graph" in page
@@ -47,6 +54,42 @@ def test_section_and_panel_data(tmp_path, scenario, model):
     first = data["borrowed"]["largest"][0]
     assert first == sorted(first, key=lambda item: -item[1])
     assert {u for u, _ in first} <= set(scenario.graph.adjacency[[0]].indices.tolist())
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda nodes: nodes[::-1], "in another order than the model, for instance 39 in place"),
+        (lambda nodes: (*nodes[:-1], "x"), "different nodes, for instance 39, 'x'"),
+        (lambda nodes: nodes[:-2], "different nodes, for instance 38, 39"),
+    ],
+)
+def test_a_comparison_of_other_nodes_is_refused(
+    tmp_path, scenario, model, comparison, change, problem, late
+):
+    other = replace(comparison, nodes=change(comparison.nodes))
+    with pytest.raises(InputError, match=problem) as error:
+        write_report(
+            tmp_path / "report.html",
+            model,
+            scenario.samples,
+            comparison=(lambda: other) if late else other,
+        )
+    assert "compare_graphs(samples, model.graph_, model)" in str(error.value)
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"worth": 2.0}, lambda: None])
+def test_what_is_no_comparison_is_refused(tmp_path, scenario, model, wrong):
+    with pytest.raises(InputError, match=r"of type (dict|NoneType), not a GraphComparison"):
+        write_report(tmp_path / "report.html", model, scenario.samples, comparison=wrong)
+
+
+def test_a_comparison_of_named_graphs_is_refused(tmp_path, scenario, model, comparison):
+    other = replace(comparison, losses={**comparison.losses, "roads": comparison.losses[ALONE]})
+    with pytest.raises(InputError, match="of graphs with names: 'roads'"):
+        write_report(tmp_path / "report.html", model, scenario.samples, comparison=other)
 
 
 def test_offer_without_edges(scenario):

@@ -12,6 +12,7 @@ from graphratio.report import write_report
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.headline import _capital, direction_of, page_headline, page_words
 from graphratio.report.node_table import Subject
+from graphratio.report.significance_section import describe_test
 from graphratio.report.summary import what_changed
 from graphratio.report.verdicts import CANNOT_SAY, CHANGED, NOT_FOUND, NodeVerdicts
 
@@ -87,9 +88,50 @@ def test_a_constant_that_moves_has_a_direction():
     subject = Subject.of(model, samples)
     test = gr.two_sample_test(samples, None, random_state=0)
     text = said(subject, test)
-    assert text == "x0 rose at 1 of 2 stations from winter to summer, most at a (+1 mm)."
+    assert text == "x0 rose at 1 of 2 stations from winter to summer: a (+1 mm)."
     words = page_words(("winter", "summer"), **WORDS, samples=samples)
-    assert what_changed(subject, np.array([0]), words) == "mean of x0 from 7 to 8"
+    assert what_changed(subject, np.array([0]), words) == "mean of x0 from 7 to 8 mm"
+
+
+def test_the_amount_of_a_constant_is_its_own():
+    subject = subject_of([0.0, 0.0, 0.0])
+    mean, spread = subject.mean.copy(), subject.spread.copy()
+    mean[1], spread[1] = [[5.0], [4.5]], 0.0
+    change = np.where(np.arange(3)[:, np.newaxis] == 1, -0.04, subject.change)
+    moved = replace(subject, mean=mean, spread=spread, change=change)
+    words = page_words(("winter", "summer"), **WORDS, samples=subject.samples)
+    verdicts = NodeVerdicts(
+        np.array([NOT_FOUND, CHANGED, NOT_FOUND]), "test", [""] * 3, np.zeros(3)
+    )
+    text = page_headline(moved, verdicts, words)
+    assert text == "x0 fell at 1 of 3 stations from winter to summer: b (\u22120.5 mm)."
+
+
+def test_a_large_offset_hides_no_direction():
+    """Seconds since 1970 with a spread of a second."""
+    rng = np.random.default_rng(0)
+    reference, target = 1.7e9 + 1.5 * rng.normal(size=(2, 6, 200))
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target + 1.5), feature_names=["x0"])
+    subject = Subject.of(gr.Pool(random_state=0).fit(samples.standardized()), samples)
+    assert said(subject, gr.two_sample_test(samples, random_state=0)).startswith(
+        "x0 rose at all 6 stations"
+    )
+
+
+def test_noise_of_one_feature_is_no_other_way():
+    """Far in the west x0 falls; in the east x1 rises, and x0 stays as it was."""
+    rng = np.random.default_rng(4)
+    reference, target = rng.normal(size=(2, 40, 60, 2))
+    target[:11, :, 0] -= 3.0
+    target[24:, :, 1] += 1.0
+    samples = gr.NodeSamples.from_arrays(list(reference), list(target), feature_names=["x0", "x1"])
+    graph = gr.Graph.from_edges([(i, i + 1) for i in range(39)])
+    model = gr.GRULSIF(bandwidth=1.5, graph_penalty=0.03, ridge=0.03, random_state=0)
+    subject = Subject.of(model.fit(samples, graph), samples)
+    text = said(subject, judged_by(subject))
+    # Chance takes one of the 16 for one that fell: its own mean is two standard errors lower.
+    assert text.startswith("x0 fell at 12 of 40 stations")
+    assert text.endswith("; x1 rose at 15 others.")
 
 
 def test_neither_neighbours_nor_rounding_nor_one_observation_move_a_constant():
@@ -111,7 +153,12 @@ def test_neither_neighbours_nor_rounding_nor_one_observation_move_a_constant():
 def test_a_change_of_spread_has_no_direction():
     subject = subject_of([0.0, 0.0, 0.0], scales=[3.0, 3.0, 1.0])
     text = said(subject, judged_by(subject))
-    assert text.startswith("The distribution of x0 changed in shape or spread at 2 of 3 stations")
+    assert text.startswith("The spread of x0 grew at 2 of 3 stations from winter to summer")
+    assert ", typically from 0.96 to 2.7 mm, most at " in text
+    single = subject_of([0.0, 0.0, 0.0], scales=[1.0, 0.3, 1.0])
+    text = said(single, judged_by(single))
+    assert text.startswith("The spread of x0 shrank at 1 of 3 stations from winter to summer, from")
+    assert text.endswith(" mm at b.")
     mixed = subject_of([2.0, 2.0, 0.0], scales=[1.0, 1.0, 3.0])
     assert said(mixed, judged_by(mixed)).endswith("; 1 changed in shape or spread.")
 
@@ -175,10 +222,23 @@ def test_counts_add_up_and_say_how_sure_they_are():
     assert "standard deviations would have been found" in tiles[1]["note"]
     few = subject_of([2.0, 2.0], n=2)
     test = judged_by(few)
-    open_ = verdicts_of(few, test).tiles(test)[-1]
+    (open_,) = verdicts_of(few, test).tiles(test)
     assert (open_["value"], open_["label"]) == ("2", "cannot say")
-    none = verdicts_of(few, test).tiles(test)[0]
+
+
+def test_that_nothing_changed_is_counted_and_that_everything_did_is_enough():
+    unchanged = subject_of([0.0, 0.0])
+    test = judged_by(unchanged)
+    none, rest = verdicts_of(unchanged, test).tiles(test)
     assert (none["value"], none["label"], none["note"]) == ("0", "changed", "")
+    assert (rest["value"], rest["label"]) == ("2", "no change found")
+    later = "may have changed too"
+    assert later in describe_test(test, test.nodes, ["a", "b"])["meaning"]
+    changed = subject_of([2.0, 2.0])
+    test = judged_by(changed)
+    (every,) = verdicts_of(changed, test).tiles(test)
+    assert (every["value"], every["label"]) == ("2", "changed")
+    assert later not in describe_test(test, test.nodes, ["a", "b"])["meaning"]
 
 
 def test_verdicts_follow_the_order_of_the_model():
@@ -211,8 +271,24 @@ def test_colours_have_a_direction_with_one_feature_only():
     assert direction_of(several, verdicts_of(several), words) is None
     spread = subject_of([0.0, 0.0, 0.0], scales=[3.0, 3.0, 1.0])
     assert direction_of(spread, verdicts_of(spread, judged_by(spread)), words) is None
+
+
+def test_the_scale_of_the_map_shows_the_nodes_that_changed_and_leaves_noise_pale():
+    words = page_words(("a", "b"), **WORDS, samples=subject_of([0.0]).samples)
     quiet = subject_of([0.0, 0.0, 0.0])
-    assert direction_of(quiet, verdicts_of(quiet, judged_by(quiet)), words) is not None
+    found = direction_of(quiet, verdicts_of(quiet, judged_by(quiet)), words)
+    # Three standard errors of a change, of two means of 80 observations each.
+    assert found["largest"] == pytest.approx(3 * np.sqrt(2 / 80), rel=0.2)
+    assert found["clipped"] == 0
+    one = subject_of([0.0] * 25 + [6.0])
+    found = direction_of(one, verdicts_of(one, judged_by(one)), words)
+    assert found["largest"] == pytest.approx(6.0, abs=0.5)
+    assert found["clipped"] == 0
+    # A node that is not called changed shares the last colour.
+    none = NodeVerdicts(np.full(26, NOT_FOUND), "test", [""] * 26, np.zeros(26))
+    found = direction_of(one, none, words)
+    assert found["largest"] < 4
+    assert found["clipped"] == 1
 
 
 @pytest.mark.parametrize(
@@ -226,3 +302,17 @@ def test_words_that_cannot_be(options, message, tmp_path):
     subject = subject_of([2.0, 2.0])
     with pytest.raises(InputError, match=message):
         write_report(tmp_path / "r.html", subject.model, subject.samples, **options)
+
+
+def test_amounts_have_the_same_decimals_and_equal_ones_no_place_where_they_are_largest():
+    constant = {node: np.full(30, 5.0) for node in "abcd"}
+    for after, told in (
+        ([6.0, 6.0, 6.0, 6.0], "all 4 stations from winter to summer, by +1 mm."),
+        ([6.0, 6.0, 5.0, 5.0], "2 of 4 stations from winter to summer: a and b (+1 mm)."),
+        ([14.0, 13.7, 5.0, 5.0], ", most at a and b (+8.7 to +9.0 mm)."),
+    ):
+        moved = {node: np.full(30, value) for node, value in zip("abcd", after, strict=True)}
+        samples = gr.NodeSamples.from_arrays(constant, moved, feature_names=["x0"])
+        subject = Subject.of(gr.Pool(random_state=0).fit(samples), samples)
+        test = gr.two_sample_test(samples, None, random_state=0)
+        assert said(subject, test).endswith(told)

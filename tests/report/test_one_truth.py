@@ -15,8 +15,9 @@ from tests.report.test_report_page import embedded
 import graphratio as gr
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.exceptions import InputError
-from graphratio.report import PageSection, write_report
+from graphratio.report import PageSection, node_summary, write_report
 from graphratio.report.graph_section import compared_with_none
+from graphratio.report.node_panels import NodePanels
 
 ORDER = ["what", "where", "own", "how", "sure", "table", "graph", "fit"]
 
@@ -152,6 +153,19 @@ def test_two_changes_of_the_mean_are_told_apart(parts: dict[str, Any], page: Pat
     assert "help of neighbours" not in text
 
 
+def test_neighbours_are_not_thanked_where_the_graph_was_left_out(tmp_path: Path) -> None:
+    samples, graph = network()
+    samples, graph = (part.subset(nodes=graph.nodes[:19]) for part in (samples, graph))
+    model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.0, ridge=0.1).fit(samples, graph)
+    path = write_report(tmp_path / "r.html", model, samples)
+    nodes = embedded(path)["nodes"]
+    assert nodes["smoothed"] is False
+    own = np.diff(np.array(nodes["mean"], dtype=float), axis=1)[:, 0]
+    np.testing.assert_allclose(np.array(nodes["change"], dtype=float), own, atol=1e-3)
+    assert "help of neighbours" not in shown(path)
+    assert "x0_mean_change_with_neighbors" not in node_summary(model, samples)
+
+
 def test_two_tests_that_disagree_are_refused(parts: dict[str, Any], tmp_path: Path) -> None:
     samples, model = parts["samples"], parts["model"]
     other = gr.two_sample_test(samples, model.graph_, correction=None, level=0.6, random_state=0)
@@ -173,6 +187,27 @@ def test_nothing_is_fitted_for_a_report(
         monkeypatch.setattr(kind, "fit", refuse)
     assert write_report(tmp_path / "all.html", **parts).exists()
     assert write_report(tmp_path / "model.html", parts["model"], parts["samples"]).exists()
+
+
+def test_a_comparison_that_still_runs_is_asked_for_last(
+    parts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    panels = NodePanels.to_json
+
+    def noted(self: NodePanels) -> Any:
+        order.append("panels")
+        return panels(self)
+
+    def compared() -> Any:
+        order.append("comparison")
+        return parts["comparison"]
+
+    monkeypatch.setattr(NodePanels, "to_json", noted)
+    known = write_report(tmp_path / "known.html", **parts)
+    late = write_report(tmp_path / "late.html", **{**parts, "comparison": compared})
+    assert order == ["panels", "panels", "comparison"]
+    assert known.read_bytes() == late.read_bytes()
 
 
 def test_near_the_ceiling_the_table_says_so_and_orders_by_effect(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable
@@ -141,3 +142,19 @@ def test_sentences_call_nodes_what_the_page_calls_them(tested: Any) -> None:
     said = describe_test(test, model.nodes_, names, noun=("well", "wells"))
     assert f"{test.n_rejected} of 30 wells changed" in said["found"]
     assert "node" not in said["found"] + said["meaning"]
+
+
+@pytest.mark.browser
+def test_a_change_that_the_divergence_does_not_show_is_not_denied(
+    visiting: Callable[..., Visit], tested: Any, tmp_path: Path
+) -> None:
+    samples, _, fitted, test = tested
+    model = copy.copy(fitted)
+    node = int(np.flatnonzero(test.rejected)[0])
+    model.divergence_ = np.where(np.arange(len(test.nodes)) == node, -0.01, fitted.divergence_)
+    page = visiting(write_report(tmp_path / "r.html", model, samples, test=test)).page
+    assert "At 1 node the test found a change that it does not show." in page.inner_text("main")
+    page.locator(f"#nodes tbody tr[data-node='{node}'] button").click()
+    verdict = page.text_content("#panel .verdict")
+    assert verdict.startswith("Changed significantly. The divergence is not above 0")
+    assert "the test found it in its own observations" in verdict

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
+from graphratio.data.checks import checks_before
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.notes import ceiling_notes
 from graphratio.report.graph_section import graph_notes
@@ -44,7 +45,7 @@ def describe_fit(
     known = ("few",) if model.scaling_ is None else ("few", "scales")
     near = [subject.names[i] for i in np.flatnonzero(model._near_ceiling)]
     ceiling = [spelled(note, spelling) for note in ceiling_notes(near, model.divergence_ceiling_)]
-    checks = samples.check().sentences(spelling, without=known)
+    checks = checks_before(samples, model.scaling_).sentences(spelling, without=known)
     return {
         "settings": _settings(model),
         "selection": selection_charts(model),

@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.errors import (
+    Argument,
+    InputError,
+    Spelling,
+    Words,
+    enumeration,
+    listing,
+    spelled,
+)
+from graphratio._utils.typing import FloatArray, IntArray, Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes
 from graphratio.evaluation.comparison import GraphComparison
@@ -15,7 +23,7 @@ from graphratio.evaluation.graph_comparison import compare_graphs
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import short
-from graphratio.report.words import sentence
+from graphratio.report.words import difference, fixed, sentence
 
 # Beyond this many nodes the comparison takes longer than a report should.
 MOST_COMPARED = 2_000
@@ -31,6 +39,37 @@ MOST_NAMED = 12
 # What compares graphs: a function in Python, a command on the command line.
 _COMPARING = Argument("compare_graphs")
 MOST_CONTRIBUTORS = 4
+# The fits of a comparison with no graph, in words.
+_FITS = {
+    ALONE: "without the graph",
+    SHARED: "one ratio for all nodes",
+    UNNAMED: "with the graph",
+    LEARNED: "with a graph learned from the data",
+}
+
+
+def check_comparison(found: object, nodes: tuple[Label, ...]) -> GraphComparison:
+    """Return a comparison that fits the page of a model with these nodes, in this order."""
+    if not isinstance(found, GraphComparison):
+        problem = f"comparison is of type {type(found).__name__}, not a GraphComparison"
+    elif apart := sorted(set(nodes) ^ set(found.nodes), key=str):
+        problem = (
+            f"the comparison and the model have different nodes, for instance {listing(apart)}"
+        )
+    elif found.nodes != nodes:
+        pairs = zip(found.nodes, nodes, strict=True)
+        theirs, ours = next(pair for pair in pairs if pair[0] != pair[1])
+        problem = (
+            "the comparison has the nodes in another order than the model, for instance "
+            f"{theirs!r} in place of {ours!r}"
+        )
+    elif named := [name for name in found.losses if name not in _FITS]:
+        problem = f"the comparison is of graphs with names: {listing(named)}"
+    else:
+        return found
+    raise InputError(
+        problem, "Pass compare_graphs(samples, model.graph_, model), or a function that returns it"
+    )
 
 
 def graph_help(
@@ -64,17 +103,11 @@ def graph_help(
     if found is None:
         return section
     worth = found.stated_worth.get(UNNAMED)
-    words = {
-        ALONE: "without the graph",
-        SHARED: "one ratio for all nodes",
-        UNNAMED: "with the graph",
-        LEARNED: "with a graph learned from the data",
-    }
     rows = []
-    for name in found.fits:
-        apart, half = found.against_alone(name)
-        gap = "\N{EN DASH}" if name == ALONE else f"{apart:+.3f} ± {half:.3f}"
-        rows.append((words[name], f"{found.losses[name].mean:.3f}", gap))
+    # The verdict says why there are no losses.
+    for name in found.fits if found.answerable else ():
+        gap = "\N{EN DASH}" if name == ALONE else difference(*found.against_alone(name), 3)
+        rows.append((_FITS[name], fixed(found.losses[name].mean, 3), gap))
     # A model that left the graph out was neither helped nor hurt by it.
     used = model.graph_penalty_ > 0 or not edges
     effects = found.neighbors if used else ["not assessed"] * len(names)
@@ -82,7 +115,7 @@ def graph_help(
         [name for name, own in zip(names, effects, strict=True) if own == effect]
         for effect in ("helped", "hurt")
     )
-    by_node = {words[name]: found.node_losses(name) for name in words if name in found.losses}
+    by_node = {_FITS[name]: found.node_losses(name) for name in _FITS if name in found.losses}
     return section | {
         "verdict": in_words(found, offer="compare_graphs in Python gives it.", where=False),
         "rows": rows,
@@ -192,7 +225,7 @@ def worth_tile(section: dict[str, Any] | None) -> list[dict[str, str]]:
         return []
     note = f"{worth.fewer:.0f} observations with it say as much as {worth.n:.0f} alone"
     if worth.low <= 1:
-        note = "no clear gain from neighbours"
+        note = "how many observations it replaces is not clear"
     value = f"at least {worth.low:.1f}" if worth.open_above else f"{worth.estimate:.1f}"
     top = "or more" if np.isinf(worth.high) else f"to {worth.high:.1f}"
     return [

@@ -14,7 +14,7 @@ from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.verdict import ALONE, SHARED, in_words
 from graphratio.report.learning_curve import learning_curve
 from graphratio.report.page_file import map_data, short, write_page
-from graphratio.report.words import count, number, sentence
+from graphratio.report.words import count, difference, fixed, number, sentence
 
 _NONE = "\N{EN DASH}"
 
@@ -83,7 +83,7 @@ def write_graphs(
         f"{count(len(found.graphs), 'graph')} compared.",
         heading=_heading(found),
         verdict=in_words(found, offer="compare_graphs in Python gives it."),
-        fits=[_fit(found, name) for name in found.fits],
+        fits=[_fit(found, name) for name in found.fits] if found.answerable else [],
         curves=[
             {"name": name, "words": own.in_words, "curve": learning_curve(own)}
             for name, own in found.stated_worth.items()
@@ -99,7 +99,7 @@ def write_graphs(
                 "gain": number(float(gain[v]), 2) if np.isfinite(gain[v]) else _NONE,
                 "span": f"{number(float(gain[v] - half[v]), 2)} to "
                 f"{number(float(gain[v] + half[v]), 2)}"
-                if np.isfinite(gain[v])
+                if np.isfinite(gain[v]) and np.isfinite(half[v])
                 else _NONE,
                 "neighbours": found.neighbors[v],
                 "agreement": number(float(values[v]), 2) if np.isfinite(values[v]) else _NONE,
@@ -128,12 +128,11 @@ def _heading(found: GraphComparison) -> str:
 
 
 def _fit(found: GraphComparison, name: str) -> dict[str, Any]:
-    apart, half = found.against_alone(name)
     unseen, worth = found.unseen.get(name), found.stated_worth.get(name)
     return {
         "name": {ALONE: "without a graph", SHARED: "one ratio for all nodes"}.get(name, name),
-        "loss": f"{found.losses[name].mean:.4f}",
-        "gap": _NONE if name == ALONE else f"{apart:+.4f} ± {half:.4f}",
-        "unseen": _NONE if unseen is None else f"{unseen.mean:.4f}",
+        "loss": fixed(found.losses[name].mean, 4),
+        "gap": _NONE if name == ALONE else difference(*found.against_alone(name), 4),
+        "unseen": _NONE if unseen is None else fixed(unseen.mean, 4),
         "worth": _NONE if worth is None else worth.span,
     }

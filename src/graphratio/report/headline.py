@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from graphratio._utils.errors import InputError, enumeration, listing
-from graphratio._utils.typing import FloatArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
+from graphratio.report.spread_changes import NOTABLE, clear_spreads
 from graphratio.report.verdicts import CHANGED, NodeVerdicts
-from graphratio.report.words import number
+from graphratio.report.words import decimals_of, number
 
 # The sentence names at most this many nodes.
 _NAMED = 3
 
-# Smaller changes of the mean or spread, in standard deviations, are not mentioned.
-NOTABLE = 0.2
-
-# Nor are changes of a mean below so many standard errors of the node's own observations. Changes
-# that neighbours agree on are surer than these errors say.
+# A change of a mean is mentioned from so many standard errors of the node's own observations on.
+# Changes that neighbours agree on are surer than these errors say.
 SURE_ALONE, SURE_TOGETHER = 2.0, 1.0
+# Neighbours make the main direction plausible, but not the other one, which takes more.
+_SURE_AGAINST = 3.0
+
+# The colours of the map reach at least so many standard errors, so that noise looks pale.
+_PALE = 3.0
 
 # Rounding, as a share of the values.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 
 # Changes of a mean count up to so many standard deviations.
 _STRONGEST = 3.0
@@ -53,11 +56,12 @@ class PageWords:
             return f"the {'only ' if which else ''}{which}{self.noun[0]}"
         return f"{known:,} {which}{self.noun[1]}"
 
-    def change(self, value: float, feature: str) -> str:
-        """A signed change with its unit."""
+    def change(self, value: float, feature: str, decimals: int | None = None) -> str:
+        """A signed change with its unit, by default with two digits."""
         sign = "+" if value > 0 else "\u2212" if value < 0 else "\u00b1"
         unit = self.units.get(feature, "")
-        return f"{sign}{number(abs(value), 2)}{' ' if unit else ''}{unit}"
+        size = number(abs(value), 2) if decimals is None else f"{abs(value):,.{decimals}f}"
+        return f"{sign}{size}{' ' if unit else ''}{unit}"
 
 
 def page_words(
@@ -100,51 +104,140 @@ def page_headline(subject: Subject, verdicts: NodeVerdicts, words: PageWords) ->
 def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> str:
     """Which feature rose or fell, at how many of the judged nodes, where most, by how much."""
     changed, judged = np.flatnonzero(verdicts.changed), int(verdicts.judged.sum())
-    n_changed, these = len(changed), words.judged(verdicts)
-    effect = _effects(subject)
-    feature = int(np.argmax(np.minimum(np.abs(effect[changed]), _STRONGEST).sum(axis=0)))
-    name = _feature_name(subject, feature)
-    own = effect[changed, feature]
-    up, down = changed[own > 0], changed[own < 0]
-    rest = n_changed - up.size - down.size
+    these = words.judged(verdicts)
     between = f"from {words.sides[0]} to {words.sides[1]}"
-    where = f"{n_changed:,} of {these}" if judged > 1 else these
-    if n_changed == judged > 1:
-        where = f"all {these}"
-    if not up.size and not down.size:
-        chosen = set(changed.tolist())
-        ranked = [int(i) for i in subject.model.ranking_ if int(i) in chosen]
+
+    def where(count: int) -> str:
+        if count == judged:
+            return f"all {these}" if judged > 1 else these
+        return f"{count:,} of {these}"
+
+    effect = _effects(subject)[changed]
+    more_spread = np.count_nonzero(_spread_ratios(subject, changed), axis=0).max()
+    if more_spread > np.count_nonzero(effect, axis=0).max() or not effect.any():
+        return _without_direction(subject, changed, where, between, words)
+    feature = int(np.argmax(np.minimum(np.abs(effect), _STRONGEST).sum(axis=0)))
+    own, name = effect[:, feature], _feature_name(subject, feature)
+    sign = 1 if (own > 0).sum() >= (own < 0).sum() else -1
+    main = changed[sign * own > 0]
+    against = changed[sign * _effects(subject, _SURE_AGAINST)[changed, feature] < 0]
+    rest = np.setdiff1d(changed, np.concatenate([main, against]))
+    more = [f"{against.size:,} went the other way"] if against.size else []
+    more += _others(subject, _effects(subject, SURE_ALONE)[rest])
+    text = f"{name} {_VERBS[sign]} at {where(main.size)} {between}"
+    also = f"; {enumeration(more)}" if more else ""
+    return f"{text}{_most(subject, main, feature, words)}{also}"
+
+
+_VERBS = {1: "rose", -1: "fell"}
+
+
+def _others(subject: Subject, effect: FloatArray) -> list[str]:
+    """What happened at the other changed nodes, from sure effects (n_others, n_features)."""
+    if not len(effect):
+        return []
+    signs = np.sign(effect)
+    counts = np.stack([(signs > 0).sum(axis=0), (signs < 0).sum(axis=0)])
+    way, feature = np.unravel_index(np.argmax(counts), counts.shape)
+    count = int(counts[way, feature])
+    if count > 1 and 2 * count >= len(effect):
+        verb = _VERBS[1 if way == 0 else -1]
+        told = [f"{_feature_name(subject, int(feature))} {verb} at {count:,} others"]
+        left = len(effect) - count
+        return [*told, f"{left:,} changed in other ways"] if left else told
+    how = "in shape or spread" if subject.samples.n_features == 1 else "in other ways"
+    return [f"{len(effect):,} changed {how}"]
+
+
+def _without_direction(
+    subject: Subject,
+    changed: IntArray,
+    where: Callable[[int], str],
+    between: str,
+    words: PageWords,
+) -> str:
+    """Means did not change clearly: say which spread did, or else only that nodes changed."""
+    place = {int(i): k for k, i in enumerate(subject.model.ranking_)}
+    ranked = sorted(changed.tolist(), key=lambda i: place.get(i, len(place)))
+    ratio = _spread_ratios(subject, changed)
+    feature = int(np.argmax(np.abs(ratio).sum(axis=0)))
+    name, own = _feature_name(subject, feature), ratio[:, feature]
+    sign = 1 if (own > 0).sum() >= (own < 0).sum() else -1
+    main = set(changed[sign * own > 0].tolist())
+    if 2 * len(main) < len(changed):
+        # Several features, none of which stands out.
+        what = name if subject.samples.n_features == 1 or own.any() else "the features"
         most = enumeration([subject.names[i] for i in ranked[:_NAMED]])
-        text = f"the distribution of {name} changed in shape or spread at {where} {between}"
-        return f"{text}, most at {most}"
-    main, verb, other = up, "rose", down
-    if down.size > up.size:
-        main, verb, other = down, "fell", up
-    if main.size < judged:
-        where = f"{main.size:,} of {these}"
-    more = []
-    if other.size:
-        more.append(f"{other.size:,} went the other way")
-    if rest:
-        way = "in shape or spread" if subject.samples.n_features == 1 else "in other ways"
-        more.append(f"{rest:,} changed {way}")
-    also = f"; {' and '.join(more)}" if more else ""
-    return f"{name} {verb} at {where} {between}{_most(subject, main, feature, words)}{also}"
+        text = f"the distribution of {what} changed in shape or spread at {where(len(changed))}"
+        return f"{text} {between}{f', most at {most}' if len(subject.names) > 1 else ''}"
+    verb = "grew" if sign > 0 else "shrank"
+    spread = np.median(subject.spread[sorted(main), :, feature], axis=0)
+    unit = words.units.get(subject.samples.feature_names[feature], "")
+    sizes = f"from {number(spread[0], 2)} to {number(spread[1], 2)}{' ' if unit else ''}{unit}"
+    text = f"the spread of {name} {verb} at {where(len(main))} {between}"
+    named = [subject.names[i] for i in ranked if i in main][:_NAMED]
+    if len(subject.names) > 1:
+        sizes = (
+            f"typically {sizes}, most at {enumeration(named)}"
+            if len(main) > 1
+            else (f"{sizes} at {named[0]}")
+        )
+    left = len(changed) - len(main)
+    return f"{text}, {sizes}{f'; {left:,} changed in other ways' if left else ''}"
 
 
-def _effects(subject: Subject) -> FloatArray:
-    """Changes of means in standard deviations, (n_nodes, n_features); 0 where too small to tell."""
+def _constants(subject: Subject) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Spread and size of the values, and whether they are constant, (n_nodes, n_features) each."""
     spread = np.sqrt((subject.spread**2).mean(axis=1))
     size = np.abs(subject.mean).max(axis=1)
-    constant = spread <= _ROUNDING * size
-    # Neighbours say nothing about a constant.
-    effect = in_spreads(np.where(constant, subject.own_change, subject.change), spread, size)
-    sizes = subject.samples.sizes[:, :, np.newaxis]
-    error = np.sqrt((subject.spread**2 / np.maximum(sizes, 1)).sum(axis=1))
-    sure = (SURE_TOGETHER if subject.smoothed else SURE_ALONE) * error
-    told = (np.abs(effect) >= NOTABLE) & (constant | (np.abs(subject.change) >= sure))
+    return spread, size, spread <= _ROUNDING * size
+
+
+def _changes(subject: Subject) -> FloatArray:
+    """Changes of means, (n_nodes, n_features). Neighbours say nothing about a constant."""
+    return np.where(_constants(subject)[2], subject.own_change, subject.change)
+
+
+def _errors(subject: Subject) -> FloatArray:
+    """Standard errors of the changes of a node's own means, (n_nodes, n_features)."""
+    sizes = np.maximum(subject.samples.sizes, 1)[:, :, np.newaxis]
+    return np.asarray(np.sqrt((subject.spread**2 / sizes).sum(axis=1)))
+
+
+def _effects(subject: Subject, alone: float | None = None) -> FloatArray:
+    """Changes of means in standard deviations, (n_nodes, n_features); 0 where too small to tell.
+
+    If `alone` is given, the node's own observations must show them with so many standard errors.
+    """
+    spread, size, constant = _constants(subject)
+    change = _changes(subject)
+    effect = in_spreads(change, spread, size)
+    # With several features another one may be what changed.
+    together = subject.smoothed and subject.samples.n_features == 1
+    needed = alone or (SURE_TOGETHER if together else SURE_ALONE)
+    seen = np.abs(change) if alone is None else np.sign(change) * subject.own_change
+    shown = seen >= needed * _errors(subject)
+    told = (np.abs(effect) >= NOTABLE) & (constant | shown)
     # A single observation has no spread to compare with.
-    return np.where(told & (sizes >= 2).all(axis=1), effect, 0.0)
+    several = subject.samples.sizes.min(axis=1) >= 2
+    return np.where(told & several[:, np.newaxis], effect, 0.0)
+
+
+def _spread_ratios(subject: Subject, changed: IntArray) -> FloatArray:
+    """Logarithms of target over reference spread at some nodes; 0 where not clear.
+
+    Shape (n_changed, n_features).
+    """
+    chosen = np.zeros(len(subject.names), dtype=bool)
+    chosen[changed] = True
+    clear = clear_spreads(subject, chosen)
+    ratio = np.zeros((len(changed), subject.samples.n_features))
+    for row, v in enumerate(changed.tolist()):
+        before, after = subject.spread[v][:, clear[v]]
+        with np.errstate(divide="ignore"):
+            # A spread that was zero counts as much as any large one.
+            ratio[row, clear[v]] = np.clip(np.log(after / before), -_STRONGEST, _STRONGEST)
+    return ratio
 
 
 def in_spreads(change: FloatArray, spread: FloatArray, size: FloatArray) -> FloatArray:
@@ -160,18 +253,24 @@ def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> 
     """Where it changed most, and by how much: ", most at A and B (+60 to +67 mph)"."""
     if len(subject.names) == 1:
         return f" by {_amounts(subject, nodes, feature, words)}"
-    change = np.abs(subject.change[nodes, feature])
+    change = np.abs(_changes(subject)[nodes, feature])
     strongest = nodes[np.argsort(-change, kind="stable")][:_NAMED]
     named = enumeration([subject.names[i] for i in strongest])
+    every = _amounts(subject, nodes, feature, words)
+    if every == _amounts(subject, nodes[:1], feature, words):
+        # One node, or the same amount everywhere: none changed most.
+        return f": {named} ({every})" if len(nodes) <= _NAMED else f", by {every}"
     return f", most at {named} ({_amounts(subject, strongest, feature, words)})"
 
 
 def _amounts(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
-    change = np.sort(subject.change[nodes, feature])
+    change = np.sort(_changes(subject)[nodes, feature])
     key = subject.samples.feature_names[feature]
     low, high = words.change(change[0], key), words.change(change[-1], key)
     if low == high:
         return low
+    decimals = max(decimals_of(number(abs(value), 2)) for value in (change[0], change[-1]))
+    low, high = (words.change(value, key, decimals) for value in (change[0], change[-1]))
     return f"{low.removesuffix(words.units.get(key, '')).rstrip()} to {high}"
 
 
@@ -207,9 +306,16 @@ def direction_of(
     if not known.size or known.max() == 0:
         return None
     unit = words.units.get(samples.feature_names[0], "")
+    # Outliers share the last colour, but not the nodes that changed.
+    largest = float(np.quantile(known, 0.98)) or float(known.max())
+    if verdicts.changed.any():
+        largest = max(largest, float(np.quantile(np.abs(change[verdicts.changed]), 0.9)))
+    errors = _errors(subject)[:, 0]
+    largest = max(largest, _PALE * float(np.median(errors[np.isfinite(errors)])))
     return {
         "change": short(change),
-        "largest": float(np.quantile(known, 0.98)) or float(known.max()),
+        "largest": largest,
+        "clipped": int((known > 1.05 * largest).sum()),
         "feature": _feature_name(subject, 0),
         "unit": unit,
     }

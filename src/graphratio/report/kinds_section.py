@@ -45,8 +45,8 @@ def describe_kinds(
 ) -> dict[str, Any] | None:
     """Describe kinds of change and the learned graph of a model; None if there is neither.
 
-    `found` is empty without kinds, `cut` if the model learned no weights. `links` are the weakest
-    of the cut ones. `data` is for the scripts: kinds, curves, ends of the cut links.
+    `found` is empty if no node changed, `cut` if no link was cut. `links` are the weakest of the
+    cut ones. `data` is for the scripts: kinds, curves, ends of the cut links.
     """
     model, names = subject.model, subject.names
     links = Links.compare(model.graph_, getattr(model, "graph_learned_", model.graph_))
@@ -57,7 +57,7 @@ def describe_kinds(
     headline = meaning = ""
     if found is not None:
         headline = _found(found, words)
-        if found.answerable:
+        if found.n_kinds:
             meaning = (
                 f"Own observations decide which {words.noun[1]} changed: {found.test.summary}. "
                 "This error rate does not cover the kinds, which are estimates."
@@ -70,8 +70,6 @@ def describe_kinds(
     ends = np.column_stack([links.rows, links.columns])[links.cut()].tolist()
     were = "was" if len(ends) == 1 else "were"
     cut = f"{len(ends):,} of {count(len(links.kept), 'link')} {were} cut."
-    if not ends:
-        cut = f"None of {count(len(links.kept), 'link')} was cut."
     n_silent = int((kind == 0).sum())
     return {
         "found": headline,
@@ -84,7 +82,7 @@ def describe_kinds(
         "not_found": f"No change was found at {n_silent:,} of {words.nodes(len(kind))}."
         if n_silent
         else f"Every tested {words.noun[0]} changed.",
-        "cut": "" if links.as_given else cut,
+        "cut": cut if ends else "",
         "links": [
             {"ends": (u, v), "names": (names[u], names[v]), "kept": f"{100 * kept:.2g} %"}
             for (u, v), kept in zip(ends, links.kept[links.cut()], strict=True)
@@ -108,11 +106,8 @@ def _found(found: KindsOfChange, words: PageWords) -> str:
             f"The network shows {_NUMBERS[found.n_kinds]} {noun} of change. {many} of one kind "
             "changed in the same way, wherever they are."
         )
-    if not found.answerable:
-        return sentence(found.test.summary)
-    if not found.test.n_rejected:
-        return f"No {words.noun[0]} changed significantly."
-    return sentence(" ".join(found.own_notes))
+    # Without a changed node the page says so elsewhere.
+    return sentence(" ".join(found.own_notes)) if found.test.n_rejected else ""
 
 
 def _kind_line(label: str, members: IntArray, subject: Subject, words: PageWords) -> dict[str, Any]:

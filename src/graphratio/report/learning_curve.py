@@ -6,7 +6,7 @@ import numpy as np
 
 from graphratio._utils.typing import FloatArray
 from graphratio.evaluation.worth_result import Worth
-from graphratio.report.words import number
+from graphratio.report.words import fixed, number
 
 WIDTH, HEIGHT = 420, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
@@ -49,8 +49,8 @@ def learning_curve(worth: Worth) -> str:
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "observations per sample", "middle"))
     label = (
         "Held-out loss by the number of observations. With the graph it falls from "
-        f"{worth.joined[0]:.3f} to {worth.joined[-1]:.3f}, each node alone from "
-        f"{worth.alone[0]:.3f} to {worth.alone[-1]:.3f}."
+        f"{fixed(worth.joined[0], 3)} to {fixed(worth.joined[-1], 3)}, each node alone from "
+        f"{fixed(worth.alone[0], 3)} to {fixed(worth.alone[-1], 3)}."
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}" '

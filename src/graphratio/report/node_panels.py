@@ -105,9 +105,19 @@ class NodePanels:
         pooled = [every[ends[i] : ends[i + 1]] if ends[i + 1] > ends[i] else every for i in nodes]
         self.medians = np.array([typical_values(values, self.levels) for values in pooled])
         self.ranges = np.array([_range(self._axis(values)) for values in pooled])
+        self.bins = np.tile([self._most_bins(int(node)) for node in nodes], (len(names), 1)).T
         for j, levels in enumerate(self.levels):
             if levels:
-                self.ranges[:, :, j] = (-0.5, len(levels) - 0.5)
+                self.ranges[:, :, j], self.bins[:, j] = (-0.5, len(levels) - 0.5), len(levels)
+            elif not self.log[j] and (every[:, j] == np.round(every[:, j])).all():
+                for place, (low, high) in enumerate(self.ranges[:, :, j]):
+                    drawn, self.bins[place, j] = _whole_bins(low, high, self.detail.bins)
+                    self.ranges[place, :, j] = drawn
+
+    def _most_bins(self, node: int) -> int:
+        """Bins of a histogram, more for larger samples."""
+        largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
+        return int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
 
     def _axis(self, values: FloatArray) -> FloatArray:
         """Values as they are spaced on the screen, with logarithms where the model takes them."""
@@ -139,15 +149,13 @@ class NodePanels:
     def _histograms(self, place: int) -> list[list[Any]]:
         """For each feature: counts of the reference, of the target, and how many are beyond."""
         node = int(self.nodes[place])
-        largest = max(int(self.samples.n_reference[node]), int(self.samples.n_target[node]))
-        bins = int(np.clip(np.ceil(1.5 * np.sqrt(largest)), 6, self.detail.bins))
         ends = pairwise(self.samples.offsets[2 * node : 2 * node + 3])
         parts = [self._axis(self.samples.values[begin:end]) for begin, end in ends]
         result = []
         for j in self.features:
             low, high = self.ranges[place, :, j]
-            own = len(self.levels[j]) or bins
-            counts = [np.histogram(part[:, j], own, (low, high))[0] for part in parts]
+            bins = int(self.bins[place, j])
+            counts = [np.histogram(part[:, j], bins, (low, high))[0] for part in parts]
             beyond = sum(len(part) for part in parts) - sum(int(count.sum()) for count in counts)
             result.append([*(count.tolist() for count in counts), beyond])
         return result
@@ -221,6 +229,17 @@ def _range(values: FloatArray) -> FloatArray:
     # A constant feature gets a little room around it.
     room = np.where(high > low, 0.0, np.maximum(np.abs(low), 1.0) * 0.5)
     return np.array([low - room, high + room])
+
+
+def _whole_bins(low: float, high: float, most: int) -> tuple[tuple[float, float], int]:
+    """Range and number of bins of integers: bins a whole number wide, centred on integers."""
+    low, high = np.ceil(low), np.floor(high)
+    n_values = int(high - low) + 1
+    width = -(-n_values // most)
+    # A bin of an even number of integers has no integer at its centre.
+    width += width % 2 == 0
+    bins = -(-n_values // width)
+    return (low - 0.5, low - 0.5 + bins * width), bins
 
 
 def pack(shares: FloatArray) -> str:

@@ -66,14 +66,14 @@ class Subject:
                 mean[segment], spread[segment] = part.mean(axis=0), part.std(axis=0)
         shape = (aligned.n_nodes, 2, aligned.n_features)
         readable = [str((names or {}).get(node, node)) for node in model.nodes_]
-        graph = model.graph_ if model._couples else None
+        graph = model.graph_ if _uses_graph(model) else None
         change = mean_changes(aligned, graph).estimate
         return cls(model, aligned, readable, mean.reshape(shape), spread.reshape(shape), change)
 
     @property
     def smoothed(self) -> bool:
         """Whether neighbours help to estimate changes of the mean."""
-        return bool(self.model._couples and self.model.graph_.n_edges)
+        return _uses_graph(self.model)
 
     @property
     def own_change(self) -> FloatArray:
@@ -101,8 +101,8 @@ def node_summary(
         near_ceiling, effect_size, degree, component, effective_sample_size ((sum w)^2 / sum w^2
         of the importance weights w), kind if kinds are given, and for each feature f the columns
         f_mean_change and f_spread_change: target minus reference, of the mean and of the standard
-        deviation of its own observations. None where a sample is missing. If the model has a
-        graph, f_mean_change_with_neighbors is the change of `graphratio.mean_changes`.
+        deviation of its own observations. None where a sample is missing. If the model uses
+        a graph, f_mean_change_with_neighbors is the change of `graphratio.mean_changes`.
 
     Examples
     --------
@@ -146,6 +146,11 @@ def node_summary(
             columns[f"{name}_mean_change_with_neighbors"] = _or_none(subject.change[:, position])
         columns[f"{name}_spread_change"] = _or_none(spread_change[:, position])
     return columns
+
+
+def _uses_graph(model: Any) -> bool:
+    """Whether nodes learn from neighbours; a fit may leave out the graph that it was given."""
+    return bool(model._couples and model._coupling.n_edges)
 
 
 def kinds_of_nodes(kinds: KindsOfChange, model: NodeRatioEstimator) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import DivergenceScale
 from graphratio.report.fit_section import describe_fit
-from graphratio.report.graph_section import contributions, graph_help, worth_tile
+from graphratio.report.graph_section import check_comparison, contributions, graph_help, worth_tile
 from graphratio.report.headline import direction_of, page_words
 from graphratio.report.kinds_section import describe_kinds
 from graphratio.report.node_panels import NodePanels, with_charts
@@ -29,6 +29,7 @@ from graphratio.report.page_file import (
     write_page,
 )
 from graphratio.report.significance_section import describe_test
+from graphratio.report.spread_changes import clear_spreads
 from graphratio.report.summary import summarise
 from graphratio.report.verdicts import NodeVerdicts
 
@@ -53,7 +54,7 @@ def write_report(
     notes: Iterable[str] = (),
     test: TwoSampleResult | None = None,
     kinds: KindsOfChange | None = None,
-    comparison: GraphComparison | None = None,
+    comparison: GraphComparison | Callable[[], GraphComparison] | None = None,
     section: PageSection | None = None,
     noun: tuple[str, str] = ("node", "nodes"),
     units: Mapping[str, str] | None = None,
@@ -80,9 +81,11 @@ def write_report(
     kinds : KindsOfChange, optional
         Kinds of change of this model. The report then shows which nodes changed alike. If `test`
         is given too, both must find the same changed nodes.
-    comparison : GraphComparison, optional
-        Result of `compare_graphs(samples, model.graph_, model)`. The report then says whether the
-        graph helped, where, and what it is worth. The report itself fits nothing.
+    comparison : GraphComparison or function that returns one, optional
+        Result of `compare_graphs(samples, model.graph_, model)`, with the nodes in the order of
+        the model. The report then says whether the
+        graph helped, where, and what it is worth. The report itself fits nothing. A function is
+        called when all else on the page is ready, so the comparison may still run until then.
     section : PageSection, optional
         Your own section, placed after the map.
     noun : pair of str
@@ -123,6 +126,8 @@ def write_report(
     sides = (str(reference_name), str(target_name))
     words = page_words(sides, noun, units, aligned)
     test = _one_test(test, kinds)
+    if comparison is not None and not callable(comparison):
+        check_comparison(comparison, model.nodes_)
     scale = DivergenceScale.of(
         model.divergence_, float(getattr(model, "alpha", 0.0)), model.divergence_name_
     )
@@ -132,21 +137,18 @@ def write_report(
         verdicts = NodeVerdicts.of_test(test, model.nodes_)
         chance = describe_test(test, model.nodes_, subject.names, spelling, words.noun)
     fitting = describe_fit(subject, notes, spelling, words.noun)
-    graph = graph_help(model, subject.names, comparison, spelling, words.noun)
     alike = describe_kinds(subject, words, kinds)
     summary = summarise(subject, scale, words, verdicts, test, spelling)
-    summary["tiles"] += worth_tile(graph) if summary["tiles"] else []
     charted = with_charts(subject)
     data = {
         "sides": sides,
         "divergence_name": model.divergence_name_,
-        "nodes": _nodes(subject, scale),
+        "nodes": _nodes(subject, scale, verdicts),
         "scale": {"clear": scale.clear, "top": scale.top, "capped": scale.capped},
         "map": map_data(model.graph_),
         "panels": NodePanels(subject, charted).to_json(),
         "n_columns": in_columns(aligned).n_features,
         "borrowed": contributions(model, charted),
-        "held_out": None if graph is None else graph["nodes"],
         "selection": fitting["selection"],
         "verdicts": verdicts.to_json(),
         "direction": direction_of(subject, verdicts, words),
@@ -154,6 +156,11 @@ def write_report(
         "units": [words.units.get(name, "") for name in aligned.feature_names],
         "kinds": None if alike is None else alike["data"],
     }
+    if callable(comparison):
+        comparison = check_comparison(comparison(), model.nodes_)
+    graph = graph_help(model, subject.names, comparison, spelling, words.noun)
+    data["held_out"] = None if graph is None else graph["nodes"]
+    summary["tiles"] += worth_tile(graph) if summary["tiles"] else []
     # Do not repeat a note of the test.
     said = set() if chance is None else set(chance["notes"])
     return write_page(
@@ -199,7 +206,7 @@ def _one_test(test: TwoSampleResult | None, kinds: KindsOfChange | None) -> TwoS
     return kinds.test if test is None else test
 
 
-def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
+def _nodes(subject: Subject, scale: DivergenceScale, verdicts: NodeVerdicts) -> dict[str, Any]:
     model, samples = subject.model, subject.samples
     labels = [str(node) for node in model.nodes_]
     adjacency = model.graph_.adjacency
@@ -224,6 +231,7 @@ def _nodes(subject: Subject, scale: DivergenceScale) -> dict[str, Any]:
         "change": short(subject.change),
         "smoothed": subject.smoothed,
         "spread": short(subject.spread, 4),
+        "spread_changed": clear_spreads(subject, verdicts.changed),
         "feature_names": list(samples.feature_names),
         "table_features": list(range(min(samples.n_features, _TABLE_FEATURES))),
     }

@@ -78,6 +78,7 @@ def write_significance(
         lead=f"{count(len(labels), 'node')}, “{target_name}” compared with “{reference_name}”.",
         chance=described,
         silent=not verdicts.judged.all(),
+        circled=verdicts.changed.any(),
         exploratory=test.null == "global",
         corrected=test.correction is not None,
         notes=[text for text in map(sentence, notes) if text not in described["notes"]],

@@ -88,8 +88,11 @@ def _meaning(test: TwoSampleResult, noun: Noun) -> str:
         None: f"Every unchanged {noun[0]} is called significant with probability "
         f"{test.level:.0%}, because nothing was corrected for the number of {noun[1]}.",
     }[test.correction]
-    rest = f"{noun[1]} that are not significant may have changed too"
-    return f"{how} {promise} {overall} {sentence(rest)}"
+    text = f"{how} {promise} {overall}"
+    if test.n_rejected == int(test.tested.sum()):
+        return text
+    rest = sentence(f"{noun[1]} that are not significant may have changed too")
+    return f"{text} {rest}"
 
 
 def _counted(number: int, noun: Noun) -> str:
@@ -97,8 +100,12 @@ def _counted(number: int, noun: Noun) -> str:
 
 
 def _smallest_p_value(test: TwoSampleResult) -> float:
-    """The smallest p-value of the whole network, by Bonferroni, that the permutations allow."""
-    return 1.001 * int(test.tested.sum()) / (test.n_permutations + 1)
+    """The smallest p-value of the whole network that the permutations allow."""
+    least, together = 1.001 / (test.n_permutations + 1), 1
+    if test.correction in ("fdr", "fdr-by"):
+        # Nodes with the smallest p-value support each other.
+        together = max(int((test.p_value[test.tested] <= least).sum()), 1)
+    return int(test.tested.sum()) * least / together
 
 
 def _region_text(names: list[str], region: Any, confidence: float) -> str:

@@ -11,10 +11,11 @@ from graphratio._utils.typing import IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.headline import NOTABLE, PageWords, in_spreads, page_headline
+from graphratio.report.headline import PageWords, in_spreads, page_headline
 from graphratio.report.node_table import Subject
+from graphratio.report.spread_changes import NOTABLE
 from graphratio.report.verdicts import NodeVerdicts
-from graphratio.report.words import count, number
+from graphratio.report.words import count, fixed, number
 
 if TYPE_CHECKING:
     from graphratio.testing import TwoSampleResult
@@ -46,13 +47,18 @@ def summarise(
     model, samples = subject.model, subject.samples
     divergence = model.divergence_
     meaning = (
-        "The divergence measures how much the two samples of a node differ; 0 or less shows no "
-        f"difference. A shift by {CLEAR_IN_WORDS} gives {number(scale.clear, 3)}."
+        "The divergence measures how much the two samples of a node differ, in units that all "
+        f"{words.noun[1]} share. A shift by {CLEAR_IN_WORDS} gives {number(scale.clear, 3)}. At 0 "
+        "or less it shows no difference."
     )
+    unseen = int((verdicts.changed & (divergence <= 0)).sum())
+    if unseen and verdicts.by == "test":
+        meaning += f" At {words.nodes(unseen)} the test found a change that it does not show."
     if verdicts.by == "size":
         meaning += (
-            " We call a change clear from this value on. This is an estimate, not a test: with few "
-            "observations a node can seem to change, or not to change, by chance."
+            f" We call a change clear from {number(scale.clear, 3)} on. This is an "
+            "estimate, not a test: with few observations a node can seem to change, or not to "
+            "change, by chance."
         )
     found = page_headline(subject, verdicts, words)
     return {
@@ -65,7 +71,7 @@ def summarise(
             {
                 "position": int(i),
                 "name": subject.names[i],
-                "divergence": f"{divergence[i]:.3f}",
+                "divergence": fixed(divergence[i], 3),
                 "what": what_changed(subject, np.array([i]), words),
             }
             for i in model.ranking_
@@ -120,7 +126,10 @@ def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
         kind, values = "share", mean
     digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
     before, after = (number(value, digits) for value in values[:, j])
-    text = f"{kind} of {samples.feature_names[j]} from {before} to {after}"
+    unit = words.units.get(samples.feature_names[j], "") if kind != "share" else ""
+    text = (
+        f"{kind} of {samples.feature_names[j]} from {before} to {after}{' ' if unit else ''}{unit}"
+    )
     if kind == "spread" or not subject.smoothed:
         return text
     whose = "its" if len(nodes) == 1 else "their"

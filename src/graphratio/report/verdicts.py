@@ -96,17 +96,18 @@ class NodeVerdicts:
 
     def tiles(self, test: TwoSampleResult | None) -> list[dict[str, str]]:
         """Counts beside the headline: value, label and what the count means."""
-        sure, missed = self._meaning(test)
+        sure, missed = self.meaning(test)
         why = "a sample is missing, or too few independent observations"
         notes = {CHANGED: sure, NOT_FOUND: missed, CANNOT_SAY: why}
+        # That nothing changed is an answer; other counts of 0 are left out.
+        none_changed = {CHANGED} if self.judged.any() else set()
         return [
-            # A count of 0 needs no note.
             {"value": f"{n:,}", "label": _TILES[self.by][state], "note": note if n else ""}
             for state, note in notes.items()
-            if (n := self.count(state)) or state != CANNOT_SAY
+            if (n := self.count(state)) or state in none_changed
         ]
 
-    def _meaning(self, test: TwoSampleResult | None) -> tuple[str, str]:
+    def meaning(self, test: TwoSampleResult | None) -> tuple[str, str]:
         """What it means to be among the changed nodes, and not to be."""
         if test is None or self.by == "size":
             sure = f"the effect of a shift by {CLEAR_IN_WORDS} or more; an estimate, not a test"
@@ -118,7 +119,8 @@ class NodeVerdicts:
             "fwer": f"at most {test.level:.0%} chance that any of them is a false alarm",
             None: f"each unchanged node had a {test.level:.0%} chance to be among them",
         }.get(test.correction, f"at most {test.level:.0%} of them are expected to be false alarms")
-        shifts = test.detectable_shift[test.tested & ~np.isnan(test.detectable_shift)]
+        unseen = test.tested & test.answerable_nodes & ~test.rejected
+        shifts = test.detectable_shift[unseen & ~np.isnan(test.detectable_shift)]
         shift = float(np.median(shifts)) if shifts.size else np.inf
         if np.isinf(shift):
             return sure, "they may have changed too"

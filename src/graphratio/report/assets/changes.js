@@ -122,7 +122,7 @@ const drawMap = () => {
     + `${data.window} times. Ringed nodes have changed by then: ${since.size} of ${nNodes}.`;
   return Plotly.react("map", [{
     x, y, mode: "markers", hoverinfo: "text",
-    hovertext: data.nodes.map((name, i) => `${shortText(name, 60)}<br>${values[i].toFixed(1)} standard deviations`
+    hovertext: data.nodes.map((name, i) => `${shortText(name, 60)}<br>${minus(values[i].toFixed(1))} standard deviations`
       + (changed[i] ? "<br>has changed" : "")),
     marker: { size: changed.map((is) => (is ? size + 3 : size)), color: values, cmin: -data.reach / 2,
       cmax: data.reach / 2, colorscale: valueScale(), colorbar: colourBar("std. dev."),

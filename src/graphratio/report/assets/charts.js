@@ -6,7 +6,7 @@ const fullName = (i) =>
   nameOf(i) === nodes.label[i] ? nameOf(i) : `${nameOf(i)} (${nodes.label[i]})`;
 const divergenceText = (i) =>
   nodes.divergence[i] === null ? "not estimated"
-    : nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1")
+    : minus(nodes.divergence[i].toFixed(3).replace(/^-(0\.0+)$/, "$1"))
       + (nodes.near_ceiling.includes(i) ? " (near its ceiling)" : "");
 // One verdict for every node: map, table, panel and counts repeat it.
 const { verdicts } = data;
@@ -38,11 +38,14 @@ const changeWords = (i) => {
   return `<br>${asText(feature)} ${signed(change[i])}${unit ? ` ${asText(unit)}` : ""}${nodes.smoothed ? ", with neighbours" : ""}`;
 };
 
+// The other nodes are open circles without a colour.
+const isColoured = (i) => nodes.divergence[i] !== null && verdicts.state[i] !== 0;
+
 const drawMap = (selected, showEdges) => {
   const { x, y } = data.map;
   const colours = mapColours();
   const known = [], unknown = [];
-  for (let i = 0; i < nNodes; i += 1) (nodes.divergence[i] === null || verdicts.state[i] === 0 ? unknown : known).push(i);
+  for (let i = 0; i < nNodes; i += 1) (isColoured(i) ? known : unknown).push(i);
   // The most changed are drawn last, on top of the others.
   known.sort((a, b) => nodes.divergence[a] - nodes.divergence[b]);
   const pick = (values, which) => which.map((i) => values[i]);
@@ -59,10 +62,10 @@ const drawMap = (selected, showEdges) => {
       marker: {
         size, color: known.map(colours.of), cmin: colours.cmin, cmax: colours.cmax, colorscale: colours.colorscale,
         line: {
-          color: known.map((i) => colour(tested && isChanged(i) ? "ink" : "behind")),
+          color: known.map((i) => colour(tested && isChanged(i) ? "ink" : "quiet")),
           width: known.map((i) => (tested && isChanged(i) ? 2.2 : 0.8) * (nNodes > 1500 ? 0.5 : 1)),
         },
-        colorbar: mapBar("map", colours.title),
+        showscale: known.length > 0, colorbar: mapBar("map", colours.title),
       } },
   ];
   if (selected !== null) {
@@ -74,18 +77,22 @@ const drawMap = (selected, showEdges) => {
   return Plotly.react("map", traces, mapLayout(data.map, "bar", { shapes }), { ...chartConfig, scrollZoom: false });
 };
 
+// Explains what this map shows, and nothing else.
 const mapCaption = () => {
   const { top, capped } = data.scale;
-  const said = data.direction
-    ? [`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`]
-    : [`Colours: divergence, from 0 to ${number(top)}.`];
-  if (capped && !data.direction) said.push(`${capped === 1 ? `One ${data.noun[0]} lies` : `${capped} ${data.noun[1]} lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
-  if (!data.direction && nodes.divergence.some((value) => value !== null && value < 0)) {
-    said.push("Estimates below 0 are coloured as 0.");
+  const coloured = Array.from({ length: nNodes }, (_, i) => i).filter(isColoured);
+  const said = [];
+  if (coloured.length && data.direction) {
+    said.push(`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`);
+    if (data.direction.clipped) said.push(`Changes beyond ${number(data.direction.largest)} have the last colour.`);
+  } else if (coloured.length) {
+    said.push(`Colours: divergence, from 0 to ${number(top)}.`);
+    if (capped) said.push(`${capped === 1 ? `One ${data.noun[0]} lies` : `${capped} ${data.noun[1]} lie`} above and share${capped === 1 ? "s" : ""} the last colour.`);
+    if (coloured.some((i) => nodes.divergence[i] < 0)) said.push("Estimates below 0 are coloured as 0.");
   }
   if (verdicts.state.includes(0)) said.push("Open circles: these data cannot say.");
-  if (tested) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed significantly"}.`);
-  said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see how it changed.`, data.map.caption);
+  if (tested && coloured.some(isChanged)) said.push(`Rings: ${verdicts.by === "exploration" ? `${data.noun[1]} that stand out (exploratory)` : "changed significantly"}.`);
+  said.push(`Select ${data.noun[0] === "node" ? "a node" : "one"} to see ${coloured.length ? "how it changed" : "its samples"}.`, data.map.caption);
   return said.join(" ");
 };
 

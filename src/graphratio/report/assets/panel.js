@@ -108,7 +108,7 @@ const verdict = (i) => {
     : `${nodes.near_ceiling.includes(i) ? "at least" : "about"} the effect of a shift by ${number(nodes.shift[i], 2)} standard deviations`;
   if (!tested) return isChanged(i) ? `A clear change: ${like}.` : `No clear change: the estimate is ${like}.`;
   if (verdicts.by === "test" && isChanged(i)) {
-    return value <= 0 ? "Changed significantly, but too little in the units of all nodes for an estimate of its size."
+    return value <= 0 ? "Changed significantly. The divergence is not above 0 and does not show this change; the test found it in its own observations."
       : `Changed significantly: ${like}.`;
   }
   return `${sentenceOf(verdicts.words[i])} The estimate is ${like}.`;
@@ -182,14 +182,24 @@ const scatterBlock = (i) => {
     element("figure", { class: "scatter" }, element("div", { id: "scatter", class: "chart" }), ...cap)];
 };
 
+const withUnit = (text, j) => (data.units[j] ? `${text} ${data.units[j]}` : text);
+const plainName = (j) => nodes.feature_names[j].replaceAll("_", " ");
+
 // The change of the mean of one feature; with several the table below has them.
 const meansOf = (i) => {
-  if (!data.direction || nodes.change[i][0] === null) return [];
-  const { feature, unit } = data.direction, inUnits = unit ? ` ${unit}` : "";
-  const own = ownChange(i, 0) === null ? "" : `; in its own observations alone ${signed(ownChange(i, 0))}`;
-  return [element("p", { id: "mean-change" }, `Change of the mean of ${feature}: ${signed(nodes.change[i][0])}${inUnits}`
+  if (data.n_columns > 1 || panels.features[0].levels.length || nodes.change[i][0] === null) return [];
+  const own = ownChange(i, 0) === null ? "" : `; in its own observations alone ${withUnit(signed(ownChange(i, 0)), 0)}`;
+  return [element("p", { id: "mean-change" }, `Change of the mean of ${plainName(0)}: ${withUnit(signed(nodes.change[i][0]), 0)}`
     + (nodes.smoothed && nodes.neighbours[i].length ? ` with the help of neighbours${own}.` : "."))];
 };
+
+// The features whose spread clearly changed.
+const spreadsOf = (i) => nodes.spread_changed[i].map((j) => {
+  const [before, after] = [nodes.spread[i][0][j], nodes.spread[i][1][j]];
+  const whose = nodes.feature_names.length > 1 ? `The spread of ${plainName(j)}` : "Its spread";
+  return element("p", { class: "spread-change" },
+    `${whose} ${after > before ? "grew" : "fell"} from ${number(before)} to ${withUnit(number(after), j)}.`);
+});
 
 const restsOn = (i) => {
   const borrowed = data.borrowed;
@@ -228,7 +238,7 @@ const fillPanel = (i, onSelect) => {
       "aria-label": `Distribution and estimated ratio of ${feature.name}` }),
     element("figcaption", { class: "quiet" })));
   byId("panel-body").replaceChildren(
-    ...figures, element("p", { class: "verdict" }, verdict(i)), ...meansOf(i), ...restsOn(i),
+    ...figures, element("p", { class: "verdict" }, verdict(i)), ...meansOf(i), ...spreadsOf(i), ...restsOn(i),
     ...(hasCharts(i) ? [element("details", {}, element("summary", {}, "How to read the charts"),
       element("p", { class: "quiet" }, featureCaption(i)))] : []),
     element("dl", { class: "facts" },

@@ -30,11 +30,14 @@ const rounded = (digits, least) => {
   return formatters.get(key);
 };
 
+// The sign of a number as plotly writes it.
+const minus = (text) => text.replace(/^-/, "\u2212");
+
 const number = (value, digits = 3, least = 1) => {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2);
-  return (size >= 10 ** digits ? whole : rounded(digits, least)).format(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return minus(value.toExponential(2));
+  return minus((size >= 10 ** digits ? whole : rounded(digits, least)).format(value));
 };
 
 const element = (tag, attributes = {}, ...children) => {
@@ -109,7 +112,7 @@ const isNarrow = (id) => widthOf(id) < narrowMap;
 // A trace with another bar is another trace: plotly would leave parts of the old bar behind.
 const barTrace = (id) => ({ uid: isNarrow(id) ? "bar-below" : "bar-beside" });
 const mapBar = (id, title) => ({
-  title: { text: title, side: isNarrow(id) ? "right" : "top", font: { size: 12 } }, thickness: 12, outlinewidth: 0,
+  title: { text: title, side: "top", font: { size: 12 } }, thickness: 12, outlinewidth: 0,
   tickfont: { size: 11 },
   // Below the numbers of an axis, if there is one.
   ...(isNarrow(id)
@@ -123,7 +126,7 @@ const mapLayout = (map, right, { id = "map", top = 34, ...more }) => {
   const { kind, aspect, frame } = map;
   const narrow = isNarrow(id), plane = kind === "plane", bar = right === "bar";
   const margin = { l: plane ? 52 : 12, r: !bar ? right : narrow ? 12 : 104, t: top,
-    b: (plane ? 36 : 12) + (bar && narrow ? 52 : 0) };
+    b: (plane ? 36 : 12) + (bar && narrow ? 66 : 0) };
   // As high as the map is at this width, within limits: no empty bands.
   const shape = ((frame[3] - frame[2]) * aspect) / (frame[1] - frame[0] || 1);
   const high = shape * (widthOf(id) - margin.l - margin.r) + margin.t + margin.b;
