@@ -7,6 +7,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from graphratio.cli.app import app
+from graphratio.cli.console import Screen
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
 
@@ -84,3 +85,17 @@ def fit(run, tmp_path):
         return run("fit", data, *columns, *options, *arguments), folder
 
     return fitter
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the screen says that the program does, in order."""
+    texts = []
+    working = Screen.working
+
+    def noted(self, what):
+        texts.append(what)
+        return working(self, what)
+
+    monkeypatch.setattr(Screen, "working", noted)
+    return texts

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import graphratio as gr
+from graphratio.report import verdicts
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
 FEATURES = ["--features", "pm25,no2"]
@@ -44,6 +45,11 @@ class TestReport:
         assert str(folder / "report.html") in result.stdout
         assert "features were standardised" in result.stderr
         assert "2 nearest by great-circle distance (lat, lon)" in result.stderr
+        # The table has the verdicts of the page.
+        shown = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["verdicts"]
+        rejected = nodes_of(folder)["rejected"]
+        assert rejected.any()
+        assert rejected.tolist() == [state == verdicts.CHANGED for state in shown["state"]]
 
     def test_too_many_nodes_are_refused_before_the_fit(self, data, run, tmp_path, monkeypatch):
         monkeypatch.setattr("graphratio.report.page_file.NODES_ON_A_PAGE", 5)

@@ -55,6 +55,25 @@ def test_the_page_names_no_option_that_the_demo_lacks(demo):
     assert "--no-standardize" not in page
 
 
+def test_notes_name_no_option_that_the_demo_lacks(tmp_path):
+    """Ten flights of this draw look as if they depended on each other."""
+    result = CliRunner().invoke(app, ["demo", "--seed", "1", "--json", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    notes = json.loads(result.stdout)["notes"]
+    assert any("pass time in Python" in note for note in notes)
+    assert not any("--" in text for text in (*notes, result.stderr))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "pass time in Python" in page
+    assert "pass --" not in page
+
+
+def test_a_fit_without_the_graph_shows_only_own_changes():
+    own, joined = {"v_mean_change": [1.0]}, {"v_mean_change_with_neighbors": [2.0]}
+    assert program._changes_of_speed(own, "v") == {"change of mean speed": [1.0]}
+    both = {"change of mean speed, with neighbours": [2.0], "own flights": [1.0]}
+    assert program._changes_of_speed(own | joined, "v") == both
+
+
 def test_demo_finds_what_winter_does(demo):
     _, folder = demo
     model = gr.load(folder / "model.graphratio")
@@ -119,7 +138,7 @@ def test_demo_says_where_and_what_to_look_at(demo):
     low = float(re.search(r"(?:at least |\()([\d.]+)", said[1])[1])
     assert said[3] == "inside"
     assert float(said[2]) >= low - 0.05
-    assert "Wrong alone, but right with the graph: " in curtain
+    assert "Far off alone, and at least twice as close with the graph: " in curtain
 
 
 def test_demo_replaces_its_own_output(demo, run, monkeypatch):
@@ -137,6 +156,13 @@ def test_demo_replaces_its_own_output(demo, run, monkeypatch):
     error = hidden["mean_absolute_error"]
     assert error["with_graph"] < error["alone"]
     assert hidden["worth"] > 1.3
+
+
+def test_the_comparison_is_there_when_the_results_are_written(demo, run, shown):
+    result = run("demo", "--output", demo[1])
+    assert result.exit_code == 0, result.stderr
+    assert shown.count("Measuring what the graph is worth") == 1
+    assert shown[-1] == "Writing the results"
 
 
 def test_demo_refuses_a_file(run, tmp_path):

@@ -7,6 +7,7 @@ import pandas as pd
 
 import graphratio as gr
 from graphratio._utils.errors import Argument
+from graphratio.cli import console, output
 from graphratio.cli.console import as_option, plain, visible
 from graphratio.cli.expand import expand, option
 from graphratio.cli.inputs import split_names
@@ -74,3 +75,15 @@ def test_times_with_a_zone_are_compared_in_utc_and_keep_their_clock():
     local = ["2020-03-01T23:30", "2020-03-02T00:30", "2020-03-02T01:00", "2020-03-02"]
     np.testing.assert_array_equal(axis.values, np.array(utc, "M8[us]"))
     np.testing.assert_array_equal(axis.local, np.array(local, "M8[us]"))
+
+
+def test_numbers_of_a_table_have_no_exponent_where_it_can_be_avoided():
+    values = [-3564.2, 12.345, 0.0001234, 3e10, float("nan"), 7, None]
+    shown = ["-3,564", "12.3", "0.000123", "3e+10", "-", "7", "-"]
+    assert [console._shown(value) for value in values] == shown
+
+
+def test_headings_are_in_english():
+    assert output._heading("n_neighbors_mean_change_with_neighbors") == (
+        "n neighbors mean change with neighbours"
+    )

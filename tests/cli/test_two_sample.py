@@ -1,6 +1,7 @@
 """`graphratio test`, and `graphratio report --test`."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,36 @@ def test_report_with_a_test(data, edges, run, tmp_path):
     assert '<span class="value">3</span> <span class="label">changed</span>' in page
 
 
+def test_console_and_page_say_the_same_of_what_was_not_found(data, edges, run, tmp_path):
+    result = run("test", data, *COLUMNS, *FEATURES, "--edges", edges, "--output", tmp_path / "t")
+    told = " ".join(result.stdout.split())
+    result = run(
+        "report", data, *COLUMNS, *FEATURES, "--edges", edges, "--test", "--output", tmp_path / "r",
+    )  # fmt: skip
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    (note,) = re.findall(r"a shift by about [^<]* of 80%", page)
+    assert f"No change was found at 5 nodes: {note}." in told
+    assert "Most changed nodes" in result.stdout
+
+
+def test_a_ranking_without_a_significant_node_says_so(table, write, edges, run, tmp_path):
+    quiet = write(table.assign(pm25=np.random.default_rng(0).normal(5, 1, len(table))))
+    result = run(
+        "report",
+        quiet,
+        *COLUMNS,
+        "--features",
+        "pm25",
+        "--edges",
+        edges,
+        "--output",
+        tmp_path / "r",
+    )
+    assert result.exit_code == 0, result.output
+    assert "Largest estimated changes, none significant (" in result.stdout
+    assert "Most changed nodes" not in result.stdout
+
+
 def test_blocks_of_time_beside_a_sample_column(table, write, edges, run, tmp_path):
     """Rows of a day share its level: what was found is told, and days are permuted."""
     rng = np.random.default_rng(0)
@@ -166,7 +197,7 @@ def test_what_deserves_a_look_is_told(table, write, edges, run, tmp_path):
     assert result.exit_code == 0, result.output
     told = " ".join(result.stderr.split())
     assert "1 value of 'pm25' lies far outside the rest, such as 1e+06" in told
-    assert "--log pm25" in told
+    assert "--log pm25" not in told
     assert "the value 0 makes up" in told
     assert "--missing drop" in told
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -194,3 +225,21 @@ def test_what_successive_rows_show_is_said_once(run, write, tmp_path):
     assert notes.count("successive rows are alike") == 1
     # In the words of the command line.
     assert "--time" in notes
+
+
+def test_a_test_without_an_answer_says_so_once(write, run, tmp_path):
+    rng = np.random.default_rng(0)
+    walks = np.cumsum(rng.normal(size=(6, 100)), axis=1)
+    days = pd.date_range("2020-01-01", periods=100)
+    rows = [
+        (f"s{v}", day, value)
+        for v, walk in enumerate(walks)
+        for day, value in zip(days, walk, strict=True)
+    ]
+    data = write(pd.DataFrame(rows, columns=["station", "date", "level"]))
+    result = run(
+        "report", data, "--node", "station", "--time", "date", "--split", "2020-02-20",
+        "--no-graph", "--test", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert " ".join(result.stdout.split()).count("These data cannot say whether any node") == 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphratio._utils.beside import beside
-from graphratio._utils.errors import DataWarning
+from graphratio._utils.errors import DataWarning, GraphRatioError
 from graphratio._utils.jobs import working
 from graphratio.cli.console import Screen, as_option, unique
 from graphratio.cli.inputs import checked, read_problem
@@ -102,7 +102,14 @@ def _compared(model: Any, samples: NodeSamples) -> GraphComparison:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return compared_with_none(model, samples)
+        try:
+            return compared_with_none(model, samples)
+        except OSError as error:
+            # The results are being written when this is raised, but it does not come from there.
+            raise GraphRatioError(
+                f"the graph could not be compared with none ({error.strerror or error})",
+                "Try again with --jobs 1, or use `graphratio fit`, which makes no comparison",
+            ) from error
 
 
 def _analyse(
@@ -131,15 +138,15 @@ def _analyse(
             "Use `graphratio fit`, which takes the same options and writes the table of all nodes",
         )
     # Show the notes before the fit, so that they can be read while it runs.
-    checks = checked(problem)
-    screen.notes([*problem.notes, *checks])
     scaled, _ = prepared(problem.samples, fit)
+    checks = checked(problem, scaled)
+    screen.notes([*problem.notes, *checks])
     asked = tests if tests is not None or fit.no_kinds else options_for_kinds(scaled)
     with tested_beside(problem, scaled, asked, fit.seed, screen) as test:
         model, fit_notes = fit_problem(problem, fit, screen)
         told = model._told(as_option)
         screen.notes([*fit_notes, *told])
-        found, kinds, comparison = None, None, None
+        found, kinds = None, None
         compares = words is not None and can_compare(model, problem.samples)
         work = partial(_compared, model, problem.samples)
         with beside(work, wanted=compares) as compared:
@@ -149,23 +156,23 @@ def _analyse(
             if not fit.no_kinds:
                 kinds, kind_notes = find_kinds(model, scaled, found, fit.seed, screen)
                 told += kind_notes
-            if compares:
-                with screen.working("Measuring what the graph is worth"):
-                    comparison = compared()
-    tested = None if tests is None else found
-    summary = node_summary(model, problem.samples, kinds=kinds)
-    if tested is not None:
-        table = tested.to_frame()
-        summary |= {name: table[name].tolist() for name in _TESTED}
-    page = None
-    if words is not None:
-        title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
-        page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
-        page |= {"comparison": comparison, "spelling": as_option}
-    files = write_results(
-        screen, output.output, model, problem, summary, page, geojson=graph.geojson
-    )
-    show_summary(screen, model, problem, summary, kinds)
+            tested = None if tests is None else found
+            summary = node_summary(model, problem.samples, kinds=kinds)
+            if found is not None:
+                table = found.to_frame()
+                summary |= {name: table[name].tolist() for name in _TESTED}
+            page = None
+            if words is not None:
+                title, said = f"{data.stem}: what changed", [*problem.notes, *fit_notes]
+                page = {"title": title, "notes": said, "test": tested, "kinds": kinds, **words}
+                # The page is written while the comparison runs, and waits for it at the end.
+                page |= {"comparison": compared if compares else None, "spelling": as_option}
+            files = write_results(
+                screen, output.output, model, problem, summary, page, geojson=graph.geojson
+            )
+    # A test that has no answer says why, and the kinds would repeat it.
+    silent = tested is not None and not tested.answerable
+    show_summary(screen, model, problem, summary, None if silent else kinds, found)
     if tested is not None:
         show_test(screen, tested)
     for name in reversed(files):

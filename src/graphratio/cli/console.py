@@ -14,15 +14,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphratio._utils.errors import Argument, in_number
+from graphratio._utils.errors import Argument, Spelling, in_number
 
 
 class Screen:
-    """Prints text, one JSON object instead (`as_json`), or nothing (`quiet`)."""
+    """Prints text, one JSON object instead (`as_json`), or nothing (`quiet`).
 
-    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+    `spelling` spells arguments of the library in notes, by default as options.
+    """
+
+    def __init__(
+        self, *, as_json: bool = False, quiet: bool = False, spelling: Spelling | None = None
+    ) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.spelling = spelling or as_option
         self.console = Console()
         if not self.console.is_terminal:
             # A file has no window, so labels need not be cut.
@@ -113,15 +119,23 @@ _OPTIONS = {
 def as_option(argument: Argument) -> str:
     """Spell an argument of the library as an option, or say that only Python has it."""
     if argument.name not in _OPTIONS:
-        return f"{argument} in Python"
+        return only_in_python(argument)
     option = _OPTIONS[argument.name]
     return option if argument.value is None else f"{option} {argument.value}"
+
+
+def only_in_python(argument: Argument) -> str:
+    """Spell an argument of the library that a command has no option for."""
+    return f"{argument} in Python"
 
 
 def _shown(value: Any) -> str:
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return "-"
-    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    size = abs(float(value))
+    return f"{value:,.0f}" if 1e3 <= size < 1e9 else f"{value:.3g}"
 
 
 def plain(value: Any) -> Any:

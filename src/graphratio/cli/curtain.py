@@ -19,6 +19,7 @@ from graphratio.evaluation import GraphComparison
 from graphratio.evaluation.smooth_changes import mean_changes
 from graphratio.evaluation.verdict import UNNAMED
 from graphratio.report.page_file import PageSection
+from graphratio.report.words import fixed
 
 # Subset sizes, and draws of each, that measure the worth of the graph on hidden observations.
 _SIZES = 8
@@ -38,8 +39,8 @@ class Curtain:
     `gain`, `rank` and `error` have two values, with the graph and alone: the mean divergence on
     hidden observations, and the rank correlation and mean absolute error of the changes of the
     mean. One observation with the graph is worth `worth` observations alone, measured on hidden
-    ones. `misjudged` has (node, all observations, with the graph, alone) for each node where only
-    the estimate with the graph is right.
+    ones. `misjudged` has (node, all observations, with the graph, alone) for each node that is far
+    off alone, and with the graph at most half as far.
     """
 
     gain: tuple[float, float]
@@ -64,8 +65,9 @@ class Curtain:
         scaled = models[0]._align(few), models[0]._align(hidden)
         gains = [float(np.nanmean(model.divergence(hidden))) for model in models]
         far = _FAR_OFF * float(np.std(truth))
-        wrong = np.flatnonzero((np.abs(own - truth) > far) & (np.abs(joined - truth) <= far))
-        wrong = wrong[np.argsort(-np.abs(own - truth)[wrong])]
+        off, near = np.abs(own - truth), np.abs(joined - truth)
+        wrong = np.flatnonzero((off > far) & (near <= np.minimum(far, off / 2)))
+        wrong = wrong[np.argsort(-off[wrong])]
         return cls(
             (gains[0], gains[1]),
             (_rank_correlation(joined, truth), _rank_correlation(own, truth)),
@@ -96,25 +98,28 @@ class Curtain:
             (
                 f"divergence on hidden {what} (higher is better)",
                 "",
-                *(f"{g:.2f}" for g in self.gain),
+                *(fixed(g, 2) for g in self.gain),
             ),
-            ("change of the mean, error", f"0 {unit}", *(f"{e:.0f} {unit}" for e in self.error)),
-            ("change of the mean, rank correlation", "1.00", *(f"{r:.2f}" for r in self.rank)),
+            ("change of the mean, error", "", *(f"{e:.0f} {unit}" for e in self.error)),
+            ("change of the mean, rank correlation", "", *(fixed(r, 2) for r in self.rank)),
         ]
         table += [
-            (f"at {names.get(node, node)}", *(f"{value:+.0f} {unit}" for value in values))
+            (
+                f"at {names.get(node, node)}",
+                *(f"{fixed(value, 0, sign=True)} {unit}" for value in values),
+            )
             for node, *values in self.misjudged[:_NAMED]
         ]
         wrong = enumeration([str(names.get(node, node)) for node, *_ in self.misjudged], _NAMED)
-        few = f"{own.fewer:.0f} {what} with the graph say as much as {many} of each node alone"
+        few = f"that is, {own.fewer:.0f} {what} with the graph say as much as {many} of each alone"
         if UNNAMED not in said.stated_worth:
-            few = "not enough to be sure that the graph helps"
+            few = "which may only come from what all nodes have in common"
         after = [
-            f"Worth of the graph: the {many} themselves give {own.span}, that is, {few}. The "
+            f"Worth of the graph: the {many} themselves give {own.span}, {few}. The "
             f"hidden {what} give {self.worth:.1f}, {'inside' if held else 'outside'} that interval."
         ]
         if wrong:
-            after.append(f"Wrong alone, but right with the graph: {wrong}.")
+            after.append(f"Far off alone, and at least twice as close with the graph: {wrong}.")
         asked = (
             f"This report is based on a few {what} out of many. How close does it come to the "
             f"results from all {what}?"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from graphratio._utils.jobs import working
-from graphratio.cli.console import Screen, as_option
+from graphratio.cli.console import Screen, only_in_python
 from graphratio.cli.curtain import Curtain
 from graphratio.cli.inputs import Problem, at_random
 from graphratio.cli.models import fit_problem, prepared, settings_of
@@ -53,7 +52,9 @@ def demo(
         graphratio demo --output my-demo
     """
     with working(jobs):
-        _analyse(output, seed, Screen(as_json=json, quiet=quiet), every=every)
+        # The demo lacks the options that the notes of other commands name.
+        screen = Screen(as_json=json, quiet=quiet, spelling=only_in_python)
+        _analyse(output, seed, screen, every=every)
 
 
 def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
@@ -82,8 +83,9 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
     options = FitOptions(seed=seed)
     scaled, _ = prepared(shown, options)
     with tested_beside(problem, scaled, options_for_kinds(scaled), seed, screen) as test:
-        model, notes = fit_problem(problem, options, screen)
+        model, fit_notes = fit_problem(problem, options, screen)
         tested, test_notes = test()
+    notes = [note.partition(" (--")[0] for note in fit_notes]
     kinds, kind_notes = find_kinds(model, scaled, tested, seed, screen)
     summary = node_summary(model, shown, kinds=kinds)
     with screen.working("Measuring what the graph is worth"):
@@ -91,13 +93,12 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
     page: dict[str, Any] = {
         "title": "Flights from New York, 2013",
         "names": data.names,
-        # The demo lacks the options that the notes of other commands name.
-        "notes": [*said, *(note.partition(" (--")[0] for note in notes)],
+        "notes": [*said, *notes],
         "noun": ("airport", "airports"),
         "units": {"ground_speed": "mph"},
         "comparison": comparison,
         "kinds": kinds,
-        "spelling": as_option,
+        "spelling": screen.spelling,
     }
     curtain = None
     if not every:
@@ -121,7 +122,7 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
         "Open it in a browser: the map shows where flights changed; click Austin (AUS) and Boston "
         "(BOS) to see how."
     )
-    notes += [*model._told(as_option), *test_notes, *kind_notes]
+    notes += [*model._told(screen.spelling), *test_notes, *kind_notes]
     content = summary_object("demo", model, problem, summary, files, notes, kinds)
     if curtain is not None:
         content["hidden"] = curtain.as_json()
@@ -138,10 +139,7 @@ def _show(
     ranked = model.ranking_.tolist()
     # Alpha is given; only the others were selected.
     settings = [pair for pair in settings_of(model).items() if pair[0] != "alpha"]
-    own, joined = (
-        np.asarray(summary[f"{data.samples.feature_names[0]}_mean_change{which}"], dtype=float)
-        for which in ("", "_with_neighbors")
-    )
+    changes = _changes_of_speed(summary, data.samples.feature_names[0])
     for title, chosen in (
         ("Ten airports with the largest divergence", ranked[:10]),
         ("Ten airports with the smallest divergence", ranked[:-11:-1]),
@@ -154,10 +152,17 @@ def _show(
                 f"flights {data.reference_name}": [int(model.sizes_[i, 0]) for i in chosen],
                 f"flights {data.target_name}": [int(model.sizes_[i, 1]) for i in chosen],
                 "divergence": [f"{model.divergence_[i]:.3f}" for i in chosen],
-                "change of mean speed, with neighbours": [f"{joined[i]:+.0f}" for i in chosen],
-                "own flights": [f"{own[i]:+.0f}" for i in chosen],
+                **{head: [f"{change[i]:+.0f}" for i in chosen] for head, change in changes.items()},
             },
         )
     show_kinds(screen, model, kinds)
     words = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in settings)
     screen.say(f"Selected by cross-validation: {words}")
+
+
+def _changes_of_speed(summary: dict[str, Any], feature: str) -> dict[str, list[float]]:
+    """Columns with the change of the mean; a fit that left out the graph has only its own."""
+    own, joined = (f"{feature}_mean_change{which}" for which in ("", "_with_neighbors"))
+    if joined not in summary:
+        return {"change of mean speed": summary[own]}
+    return {"change of mean speed, with neighbours": summary[joined], "own flights": summary[own]}

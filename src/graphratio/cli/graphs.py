@@ -113,7 +113,7 @@ def graphs(
     with screen.working(f"Reading {data.data}"):
         problem, named = _read(data, samples, candidates, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
-    notes = [*problem.notes, *checked(problem), note]
+    notes = [*problem.notes, *checked(problem, scaled), note]
     with warnings_as(notes):
         found = compare_graphs(
             scaled,
@@ -165,19 +165,26 @@ def _read(
 
 
 def _show(screen: Screen, found: GraphComparison) -> None:
+    if found.answerable:
+        _show_fits(screen, found)
+    screen.say(in_words(found, offer="compare_graphs in Python gives it."))
+
+
+def _show_fits(screen: Screen, found: GraphComparison) -> None:
+    from graphratio.report.words import difference, fixed
+
     table = found.summary()
     shown = {
         "fit": table["fit"].tolist(),
-        "held-out loss": [f"{value:.4f}" for value in table["loss"]],
+        "held-out loss": [fixed(value, 4) for value in table["loss"]],
         "minus no graph": [
-            f"{apart:+.4f} ± {half:.4f}"
+            difference(apart, half, 4)
             for apart, half in zip(table["minus_alone"], table["half_width"], strict=True)
         ],
     }
     if stated := found.stated_worth:
         shown["worth"] = [stated[name].span if name in stated else "" for name in table["fit"]]
     screen.table("Fits", shown)
-    screen.say(in_words(found, offer="compare_graphs in Python gives it."))
 
 
 def _as_object(found: GraphComparison, files: dict[str, Path], notes: list[str]) -> dict[str, Any]:

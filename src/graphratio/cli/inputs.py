@@ -31,6 +31,7 @@ from graphratio.cli.table_files import (
     is_mostly_numeric,
     is_numeric,
 )
+from graphratio.data.checks import checks_before
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
@@ -119,9 +120,10 @@ def read_problem(
     return Problem(read, built, names[0], names[1], tuple(notes))
 
 
-def checked(problem: Problem) -> list[str]:
-    """Sentences about oddities in the data; a fit itself warns of uneven scales."""
-    return problem.samples.check().sentences(as_option, without=("scales",))
+def checked(problem: Problem, scaled: NodeSamples) -> list[str]:
+    """Sentences about oddities in the data; a fit of the `scaled` ones warns of uneven scales."""
+    found = checks_before(problem.samples, scaled.scaling)
+    return found.sentences(as_option, without=("scales",))
 
 
 def split_names(text: str | None, columns: list[str]) -> list[str]:

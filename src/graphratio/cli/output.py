@@ -17,7 +17,7 @@ from graphratio.data.graph import Graph
 from graphratio.estimators.base import NodeRatioEstimator
 
 if TYPE_CHECKING:
-    from graphratio.testing import KindsOfChange
+    from graphratio.testing import KindsOfChange, TwoSampleResult
 
 # How many nodes and features a summary shows.
 SHOWN_NODES = 10
@@ -66,7 +66,10 @@ def write_results(
     from graphratio.report import write_report
 
     sides = {"reference_name": problem.reference_name, "target_name": problem.target_name}
-    with screen.working("Writing the results"), staged(folder, _REPLACED) as rough:
+    # The page waits for a comparison that is a function; any other one is there already.
+    compares = page is not None and callable(page["comparison"])
+    what = "Measuring what the graph is worth" if compares else "Writing the results"
+    with screen.working(what), staged(folder, _REPLACED) as rough:
         files = {"model": rough / "model.graphratio", "nodes": rough / "nodes.csv"}
         model.save(files["model"])
         write_table(make_frame(summary, "pandas"), files["nodes"])
@@ -132,6 +135,7 @@ def show_summary(
     problem: Problem,
     summary: dict[str, Any],
     kinds: KindsOfChange | None,
+    test: TwoSampleResult | None,
 ) -> None:
     """Print the compared samples, the most changed nodes, and kinds of change."""
     samples, graph = problem.samples, problem.graph
@@ -146,15 +150,25 @@ def show_summary(
     for name in samples.feature_names[:_SHOWN_FEATURES]:
         helped = f"{name}_mean_change_with_neighbors"
         shown.append(helped if helped in summary else f"{name}_mean_change")
-    columns = {name.replace("_", " "): [summary[name][i] for i in top] for name in shown}
-    screen.table(ranking_title(model), columns)
+    columns = {_heading(name): [summary[name][i] for i in top] for name in shown}
+    screen.table(ranking_title(model, test), columns)
     show_kinds(screen, model, kinds)
 
 
-def ranking_title(model: NodeRatioEstimator) -> str:
+def _heading(column: str) -> str:
+    """The name of a column in words; what a feature is called stays."""
+    return column.removesuffix("_with_neighbors").replace("_", " ") + (
+        " with neighbours" if column.endswith("_with_neighbors") else ""
+    )
+
+
+def ranking_title(model: NodeRatioEstimator, test: TwoSampleResult | None = None) -> str:
     """Title of a table of the most changed nodes; estimated divergences can be negative."""
-    name = model.divergence_name_
-    return f"Most changed nodes (estimated {name} divergence, 0 or less shows no change)"
+    what = "Most changed nodes"
+    if test is not None and not test.n_rejected:
+        doubt = "none significant" if test.answerable else "which may be chance"
+        what = f"Largest estimated changes, {doubt}"
+    return f"{what} (estimated {model.divergence_name_} divergence, 0 or less shows no change)"
 
 
 def show_kinds(screen: Screen, model: NodeRatioEstimator, kinds: KindsOfChange | None) -> None:

@@ -106,7 +106,7 @@ def show_notes(result: TwoSampleResult, screen: Screen) -> list[str]:
     """Notes on a test, which are shown too."""
     from graphratio.testing.wording import notes
 
-    found = list(notes(result, as_option))
+    found = list(notes(result, screen.spelling))
     screen.notes(found)
     return found
 
@@ -231,7 +231,7 @@ def node_tests(
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, prepare.seed)
     scaled, note = prepared(problem.samples, prepare)
-    notes = [*problem.notes, *checked(problem), note]
+    notes = [*problem.notes, *checked(problem, scaled), note]
     screen.notes(notes)
     with working(prepare.jobs):
         result = nodes_tested(
@@ -262,6 +262,8 @@ def node_tests(
 
 def show_test(screen: Screen, result: TwoSampleResult) -> None:
     """Print the outcome, the significant nodes and their regions."""
+    from graphratio.report.verdicts import NOT_FOUND, NodeVerdicts
+
     screen.say(f"{result.summary}.")
     order = result.order.tolist()
     if result.n_rejected:
@@ -281,14 +283,11 @@ def show_test(screen: Screen, result: TwoSampleResult) -> None:
     if result.correction is not None:
         columns["adjusted p"] = result.adjusted_p_value[shown].tolist()
     screen.table(title, columns)
-    unseen = result.tested & ~result.rejected & np.isfinite(result.detectable_shift)
-    if result.null == "node" and unseen.any():
-        ends = {f"{find(result.detectable_shift[unseen]):#.2g}" for find in (np.min, np.max)}
-        size = " to ".join(sorted(ends, key=float))
-        screen.say(
-            f"At nodes that are not significant, the test would have found a shift of {size} "
-            "standard deviations with probability 80 %."
-        )
+    verdicts = NodeVerdicts.of_test(result, result.nodes)
+    n_unseen = verdicts.count(NOT_FOUND)
+    if result.null == "node" and n_unseen:
+        nodes = "1 node" if n_unseen == 1 else f"{n_unseen:,} nodes"
+        screen.say(f"No change was found at {nodes}: {verdicts.meaning(result)[1]}.")
     regions = [region for region in result.regions() if region.size > 1]
     # The global null says nothing about the nodes of a region.
     if regions and result.null == "node":
