@@ -41,6 +41,10 @@ CHUNK_NODES = 32
 CHUNK_ENTRIES = 2**17
 TASK_NODES = 2048
 
+# Products with rows read them twice. Up to this share of the features they are faster than blocks
+# all the same, and so are inverses by Woodbury's identity.
+FEW_ROWS = 1 / 4
+
 # Entries of blocks that are formed at once to be summed: every sum is read once for all of them.
 FORMED_ENTRIES = 2**22
 
@@ -135,6 +139,12 @@ class FactoredSecond:
     def low_rank(self) -> bool:
         """Whether every node has fewer rows than features."""
         return all(psi.shape[1] < psi.shape[2] for _, psi, _ in self.parts)
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether nodes have far fewer rows than features."""
+        n_nodes, m = self.shape
+        return sum(weights.size for _, _, weights in self.parts) <= FEW_ROWS * n_nodes * m
 
     def apply(self, theta: FloatArray) -> FloatArray:
         """Multiply with the features, weight, multiply back."""

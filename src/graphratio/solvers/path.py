@@ -31,7 +31,12 @@ from graphratio.solvers.conjugate_gradients import (
     stages,
 )
 from graphratio.solvers.direct import solve_direct, solve_nodes, solve_per_node
-from graphratio.solvers.preconditioners.block_jacobi import HalfSum, NodeInverses, node_inverses
+from graphratio.solvers.preconditioners.block_jacobi import (
+    HalfSum,
+    NodeInverses,
+    RowInverses,
+    node_inverses,
+)
 from graphratio.solvers.preconditioners.block_multigrid import BlockMultigrid
 from graphratio.solvers.solution import Solution, without_judgement
 
@@ -241,7 +246,7 @@ def _build(name: str, objective: GraphObjective, basis: Basis) -> Linear:
 class _InCoordinates:
     """Inverses at the nodes, in the coordinates of a basis."""
 
-    nodes: NodeInverses
+    nodes: NodeInverses | RowInverses
     basis: Basis
 
     def apply(self, x: FloatArray) -> FloatArray:
