@@ -27,6 +27,11 @@ DIRECT_FEATURES = 16
 # from a centre, so points farther away than this are measured by differences.
 LARGEST_EXPONENT = 1e3
 
+# In single precision smaller values are zero beside one. Left as they are, products of tiny numbers
+# are too small for normal numbers, and such numbers take a hundred times as long.
+NEGLIGIBLE = 1e-12
+_LEAST_EXPONENT = math.log(NEGLIGIBLE)
+
 # Sets of at least this many points are measured one by one.
 MANY_POINTS = 50
 
@@ -58,6 +63,8 @@ class Kernel:
             else:
                 values = _gaussian_exponents(x, y, bandwidth)
             values = values.astype(dtype, copy=False)
+            if dtype == np.float32 and values.min(initial=0.0) < _LEAST_EXPONENT:
+                values[values < _LEAST_EXPONENT] = -np.inf
         return np.asarray(np.exp(values, out=values))
 
     def rowwise(self, x: FloatArray, y: FloatArray, bandwidth: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from scipy import linalg
 
 from graphratio._utils.jobs import in_parallel
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.features.kernels import Kernel
+from graphratio.features.kernels import NEGLIGIBLE, Kernel
 
 # An atom at a smaller squared distance to the span of the others is dropped. The tolerance is
 # tight, to use a given dictionary as it is. It is looser with many atoms, where the dropped
@@ -80,13 +80,16 @@ class NystromMap:
     def __call__(self, x: FloatArray, dtype: type[np.floating] = np.float64) -> FloatArray:
         """Features of points, shape (n_points, n_components), computed in the given precision."""
         psi = np.empty((len(x), self.n_components), dtype=dtype)
-        transform = self.transform.astype(dtype, copy=False)
+        transform = self.transform.astype(dtype)
+        _drop_negligible(transform)
 
         # Block by block, so that the kernel values stay in the cache.
         def work(i: int) -> None:
             rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
             values = self.kernel(x[rows], self.pivots, self.bandwidth, dtype)
             np.matmul(values, transform, out=psi[rows])
+            if not values.all():
+                _drop_negligible(psi[rows])
 
         in_parallel(work, -(-len(x) // KERNEL_ROWS))
         return psi
@@ -108,11 +111,15 @@ class NystromMap:
         psi = rough(x, dtype)
         rotated, vectors = rough.rotated(weighted_moment(psi, weights), 0.0)
         vectors = vectors.astype(dtype)
+        _drop_negligible(vectors)
 
         # In place, since features take the most memory.
         def work(i: int) -> None:
             rows = slice(i * KERNEL_ROWS, (i + 1) * KERNEL_ROWS)
+            spread = psi[rows].all()
             psi[rows] = psi[rows] @ vectors
+            if not spread:
+                _drop_negligible(psi[rows])
 
         in_parallel(work, -(-len(psi) // KERNEL_ROWS))
         return rotated, psi
@@ -135,6 +142,12 @@ class NystromMap:
         vectors = vectors[:, : -kept - 1 : -1]
         transform = np.ascontiguousarray(self.transform @ vectors)
         return NystromMap(self.kernel, self.bandwidth, self.pivots, transform), vectors
+
+
+def _drop_negligible(x: FloatArray) -> None:
+    """Set numbers that are zero beside one to zero, in single precision; see `NEGLIGIBLE`."""
+    if x.dtype == np.float32:
+        x *= np.abs(x) >= NEGLIGIBLE
 
 
 def principal_rows(n_rows: int) -> IntArray:
