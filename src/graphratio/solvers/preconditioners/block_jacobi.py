@@ -7,6 +7,7 @@ this pays sooner than the levels of `block_multigrid`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +103,7 @@ class RowInverses:
     (k, rows, m) and w (k, 1, rows); `ridge`, (n, n_candidates, 1), holds c.
     """
 
-    parts: list[tuple[IntArray, FloatArray, FloatArray]]
+    parts: Sequence[tuple[IntArray, FloatArray, FloatArray]]
     ridge: FloatArray
 
     @classmethod
@@ -137,9 +138,7 @@ class RowInverses:
         return replace(self, ridge=pick(self.ridge, candidates))
 
 
-def node_inverses(
-    objective: GraphObjective, dtype: Any = np.float32
-) -> NodeInverses | RowInverses:
+def node_inverses(objective: GraphObjective, dtype: Any = np.float32) -> NodeInverses | RowInverses:
     """The inverses of A_v + (lam d_v + rho) I, for an objective in Nystrom form."""
     degrees = objective.laplacian.diagonal()[:, np.newaxis]
     ridge = objective.lam * degrees + objective.rho
